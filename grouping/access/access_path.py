@@ -1,4 +1,4 @@
-"""The conjuncts of a group for the index, and the residual, which is checked afterwards.
+"""Access paths: the conjuncts of a group that its index looks up, and the residual, which is checked afterwards.
 
 The evaluator and EXPLAIN call the same function, so EXPLAIN shows the index that runs.
 """
@@ -23,20 +23,21 @@ IndexKind = Literal["hash", "ordered", "composite", "interval", "prefix", "eleme
 _MOST_PATHS = 12
 """Most access paths of a group that are compared."""
 _MOST_BRANCHES = 8
-"""Branches of an OR, each with an access path of its own."""
+"""Most branches of an OR with an access path for each branch."""
 
 _LOWER = frozenset((">", ">="))
 _UPPER = frozenset(("<", "<="))
 
 
 class AccessPath(msgspec.Struct, frozen=True):
-    """How candidates of a group are found; numbers are positions in the plan's conjuncts."""
+    """The way in which candidates of a group are found; numbers are positions in the plan's conjuncts."""
 
     kind: IndexKind
     """``hash``: the keys in `equal`, or the values of the set in `set_member`. ``composite``: `equal`, then one bound
-    or both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: the beginning or a part of the
-    texts that a LIKE matches. ``elements``: each element of an event's array. ``union``: each branch of an OR by a path
-    of its own. ``scan``: every row is a candidate."""
+    or both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: the beginning or a part of
+    texts, for LIKE, startswith, endswith and contains. ``elements``: each element of an event's array. ``union``: each
+    branch of an OR by a path of its own. ``scan``: every row is a candidate.
+    """
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""
     set_member: int | None = None
@@ -48,15 +49,17 @@ class AccessPath(msgspec.Struct, frozen=True):
     prefix: int | None = None
     """The ``column LIKE :c``, startswith, endswith or contains conjunct, which is checked as well."""
     element: int | None = None
-    """The ``array_contains(column, :c)`` conjunct, which every element of an event's array is looked up for."""
+    """The ``array_contains(column, :c)`` conjunct; each element of an event's array is looked up."""
     filters: tuple[int, ...] = ()
     """Conjuncts without constants: they select events before any lookup."""
     residual: tuple[int, ...] = ()
-    """The rest of the predicate, checked on candidate pairs."""
+    """The other conjuncts, checked on candidate pairs."""
     union_of: int | None = None
-    """``union``: the OR conjunct."""
+    """For ``union``, the OR conjunct."""
     branches: tuple[AccessPath, ...] = ()
-    """``union``: the paths of its branches, whose numbers are positions in a branch's own conjuncts (`branches_of`)."""
+    """For ``union``, the paths of the branches; their numbers are positions in the branch's conjuncts
+    (`branches_of`).
+    """
 
     @property
     def keys(self) -> tuple[int, ...]:
@@ -66,11 +69,11 @@ class AccessPath(msgspec.Struct, frozen=True):
 
 
 def choose_index(conjuncts: Sequence[Expression], cost: Callable[[AccessPath], float] | None = None) -> AccessPath:
-    """Choose how to look a group's constants up.
+    """Choose the access path of a group.
 
     Args:
-        conjuncts: The group's.
-        cost: How many candidates a path is expected to leave; without it the predicate's shape alone decides.
+        conjuncts: The conjuncts of the group.
+        cost: The expected number of candidates of a path; without this function the predicate's shape alone decides.
 
     Example:
         >>> price = Column("price", "DOUBLE")
@@ -82,7 +85,7 @@ def choose_index(conjuncts: Sequence[Expression], cost: Callable[[AccessPath], f
 
 
 def access_paths(conjuncts: Sequence[Expression]) -> list[AccessPath]:
-    """Return the ways to look a group up, by their shape the best first; never none.
+    """Return the possible access paths of a group, at least one; the best by its shape comes first.
 
     The paths are: every ``=`` as a key, with bounds on one further column; one IN, alone or with such bounds; an OR
     with an access path for each branch; both bounds of a column; one bound; the beginning of a text.
@@ -126,7 +129,7 @@ def _ranked(conjuncts: Sequence[Expression], plain: dict[int, tuple[str, Referen
 
 
 def _unions(conjuncts: Sequence[Expression]) -> Iterator[AccessPath]:
-    """Yield a path for each OR all of whose branches can be looked up."""
+    """Yield a path for each OR with an index for every branch."""
     for i, conjunct in enumerate(conjuncts):
         if not isinstance(conjunct, Call) or conjunct.op != "or" or len(conjunct.args) > _MOST_BRANCHES:
             continue
@@ -136,9 +139,9 @@ def _unions(conjuncts: Sequence[Expression]) -> Iterator[AccessPath]:
 
 
 def _completed(path: AccessPath, filters: tuple[int, ...], count: int) -> AccessPath:
-    """Assign the remaining conjuncts; an OR is left to check where an index does not cover its branches.
+    """Assign the remaining conjuncts; an OR is checked on candidates unless the indexes decide its branches.
 
-    So is a LIKE, of which an index knows the beginning only.
+    A LIKE is checked too, since an index has only the beginning of its texts.
     """
     covered = path.prefix is None and all(not branch.residual and not branch.filters for branch in path.branches)
     taken = {*filters, *(path.keys if covered else ())}
@@ -151,7 +154,7 @@ def _slotted(conjunct: Expression) -> bool:
 
 
 def _plain_comparison(conjunct: Expression) -> tuple[str, Reference] | None:
-    """Return the operator and the key's name of ``key op :c``, or None for anything else."""
+    """Return the operator and the key's name of ``key op :c``; None for any other conjunct."""
     match conjunct:
         case Call(op, (left, Slot())) if op in {"=", "in"} | _LOWER | _UPPER and _is_key(left):
             return op, lookup_key(left).reference
@@ -160,7 +163,7 @@ def _plain_comparison(conjunct: Expression) -> tuple[str, Reference] | None:
 
 @lru_cache(maxsize=65_536)
 def _is_key(expression: Expression) -> bool:
-    """Tell whether constants can be looked up by an expression: it is a column, or computed of columns alone."""
+    """Tell whether an expression can be a key: a column, or a value computed from columns only."""
     if not isinstance(expression, Call):
         return isinstance(expression, Column)
     parts = list(walk(expression))
@@ -170,7 +173,7 @@ def _is_key(expression: Expression) -> bool:
 
 
 def _index_of(conjunct: Expression) -> str | None:
-    """Return the index of a predicate's own on its first argument, None for any other conjunct."""
+    """Return the special index of a predicate on its first argument; None for any other conjunct."""
     match conjunct:
         case Call(op, (left, Slot())) if op in FUNCTIONS and _is_key(left):
             return FUNCTIONS[op].index

@@ -1,4 +1,4 @@
-"""EXPLAIN: the compiled form of a query, for people and for programs."""
+"""EXPLAIN: the compiled form of a query, as text and as data."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def explain(
     Args:
         query: The query to explain.
         stream: Its stream.
-        statistics: The workers' statistics of the stream. EXPLAIN shows the index in use, where there is one.
-        use: Who else uses the query's parts.
+        statistics: The workers' statistics of the stream. With them EXPLAIN shows the index in use.
+        use: The other CQs that use the query's parts.
     """
     statistics = statistics or StreamStatistics()
     conjuncts = query.plan.conjuncts
@@ -95,12 +95,12 @@ def _expected_index(query: CompiledQuery, statistics: StreamStatistics) -> Acces
 
 
 def _shown_figure(figure: float | None) -> float | None:
-    """Return a figure with four digits that count."""
+    """Return a figure with four significant digits."""
     return None if figure is None else float(f"{figure:.4g}")
 
 
 def shown_constants(row: ConstantRow) -> list[Any]:
-    """Return the constants by slot as replies show them: JSON scalars, a list for a set, dates and decimals as text."""
+    """Return the constants in the form of replies: JSON scalars, lists for sets, dates and decimals as text."""
     return [value if type(value) in _AS_THEY_ARE else _shown(value) for value in row.values]
 
 
@@ -116,7 +116,7 @@ def _shown(value: ConstantValue) -> Any:
 
 
 def _group_lines(groups: dict[str, Any], number: int) -> list[str]:
-    """Return the steps of matches that wait as groups."""
+    """Return the steps of an aggregate query: partial aggregates, and HAVING at the tick."""
     by = f" by {', '.join(groups['keys'])}" if groups["keys"] else ""
     lines = [f"  {number}. counted{by}: {', '.join(groups['aggregates']) or 'nothing'}; what counts alike waits as one"]
     if groups["having"]:

@@ -1,4 +1,4 @@
-"""The tree of EXPLAIN: a query's group, the computation below it and its sources, and how many CQs share each."""
+"""The tree of EXPLAIN: the group, the computation and the sources of a query, and the number of CQs that share each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from grouping.plan.silence import SilentKeys
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
 
 _LONGEST_PART = 200
-"""Characters of a conjunct shown whole beside each of its slots; a longer conjunct would make EXPLAIN quadratic."""
+"""Longest conjunct that is shown whole beside each of its slots; longer ones would make EXPLAIN quadratic."""
 _SLOT_TEXT = re.compile(r":c([0-9]+)")
 
 
@@ -31,12 +31,12 @@ class SourceUse(NamedTuple):
     name: str
     cqs: int
     rows: int | None = None
-    """None where no worker holds it."""
+    """The number of rows; None if no worker holds the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How many live CQs use each part of a query; the query that is explained may be none of them."""
+    """The number of live CQs that use each part of a query; the explained query need not be a live CQ."""
 
     group: int = 0
     computation: int = 0
@@ -47,13 +47,13 @@ class Use:
 
 
 def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> dict[str, Any]:
-    """Return the tree, the group at its root and the sources at its leaves.
+    """Return the tree, with the group at its root and the sources at its leaves.
 
     Args:
         plan: The plan to explain.
         stream: Its stream.
-        path: How the group is looked up.
-        use: Who else uses its parts.
+        path: The access path of the group.
+        use: The other CQs that use its parts.
     """
     kind = {"node": "changes", "table": stream.name} if stream.changes_of else {"node": "stream", "stream": stream.name}
     source: dict[str, Any] = {**kind, "cqs": use.stream}
@@ -81,7 +81,7 @@ def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]
 
 
 def _slots(conjunct: Expression, text: str) -> dict[int, int]:
-    """Return the slots of a conjunct, each with the place of its first mention in the conjunct's text."""
+    """Return the slots of a conjunct, each with the place of its first occurrence in the conjunct's text."""
     places: dict[int, int] = {}
     for found in _SLOT_TEXT.finditer(text):
         places.setdefault(int(found[1]), found.start())
@@ -89,7 +89,7 @@ def _slots(conjunct: Expression, text: str) -> dict[int, int]:
 
 
 def _around(text: str, at: int) -> str:
-    """Return a text, or of a long text the part around a place, with ``…`` for each end left out."""
+    """Return a text; of a long text only the part around a place, with ``…`` for the omitted ends."""
     if len(text) <= _LONGEST_PART:
         return text
     first = max(0, min(at - _LONGEST_PART // 2, len(text) - _LONGEST_PART))
@@ -112,13 +112,13 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
 
 
 def _frames(frames: Frames) -> dict[str, Any]:
-    """Return the key of frames, and the conditions of WHERE that decide which rows the frames hold."""
+    """Return the key of frames, and the conditions of WHERE that select the frames' rows."""
     constants = [{"in": render_part(condition), "decided_by": "frames"} for condition in frames.where]
     return {"frames_by": list(map(render_part, frames.by)), "constants": constants}
 
 
 def _silence(silence: SilentKeys) -> dict[str, Any]:
-    """Return the key and the interval of silences, and the conditions of WHERE that decide which rows count."""
+    """Return the key and the interval of silences, and the conditions of WHERE that select the rows."""
     constants = [{"in": render_part(condition), "decided_by": "silences"} for condition in silence.where]
     by = list(map(render_part, silence.by))
     return {"silent_by": by, "silent_milliseconds": silence.milliseconds, "constants": constants}
@@ -139,7 +139,7 @@ def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:
 
 
 def tree_lines(node: dict[str, Any], depth: int = 0) -> list[str]:
-    """Return a tree as text, each input one level deeper than its node."""
+    """Return a tree as text; inputs are indented below their node."""
     lines = [_line(node)]
     for constant in node.get("constants", ()):
         name = f":{constant['slot']}" if "slot" in constant else "a constant"

@@ -1,4 +1,4 @@
-"""SHOW FUNCTIONS and DESCRIBE FUNCTION, from the compiler's tables and its results for examples."""
+"""SHOW FUNCTIONS and DESCRIBE FUNCTION, from the compiler's tables and from compiled examples."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ _SERVED = {
 
 @lru_cache(maxsize=1)
 def function_names() -> tuple[str, ...]:
-    """Return every name that a query may call, in order."""
+    """Return the names of all functions that a query may call, in order."""
     return tuple(sorted({*_ROWS, *_ALIASES}))
 
 
 def function_item(name: str) -> dict[str, object]:
-    """Return a function as SHOW FUNCTIONS lists it; `returns` is empty where the arguments decide the type."""
+    """Return the item of a function in SHOW FUNCTIONS; `returns` is empty if the type depends on the arguments."""
     row = _row(name)
     returns = str(row.result) if isinstance(row.result, SqlType) else ""
     return {"function": name, "form": shown_form(row).replace(row.name, name, 1), "returns": returns}
@@ -73,8 +73,7 @@ def describe_function(written: str) -> dict[str, object]:
     """Return the reply of DESCRIBE FUNCTION.
 
     Raises:
-        InputError: ``unknown-function``, or ``unsupported-query`` with the reason for a function of Spark that is
-            missing here.
+        InputError: ``unknown-function``, or ``unsupported-query`` with the reason for a refused function of Spark.
 
     Example:
         >>> told = describe_function("dateadd")
@@ -92,7 +91,7 @@ def describe_function(written: str) -> dict[str, object]:
 
 
 def example_of(row: Function) -> str:
-    """Return a call over the columns of the sample stream: the row's own example, or one made of its parameters."""
+    """Return an example call over the sample stream: from the function's row, or made from its parameters."""
     if row.example:
         return row.example
     needed = row.params[: len(row.params) - row.optional]
@@ -104,7 +103,7 @@ def example_of(row: Function) -> str:
 
 
 def _index(example: str) -> dict[str, object]:
-    """Return whether an index serves a call that is compared with a constant, or stands as a predicate."""
+    """Return whether an index serves a call as a predicate, or in a comparison with a constant."""
     kind = str(compile_select(f"SELECT {example} AS v FROM quotes", _SAMPLE).select.items[0].expression.type)  # type: ignore[union-attr]  # no slot stands in a SELECT list
     where = example if kind == "BOOLEAN" else f"{example} = {_LITERALS.get(kind, '1')}"
     try:

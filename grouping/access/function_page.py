@@ -1,4 +1,4 @@
-"""The documentation's section on operators, functions and CASTs: made from the tables that the compiler reads."""
+"""The documentation's section on operators, functions and CASTs, generated from the tables of the compiler."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def function_page() -> str:
 
 
 def _functions() -> Iterator[str]:
-    """Yield one table of all functions, in groups; aliases stand in the row of their function."""
+    """Yield a table of all functions, by group; aliases are in the row of their function."""
     yield "| function | result | meaning | example | index |"
     yield "|---|---|---|---|---|"
     functions = FUNCTIONS | AGGREGATES

@@ -1,4 +1,4 @@
-"""Warnings about an accepted query with a condition that can never hold as intended, or not for some texts."""
+"""Warnings about accepted queries with a condition that probably does not mean what its author intended."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["query_warnings"]
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "like", "rlike"))
 _NOT_NULL = frozenset(("<>",))
 _AS_WHOLE = frozenset(("<>", "<", "<=", ">", ">="))
-"""Comparisons that are NULL instead of TRUE where a text with a fraction is CAST to BIGINT."""
+"""Comparisons that are NULL instead of TRUE if a text with a fraction is CAST to BIGINT."""
 _ARITHMETIC = frozenset("+-*/%") | {"neg", "div"}
 _WHOLE_CAST = " AS BIGINT)"
 _WHOLE_NAME = re.compile(r"\b(?:BIGINT|LONG)\b", re.IGNORECASE)
 _DOUBLED = re.compile(r"\\\\[dwsbDWSB.+*?()\[\]{}|^$]")
-"""Two backslashes before a sign that a single backslash would make special or plain."""
+"""Two backslashes before a character to which a single backslash would give a meaning."""
 _MOST = 80
-"""Characters of an operand that a warning repeats."""
+"""Most characters of an operand in a warning."""
 
 
 def query_warnings(plan: GroupPlan, row: ConstantRow, text: CqText | None = None) -> tuple[str, ...]:
-    r"""Return warnings of oddities in the predicate of a query with these constants, each text once.
+    r"""Return the distinct warnings about the predicate of a query with these constants.
 
     Three mistakes are found: a comparison with NULL, which is never TRUE; a regular expression with doubled
-    backslashes, which look for backslashes in the text; and a STRING beside a whole number, which Spark casts to
-    BIGINT, so that a text such as ``99.5`` is NULL.
+    backslashes, which match backslashes in the text; and a comparison of a STRING with a whole number, in which Spark
+    casts the STRING to BIGINT, so a text such as ``99.5`` becomes NULL.
 
     Args:
         plan: The group of the query.
@@ -59,7 +59,7 @@ def query_warnings(plan: GroupPlan, row: ConstantRow, text: CqText | None = None
 
 
 def _may_be_odd(row: ConstantRow) -> bool:
-    """Return whether a constant is NULL, has NULL in it, or has two backslashes; nearly no query has one."""
+    """Return whether a constant is or contains NULL, or has two backslashes; few queries have these."""
     return any(
         value is None or (isinstance(value, tuple) and None in value) or (isinstance(value, str) and "\\\\" in value)
         for value in row.values
@@ -106,7 +106,7 @@ def _whole_warnings(call: Call, row: ConstantRow) -> Iterator[str]:
 
 
 def _text_as_whole(operand: Expression) -> Expression | None:
-    """Return the STRING that an operand casts to BIGINT, itself or within arithmetic; None where it casts none."""
+    """Return the STRING that an operand casts to BIGINT, directly or within arithmetic; None without such a cast."""
     if not isinstance(operand, Call):
         return None
     if operand.op == "cast" and operand.type_text == "BIGINT":
@@ -117,7 +117,7 @@ def _text_as_whole(operand: Expression) -> Expression | None:
 
 
 def _shown(operand: Expression, row: ConstantRow) -> str:
-    """Return an operand with its constants, cut where it is long."""
+    """Return the text of an operand with its constants, truncated to `_MOST` characters."""
     constants = [f"'{value}'" if isinstance(value, str) else str(value) for value in row.values]
     text = render_part(operand, constants)
     return text if len(text) <= _MOST else f"{text[:_MOST]}…"

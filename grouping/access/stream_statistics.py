@@ -1,7 +1,7 @@
-"""Statistics of a stream by its workers: samples of its columns, the cost of each group; and estimates from these.
+"""Statistics of a stream from its workers (samples of columns, cost of each group), and estimates from them.
 
-Figures for people, for the choice of an index and for admission. No result depends on them: values are rounded to
-doubles, strings are cut, and each conjunct is taken to be independent of the others.
+EXPLAIN shows the figures; the choice of an index and admission use them. No result depends on them: values are rounded
+to doubles, strings are truncated, and conjuncts are assumed to be independent.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from grouping.values.like_pattern import like_prefix
 __all__ = ["ColumnSample", "GroupLoad", "PartitionStatistics", "Rounded", "StreamStatistics", "rounded"]
 
 _UNKNOWN = 0.1
-"""The part of events that a predicate lets through of which samples tell nothing (System R's guess)."""
+"""The assumed share of events that satisfy a predicate without an estimate (the guess of System R)."""
 _ENOUGH = 100
-"""Sampled events below which nothing is concluded."""
+"""Least number of sampled events for an estimate."""
 _STALE_MS = 60_000
-"""A partition's figures are left out when they are this much older than the newest ones."""
+"""Age, relative to the newest figures, from which on a partition's figures are ignored."""
 _TEXT = 64
 
 Rounded = float | str
-"""A value as samples hold it."""
+"""The rounded form of a value in samples."""
 
 
 def rounded(value: object) -> Rounded | None:
-    """Return a column's value or a constant as samples hold it; None for NULL."""
+    """Return the rounded form of a column's value or a constant; None for NULL."""
     if isinstance(value, str):
         return value[:_TEXT]
     if isinstance(value, datetime):
@@ -54,15 +54,15 @@ class ColumnSample(msgspec.Struct, frozen=True, array_like=True):
 
     nulls: int
     values: list[Rounded]
-    """The sampled values that are not NULL, in order."""
+    """The sampled values without NULLs, sorted."""
 
     @property
     def size(self) -> int:
-        """How many events were sampled."""
+        """The number of sampled events."""
         return self.nulls + len(self.values)
 
     def below(self, constant: Rounded, *, equal: bool) -> int:
-        """Return how many values are less than a constant, or equal to it."""
+        """Return the number of values that are less than, or equal to, a constant."""
         found = bisect_right if equal else bisect_left
         return found(self.values, constant)
 
@@ -76,14 +76,14 @@ class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
     """Entries of its constant tables."""
     events: float
     candidates: float
-    """Rows that the index left to be checked, over all events."""
+    """The candidates of the index, over all events."""
     matches: float
-    """Records for its destinations, over all events; of a virtual group one an event at most."""
+    """The records for destinations, over all events; at most one for each event in a virtual group."""
     micros: float
-    """Time spent, µs, over all events."""
+    """The time in microseconds, over all events."""
 
     def per_event(self, total: float) -> float:
-        """Return one of the totals per event."""
+        """Return a total divided by the number of events."""
         return total / self.events if self.events else 0.0
 
 
@@ -91,33 +91,33 @@ class PartitionStatistics(msgspec.Struct, frozen=True, array_like=True):
     """The recent observations of the tasks of one source partition."""
 
     at_ms: int
-    """When this was written."""
+    """When the statistics were written, epoch milliseconds."""
     epoch: int
     version: int
     """The version of the constant tables."""
     columns: dict[str, ColumnSample]
     groups: dict[str, GroupLoad]
     table_bytes: int = 0
-    """Memory of all the stream's constant tables in the worker."""
+    """Bytes of the stream's constant tables in the worker's memory."""
 
 
 class StreamStatistics:
     """The statistics of all partitions together."""
 
     def __init__(self, parts: Iterable[PartitionStatistics] = ()) -> None:
-        """Take the statistics of the partitions' tasks; statistics much older than the newest are left out."""
+        """Take the statistics of the partitions' tasks; statistics much older than the newest are ignored."""
         found = list(parts)
         newest = max((part.at_ms for part in found), default=0)
         self._parts = [part for part in found if part.at_ms > newest - _STALE_MS]
         self._columns: dict[str, ColumnSample | None] = {}
         self._groups: dict[str, GroupLoad | None] = {}
         self.version = min(((part.epoch, part.version) for part in self._parts), default=(0, 0))
-        """Epoch and version of the constant tables that all figures include."""
+        """The least epoch and version of the constant tables among the figures: all figures include it."""
         self.table_bytes = max((part.table_bytes for part in self._parts), default=None)
-        """Memory of the constant tables in the worker with the largest ones; None without a report of a worker."""
+        """Bytes of the constant tables in the worker with the largest tables; None without a worker's report."""
 
     def column(self, name: str) -> ColumnSample | None:
-        """Return the sample of a column; None while too few events were seen."""
+        """Return the sample of a column; None for too few sampled events."""
         if name not in self._columns:
             samples = [part.columns[name] for part in self._parts if name in part.columns]
             values = list(merge(*(sample.values for sample in samples)))
@@ -126,7 +126,7 @@ class StreamStatistics:
         return self._columns[name]
 
     def group(self, group_id: GroupId) -> GroupLoad | None:
-        """Return the costs of a group; None when no event was evaluated for it lately."""
+        """Return the cost of a group; None if no event was evaluated for the group lately."""
         if group_id not in self._groups:
             loads = [part.groups[group_id] for part in self._parts if group_id in part.groups]
             last = max(loads, key=lambda load: load.events, default=None)
@@ -141,7 +141,7 @@ class StreamStatistics:
         return self._groups[group_id]
 
     def matches(self, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
-        """Return the share of events that a query is expected to match; None while too few were seen."""
+        """Return the expected share of events that match a query; None for too few sampled events."""
         if not conjuncts:
             return 1.0
         if not self._parts:
@@ -154,11 +154,11 @@ class StreamStatistics:
         return prod(known) * _UNKNOWN ** (len(parts) - len(known)) if known else None
 
     def candidates(self, path: AccessPath, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
-        """Return the share of events for which a query is expected to be a candidate of an index."""
+        """Return the expected share of events for which an index gives a query as a candidate."""
         return self.matches([conjuncts[position] for position in path.keys], row)
 
     def _bounds(self, conjuncts: Sequence[Expression], row: ConstantRow) -> dict[str, float]:
-        """Return the share of events within both bounds of a column; two bounds are one condition."""
+        """Return the share of events within the bounds of a column; two bounds of a column are estimated together."""
         sides: dict[str, tuple[list[float], list[float]]] = {}
         for conjunct in conjuncts:
             part, name = self._part(conjunct, row), _bounded(conjunct)
@@ -191,7 +191,7 @@ class StreamStatistics:
 
 
 def _bounded(conjunct: Expression) -> str:
-    """Return the column of ``column < :c`` and its like, "" for anything else."""
+    """Return the column of a bound such as ``column < :c``; "" for any other expression."""
     match conjunct:
         case Call("<" | "<=" | ">" | ">=", (Column(name), Slot())):
             return name
@@ -226,7 +226,7 @@ def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
 
 
 def _beginning(sample: ColumnSample, prefix: tuple[Rounded, bool] | None) -> float | None:
-    """Return the share of sampled events that begin with a text; None where the pattern asks for more."""
+    """Return the share of sampled events that begin with a text; None for a pattern that is not only a beginning."""
     if prefix is None:
         return 0.0
     text, is_all = prefix

@@ -1,11 +1,11 @@
-"""The stored partial aggregates that destinations count at a tick, as `gather` finds matches, but by whole records.
+"""The stored partial aggregates of digests at a tick: the counterpart of `gather` for aggregates, by whole records.
 
 A partial aggregate covers a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within the pane,
-and a cut holds the whole range or nothing of it. So a digest holds the partial aggregate exactly when it would hold a
-single match at the range's first offset.
+and a cut holds the whole range or nothing of it. So a digest holds a partial aggregate exactly if it would hold a match
+at the range's first offset.
 
-Nearly every record has aggregates of every store, so the log is read once, in its order, for all questions, and each
-record is decided for all questions at once.
+Nearly every record has aggregates of every store. So the log is read once, in its order, for all questions, and each
+record is processed for all questions at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AggregateQuestion(NamedTuple):
 
     question: DigestQuestion
     over_ms: int = 0
-    """The length of OVER LAST, 0 where there is none."""
+    """The length of OVER LAST in milliseconds; 0 without OVER LAST."""
     from_ms: int = 0
     """The time at which the digest begins: matches of earlier times are late."""
     ended_ms: int = 0
@@ -50,11 +50,11 @@ class AggregateQuestion(NamedTuple):
 
 
 class AggregatePart(NamedTuple):
-    """The parts of a record wanted by questions."""
+    """The parts of a record that belong to questions."""
 
     record: PendingMatches
     rows: QuestionNumbers
-    """Rows of its table of states; a row wanted by several questions is repeated."""
+    """Rows of the record's table of states; a row of several questions is repeated."""
     question: QuestionNumbers
     """By row: the question's number."""
     late: Flags
@@ -72,7 +72,7 @@ def gather_aggregates(
     Args:
         log: The log with the aggregates.
         questions: The questions of destinations.
-        take: Called with the partial aggregates that count, in the order of the log, of some records at a time.
+        take: Called with the counted partial aggregates of some records at a time, in the order of the log.
         bounds: Limits on the records in memory.
     """
     sweep = _Sweep(questions)
@@ -85,7 +85,7 @@ def gather_aggregates(
 
 
 class _Sweep:
-    """Questions on their way through the log; each property of the questions is a column, by their numbers."""
+    """A pass of questions through the log; each property of the questions is a column, by question number."""
 
     def __init__(self, questions: Sequence[AggregateQuestion]) -> None:
         self._questions = [each.question for each in questions]
@@ -102,7 +102,7 @@ class _Sweep:
         self._next = np.array([question.cursor.next for question in self._questions], np.int64)
         self._before = np.array([FIRST if each.before_ms is None else each.before_ms for each in self._questions])
         self._over = np.array([bool(each.over_ms) for each in questions], np.bool_)
-        """By question: whether it has OVER LAST, so that matches that count now may count again."""
+        """By question: whether it has OVER LAST, so a match may count in several digests."""
         self._now = CoveredOffsets([_cut(question) for question in self._questions])
         had, done = [], []
         for question, over_ms, _, ended_ms in questions:
@@ -135,7 +135,7 @@ class _Sweep:
             if stored.rolled is not None:
                 rolled.setdefault(stored.partition, set()).add(stored.rolled)
             if stored.older is not None and stored.positions and cursor.next < stored.positions[0]:
-                first = max(stored.older, cursor.next)  # older records have no known positions
+                first = max(stored.older, cursor.next)  # the index has no positions of the older records
                 scanned[stored.partition] = min(first, scanned.get(stored.partition, first))
         for partition, offsets in wanted.items():
             since, some = scanned.get(partition), rolled.get(partition, set())
@@ -149,7 +149,7 @@ class _Sweep:
     # -- parts of records ----------------------------------------------------------------------------------------------
 
     def part(self, position: int, record: PendingMatches) -> AggregatePart | None:
-        """Return the part of a record that counts now, and note the rest."""
+        """Return the part of a record that counts now, and note the part for later ticks."""
         stores = list(self._of_store.keys() & record.spans.keys())
         if not stores:
             return None
@@ -203,7 +203,7 @@ class _Sweep:
 def _loaded(
     log: PendingLog, partition: int, offsets: Iterable[int], at_once: int
 ) -> Iterator[tuple[int, PendingMatches]]:
-    """Yield records of a partition in their order, some of them held at a time."""
+    """Yield records of a partition in order, with some in memory at a time."""
     ordered = iter(sorted(offsets))
     while places := [(partition, offset) for offset in islice(ordered, at_once)]:
         found = log.load(places)

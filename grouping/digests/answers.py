@@ -1,4 +1,4 @@
-"""Answers to the question which matches a destination's digest holds (`grouping.digests.gather.DigestQuestion`)."""
+"""Answers to the questions about the matches of a digest (`grouping.digests.gather.DigestQuestion`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["AggregatedMatches", "DigestAnswer", "DigestMatches", "DigestRefused"
 
 
 class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """The gateway's figures of the matches left for later ticks; with GROUP BY the figures of partial aggregates."""
+    """Figures of the matches left for later ticks; for queries with GROUP BY, figures of partial aggregates."""
 
     left_ms: int | None = None
     """The earliest time of the matches that are left; with GROUP BY the earliest pane."""
@@ -31,7 +31,7 @@ class DigestMatches(LaterMatches, frozen=True, kw_only=True):
     """The matches of a digest."""
 
     rows: DigestRows
-    """This tick's matches, each once, in source order per partition; with GROUP BY the rows made of the aggregates."""
+    """The matches of this tick, each once, in source order per partition; with GROUP BY the rows of aggregates."""
 
     @property
     def written(self) -> bool:
@@ -49,7 +49,7 @@ class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
     reached: int
     """The offset of the log up to which the aggregates were gathered, perhaps for an earlier question."""
     left_out: str = ""
-    """Why some of the rows are missing, a full sentence: no record holds them."""
+    """Why some rows are missing, as a full sentence: they are too large for a record."""
 
     @property
     def written(self) -> bool:
@@ -58,13 +58,13 @@ class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
 
 
 class DigestUnavailable(LaterMatches, frozen=True, kw_only=True):
-    """The rows have no room, or their aggregates failed; the digest is tried again."""
+    """There is no room for the rows, or their aggregation failed; the digest is tried again."""
 
     reason: str
 
 
 class DigestRefused(LaterMatches, frozen=True, kw_only=True):
-    """The digest cannot be made, whenever it is tried."""
+    """The digest can never be made."""
 
     reason: str
 

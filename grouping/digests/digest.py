@@ -150,7 +150,7 @@ def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[DigestRow], i
 
 
 def _compared(one: Any, other: Any) -> int:
-    if _is_nan(one) or _is_nan(other):  # NaN is greater than all numbers, and equal to itself
+    if _is_nan(one) or _is_nan(other):  # SQL: NaN is greater than all numbers, and equal to itself
         return int(_is_nan(other)) - int(_is_nan(one))
     return int(one < other) - int(one > other)
 
@@ -178,10 +178,11 @@ def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
 
 
 def parts_of(rows: Iterable[DigestRow], count: int, frame: DigestTimes) -> Iterator[bytes]:
-    """Yield the values of a digest's records, one at least.
+    """Yield the values of a digest's records, at least one.
 
     Args:
-        rows: The digest's rows. For several parts they are read twice, because each part has the number of parts.
+        rows: The digest's rows. They are read twice if there are several parts, since each part has the number of
+            parts.
         count: The number of matches.
         frame: The digest's times.
     """
@@ -194,7 +195,7 @@ def parts_of(rows: Iterable[DigestRow], count: int, frame: DigestTimes) -> Itera
 
 
 def _parts(rows: Iterable[DigestRow]) -> Iterator[list[bytes]]:
-    """Cut rows into the bodies of parts; one empty part where there is no row."""
+    """Cut rows into the bodies of parts; a single empty part without rows."""
     part: list[bytes] = []
     size = 0
     for row in rows:

@@ -1,4 +1,4 @@
-"""Aggregates of digests as data: a destination's question to the evaluator's code for aggregates, and its answer.
+"""Aggregates of digests as data: the question to the evaluator's code for aggregates, and its answer.
 
 `gateway/timers/aggregate_digests.py` asks, `spark_jobs/engine/operators/aggregate/` answers.
 """
@@ -24,7 +24,7 @@ class TooManyAggregates(Exception):
 
 
 class TooManyTogether(Exception):
-    """The aggregates of some questions exceed the memory limit together, but not those of each question alone."""
+    """The aggregates of several questions together exceed the memory limit; the questions must be split."""
 
 
 class AggregateDestination(NamedTuple):
@@ -34,17 +34,17 @@ class AggregateDestination(NamedTuple):
     """From `AggregateMerge.aggregates`: destinations that differ in constants of HAVING alone share the aggregates."""
     row: ConstantRow
     with_none: bool
-    """Whether the digest has a row even without matches, as queries without GROUP BY have."""
+    """Whether the digest has a row even without matches, as for queries without GROUP BY."""
 
 
 class DigestAggregates(NamedTuple):
     """The contents of a destination's digest."""
 
     rows: DigestRows
-    """The aggregates that HAVING leaves, as JSON objects in the order of their keys."""
+    """The aggregates that satisfy HAVING, as JSON objects in the order of their keys."""
     matches: int
-    """The number of matches that were counted, also for aggregates that HAVING leaves out."""
+    """The number of counted matches, including aggregates that do not satisfy HAVING."""
     left_out: str = ""
     """Why some of the rows are missing, a full sentence."""
     failure: str = ""
-    """Why there are no rows: there was no room for them."""
+    """Why there are no rows; empty if there is no failure."""

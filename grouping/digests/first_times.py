@@ -1,4 +1,4 @@
-"""Partial aggregates that occur for the first time: a replayed batch writes its aggregates again."""
+"""Recognition of repeated partial aggregates, which a replayed batch writes again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ __all__ = ["FirstTimes"]
 
 
 class FirstTimes:
-    """The last partial aggregates that each owner (a question, or a store) has read from the log."""
+    """The last partial aggregate that each owner (a question, or a store) has read from the log, by source
+    partition.
+    """
 
     def __init__(self, owners: int) -> None:
         """Begin with owners that have read no aggregate."""
@@ -21,7 +23,7 @@ class FirstTimes:
         """By source partition, for each owner's last aggregate: first and last offset, ordinal, epoch and version."""
 
     def of(self, items: PendingAggregates, owner: QuestionNumbers, seen: Flags, version: tuple[int, int]) -> Flags:
-        """Return which of a record's visible items are new.
+        """Return which visible items of a record are not repeats.
 
         If Redis was lost before a replay, the replay has other tables and other ordinals, but the same range of
         offsets. If the checkpoint was lost, offsets of an item may lie within an earlier range, which is held until a
@@ -37,7 +39,7 @@ class FirstTimes:
             same = (items.first == first) & (met_by[0] == version[0]) & (met_by[1] == version[1])
             new = mine & ((items.first > last) | (same & (items.ordinals > ordinal)))
             first_time &= new | ~mine
-            met = np.flatnonzero(new)  # an owner's places ascend, and the last stays
+            met = np.flatnonzero(new)  # places of an owner ascend, so its last one stays
             marks[:3, owner[met]] = items.first[met], items.last[met], items.ordinals[met]
             marks[3, owner[met]], marks[4, owner[met]] = version
         return first_time

@@ -17,16 +17,16 @@ __all__ = ["BOUNDS", "Bounds", "DigestQuestion", "gather"]
 
 
 class Bounds(NamedTuple):
-    """The most records that are in memory at once."""
+    """Most records in memory at the same time."""
 
     one: int = 64
-    """Records of a destination; a destination with more reads its records in sequence."""
+    """Records of a single destination; with more, its records are read one after the other."""
     together: int = 256
     """Records of several destinations that are read together."""
 
 
 class DigestQuestion(NamedTuple):
-    """The question which matches a destination's digest holds."""
+    """The question about the matches of a destination's digest."""
 
     store: bytes
     stored: MatchPlaces | None
@@ -45,12 +45,12 @@ _NONE = (-1, 0)
 
 
 def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds = BOUNDS) -> Iterator[DigestAnswer]:
-    """Answer destinations' questions in their order; a record that several of them need is read once.
+    """Answer questions of destinations in order; a record that several questions need is read once.
 
     Args:
         log: The log of pending matches.
-        questions: A question for each destination; the iterator is read along with the answers.
-        bounds: How many records are held in memory.
+        questions: A question for each destination; the iterator is advanced along with the answers.
+        bounds: Limits on the records in memory.
     """
     asked: list[tuple[DigestQuestion, list[Place] | None]] = []
     together: set[Place] = set()
@@ -83,14 +83,15 @@ def _answers(
 def _places(question: DigestQuestion, most: int) -> list[Place] | None:
     """Return the positions of the matches that no digest of the destination held, in the order of the log.
 
-    None where there are very many, or where the index has no positions of the older ones: `_scanned` reads these.
+    The result is None if there are very many, or if the index has no positions of the older matches; `_scanned` is used
+    then.
     """
     stored, cursor = question.stored, question.cursor
     if stored is None:
         return []
     first = bisect_left(stored.positions, cursor.next)
     if len(stored.positions) - first > most or (stored.older is not None and cursor.next < stored.positions[0]):
-        return None  # a store with older records has positions
+        return None  # a store with older records also has positions
     offsets = stored.positions[first:]
     return [(stored.partition, offset) for offset in (sorted({*cursor.held, *offsets}) if cursor.held else offsets)]
 
@@ -98,7 +99,7 @@ def _places(question: DigestQuestion, most: int) -> list[Place] | None:
 def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, PendingMatches]]:
     """Yield the records of a question in the order of the log, reading one at a time.
 
-    Only the records that the cursor names are read together.
+    Only records that the cursor names are read together.
     """
     stored, cursor = question.stored, question.cursor
     assert stored is not None, "there is something to read"
@@ -112,7 +113,7 @@ def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, P
 
 
 def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatches]]) -> DigestMatches:
-    """Sort a destination's matches into this tick's and later ones, going by the order of the log."""
+    """Divide a destination's matches between this tick and later ticks, in the order of the log."""
     store, cursor, before_ms = question.store, question.cursor, question.before_ms
     covered = None if question.covered is None else highest(question.covered, cursor.covered)
     had_ms = max([cursor.tick_ms, *(one.tick_ms for one in cursor.earlier)]) if cursor.earlier else cursor.tick_ms

@@ -1,7 +1,7 @@
 """Requests for Spark jobs that carry out orders: a key in Redis, compared and set by gateway and evaluator.
 
-So either the asked evaluator takes a request, or the gateway withdraws it, never both. Kafka has all facts of the key:
-if Redis loses the key, the gateway asks again.
+So either the evaluator takes a request or the gateway withdraws it, never both. The key can be restored from Kafka: if
+Redis loses it, the gateway requests again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ return 1
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A range of orders that are to be carried out by one Spark job."""
+    """A request for a Spark job over a range of orders."""
 
     job_id: str
     evaluator: str
@@ -47,7 +47,7 @@ _encode = msgspec.json.encode
 
 
 class DigestJobs:
-    """The request that is under way, if there is one. Gateway and evaluator use it, with an instance per thread."""
+    """Access to the present request, if any. Gateway and evaluator use the class, with an instance per thread."""
 
     def __init__(self, settings: Settings) -> None:
         self._redis = connect(settings)
@@ -55,7 +55,7 @@ class DigestJobs:
         self._key = self._keys.digest_job
 
     def leader(self, stream_id: StreamId) -> Owner | None:
-        """Return the evaluator that has a stream; None where it is gone."""
+        """Return the evaluator of a stream; None if it holds no lease."""
         with mapped():
             owner = Owner.unpack(self._redis.get(self._keys.owner(stream_id)))
         return owner if owner is not None and self._leads(owner) else None
@@ -76,7 +76,7 @@ class DigestJobs:
         return msgspec.json.decode(body, type=Job) if body else None
 
     def ask(self, job: Job) -> str:
-        """Write a request over the last one, and return the run id of the Redis server with the request."""
+        """Write a request over the last one; return the run id of the Redis server."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.set(self._key, _encode(job))
@@ -84,7 +84,7 @@ class DigestJobs:
             return str(pipeline.execute()[-1]["run_id"])
 
     def withdraw(self, job: Job) -> str | None:
-        """Withdraw a request, and return the run id of its Redis server; None if an evaluator took the request."""
+        """Withdraw a request; return the run id of the Redis server, or None if an evaluator took the request."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.eval(_CHANGE, 1, self._key, _encode(job), b"")
@@ -93,7 +93,7 @@ class DigestJobs:
         return str(server["run_id"]) if gone else None
 
     def change(self, job: Job, state: Literal["taken", "done"]) -> Job | None:
-        """Set the state of a request, and return the changed request; None when somebody else changed it before."""
+        """Set the state of a request and return the new request; None if the other program changed it first."""
         after = msgspec.structs.replace(job, state=state)
         with mapped():
             changed = self._redis.eval(_CHANGE, 1, self._key, _encode(job), _encode(after))

@@ -1,4 +1,4 @@
-"""The positions of one store's matches on `cq.pending`: offsets of records, without the matches themselves."""
+"""The positions of a store's matches on `cq.pending`: offsets of records, without the matches."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from grouping.model.ids import DestinationId
 __all__ = ["MatchPlaces"]
 
 _MOST_POSITIONS = 512
-"""Positions kept for a store; older matches are found again by reading the log from `older` on."""
+"""Most positions of a store; older matches are found by reading the log from `older` on."""
 
 
 class MatchPlaces:
-    """The positions of one store's matches, in the store's partition of the log."""
+    """The positions of a store's matches, in the store's partition of the log."""
 
     __slots__ = (
         "earliest_ms",
@@ -45,16 +45,16 @@ class MatchPlaces:
         """The rolled record, which replaces all records before `rolled_before`; None if no rolled record is needed."""
         self.rolled_before = rolled_before
         self.earliest_ms = earliest_ms
-        """The earliest time of a match that all readers are armed for; None while they are not armed."""
+        """The earliest time of a match for which all readers are armed; None while they are not armed."""
         self.idle: set[DestinationId] = set()
-        """Readers that the next match arms."""
+        """The readers that the next match arms."""
         self.readers = 0
-        """The number of readers when they were last counted."""
+        """The number of readers at the last count."""
         self.fired = 0
-        """Readers served since the positions that all readers have passed were last cleared."""
+        """The number of readers served since positions that all readers have passed were last removed."""
 
     def add(self, offset: int, most: int = _MOST_POSITIONS) -> None:
-        """Note that a record holds matches; beyond `most` positions the older half is dropped."""
+        """Note that a record holds matches; with more than `most` positions the older half is dropped."""
         positions = self.positions
         if positions and positions[-1] >= offset:
             return

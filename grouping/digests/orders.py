@@ -1,7 +1,7 @@
-"""Orders of digests: at a tick of very many destinations the gateway only decides who is served.
+"""Orders of digests: at a tick of very many destinations the gateway only decides which destinations are served.
 
-The gateway writes *orders* to `cq.orders`, and a Spark job makes the digests. An order needs only itself and
-`cq.pending`: its digests are the same whoever makes them, and however often.
+The gateway writes *orders* to `cq.orders`, and a Spark job makes the digests. The digests of an order depend only on
+the order and on `cq.pending`, so repeats are the same records.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StorePlaces(msgspec.Struct, array_like=True, frozen=True):
 
 
 def places_after(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) -> StorePlaces | None:
-    """Return the positions that a cursor has not passed; None where nothing is pending.
+    """Return the positions that a cursor has not passed; None if no match is pending.
 
     Args:
         stored: The store's positions.
@@ -78,7 +78,7 @@ class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
 
     destination_id: DestinationId
     born_ms: int
-    """When the destination's incarnation began."""
+    """When the destination's incarnation began, epoch milliseconds."""
     topic: str
     partition: int
     digest: PackedDigest
@@ -92,7 +92,7 @@ class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
     store: bytes
     places: StorePlaces | None
     reached: int
-    """The offset in the store's partition of `cq.pending` from which on records are not of this tick."""
+    """The offset in the store's partition of `cq.pending` at which the tick's records end."""
 
     @property
     def clause(self) -> DigestClause:
@@ -101,15 +101,15 @@ class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Order(msgspec.Struct, array_like=True, frozen=True):
-    """A record of the log: digests that are due together, of one tick or of several."""
+    """A record of `cq.orders`: digests that are made together, of one tick or several."""
 
     stream_id: StreamId
     source: str
     """The stream's name."""
     covered: SourceOffsets
-    """The cut: by source partition, the digests cover events of lower offsets."""
+    """The cut: by source partition, the offset below which the digests cover events."""
     fired_ms: int
-    """The time in the digests' records."""
+    """The time of the digests' records, epoch milliseconds."""
     digests: tuple[DigestOrder, ...]
 
 
@@ -131,7 +131,7 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
     repeats: int = 0
     """How many matches were written again by replayed micro-batches."""
     failure: str = ""
-    """Why the digest could not be made; then no part of it is written."""
+    """Why the digest could not be made, in which case no part is written; empty otherwise."""
 
     @property
     def incarnation(self) -> str:
@@ -140,12 +140,12 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def sent(self) -> bool:
-        """Whether there was a digest to send."""
+        """Whether a digest was sent."""
         return self.cursor is not None and self.cursor.tick_ms == self.tick_ms
 
 
 class OrderOutcome(msgspec.Struct, array_like=True, frozen=True):
-    """A record of the log: the outcomes of an order's digests. Its key is the order's offset."""
+    """A record of `cq.orders`: the outcomes of an order's digests, under the order's offset as key."""
 
     stream_id: StreamId
     fired_ms: int
@@ -155,12 +155,12 @@ class OrderOutcome(msgspec.Struct, array_like=True, frozen=True):
 def carry_out(
     log: PendingLog, order: Order, bounds: Bounds = BOUNDS, most_held: int = MOST_HELD
 ) -> Iterator[tuple[DigestOrder, Digest | None, DigestOutcome]]:
-    """Yield the digests of an order in turn, None where there is nothing to send, with their outcomes.
+    """Yield the digests of an order (None if there is nothing to send) with their outcomes, in order.
 
     Args:
         log: The log of pending matches.
         order: The order.
-        bounds: How many records are held in memory.
+        bounds: Limits on the records in memory.
         most_held: The most records that a cursor names.
     """
     questions = (
@@ -199,7 +199,7 @@ def carry_out(
 
 
 def _digest(each: DigestOrder, matches: DigestRows) -> Digest | None:
-    """Return the digest of an order, None where there is nothing to send."""
+    """Return the digest of an order; None if there is nothing to send."""
     if not matches and not each.clause.even_if_empty:
         return None
     return Digest.of(each.clause, SqlType.of(each.column_type), matches, each.from_ms)
@@ -208,7 +208,7 @@ def _digest(each: DigestOrder, matches: DigestRows) -> Digest | None:
 def ordered_parts(
     order: Order, each: DigestOrder, digest: Digest
 ) -> Iterator[tuple[bytes, tuple[tuple[str, bytes], ...]]]:
-    """Yield value and headers of the records of one of an order's digests."""
+    """Yield value and headers of each record of a digest of an order."""
     return digest_parts(
         order.source, each.destination_id, digest, DigestTimes(order.fired_ms, each.from_ms, each.tick_ms)
     )

@@ -19,9 +19,9 @@ RecordsReader = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
 """Reads offsets and values of a partition's records, from a first offset to a last one, both included."""
 
 _KEPT_BYTES = 128 << 20
-"""Size of the records kept in memory, as packed on the log; unpacked they take some more."""
+"""Bytes of the records kept in memory, in their packed form; unpacked records take somewhat more."""
 _NEAR = 64
-"""The longest gap, in records, that is read over; a longer one is skipped by a seek."""
+"""The longest gap, in records, that is read; longer gaps are skipped by a seek."""
 
 
 class PendingLog:

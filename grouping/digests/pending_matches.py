@@ -1,7 +1,7 @@
-"""Pending matches, as they travel from Spark to the gateway: many in a record of `cq.pending`.
+"""Pending matches in the form in which Spark sends them to the gateway: many in a record of `cq.pending`.
 
-A record holds matches of one task for one partition of the topic. Its items are sorted by their store (`p_…`), and
-within a store in source order; a row of JSON is held once, however many stores have it.
+A record holds matches of a task for a partition of the topic. Items are sorted by store (`p_…`), and within a store in
+source order; a row of JSON is stored once for all stores that have it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class PendingAggregates(NamedTuple):
     last: NDArray[np.int64]
     """The last offset of the range."""
     ordinals: NDArray[np.int32]
-    """Grows within a store and range."""
+    """Numbers that grow within a store and range."""
     times: NDArray[np.int64]
     """When the pane begins, epoch milliseconds."""
     rows: NDArray[np.int32]
-    """The place in the table of states."""
+    """The number of the row in the table of states."""
 
     def at(self, places: NDArray[np.int64]) -> PendingAggregates:
-        """Return the items at some places."""
+        """Return the items at the given places."""
         return PendingAggregates(*[column[places] for column in self])  # type: ignore[arg-type]  # each of its own type
 
 
@@ -73,14 +73,17 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     ends_at: bytes = b""
     """For aggregates only, by item (int64): the last offset of the range that `offsets` begins."""
     ordinals: bytes = b""
-    """By item (int32): for aggregates, the item's place among the items of its store and range; for a match, the number
-    of its row within its record, left out where a record has one at most."""
+    """By item (int32): for aggregates, the item's place among the items of its store and range; for matches, the number
+    of the row within its source record. Empty if each source record has at most one row.
+    """
     before: int = 0
     """For a rolled record: the offset of the log before which the record replaces all records of its stores; else 0."""
     earlier: tuple[PendingMatches, ...] = ()
     """For a rolled record: the aggregates of earlier versions of the tables, in the order of the versions."""
     elements: bytes = b""
-    """By item (int32): for a match, the bits of the row's number above the 31 in `ordinals`, where any is set."""
+    """By item (int32): for matches, the bits of the row's number above the 31 bits in `ordinals`; empty if none is
+    set.
+    """
 
     @property
     def whole(self) -> tuple[PendingMatches, ...]:
@@ -139,7 +142,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     def items(self, store: bytes) -> Iterator[tuple[int, int, int, int, int]]:
         """Yield a store's items: the source's partition, offset and time, the row's number, and the place in `values`.
 
-        Items are unpacked on demand: many records are held at once, and their unpacked items would take much room.
+        Items are unpacked on demand, since the unpacked items of many records would take much memory.
         """
         begin, end = self.spans.get(store, (0, 0))
         partitions, offsets, times, rows = self._columns
@@ -147,7 +150,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
         if end == begin + 1:
             number = 0 if numbers is None else int(numbers[begin])
             return iter(((partitions[begin], offsets[begin], times[begin], number, rows[begin]),))
-        # All columns have one length.
+        # All columns have the same length.
         return zip(  # noqa: B905
             partitions[begin:end].tolist(),
             offsets[begin:end].tolist(),
@@ -163,7 +166,7 @@ _decode = msgspec.msgpack.Decoder(PendingMatches).decode
 def pack_aggregates(
     stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], aggregates: PendingAggregates, states: bytes
 ) -> bytes:
-    """Encode partial aggregates as a record's value; the arguments are `aggregate_record`'s."""
+    """Encode partial aggregates as a record's value; the arguments are as for `aggregate_record`."""
     return aggregate_record(stream_id, table, ids, aggregates, states).encode()
 
 
@@ -214,7 +217,7 @@ def pack_pending(
         events: By item the source's partition, offset and time.
         rows: By item its place in `values`.
         values: The rows.
-        numbers: By item the number of its row within its record; None where a record has one at most.
+        numbers: By item the number of its row within its source record; None if each record has at most one row.
     """
     names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
     order = np.lexsort(ids.T[::-1])  # stable: items of one store stay in source order

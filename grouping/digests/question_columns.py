@@ -1,4 +1,4 @@
-"""Many questions about aggregates, as columns: the offsets of their cuts and cursors, and their visibility."""
+"""Questions about aggregates as columns: the offsets of their cuts and cursors, and the visible times."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["FIRST", "LAST", "CoveredOffsets", "Flags", "EarlierDigests", "Questi
 QuestionNumbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-"""Before and after all times and offsets."""
+"""Values below and above all times and offsets."""
 _ALWAYS: list[Window] = [(None, None)]
 _NOTHING = DigestCoverage(0, {})
 
 
 class CoveredOffsets:
-    """By question and source partition: the offset up to which a cut, or a cursor, covers events."""
+    """By question and source partition, the offset up to which a cut or a cursor covers events."""
 
     def __init__(self, offsets: Sequence[SourceOffsets | None]) -> None:
         """Take the offsets by question; None covers all events."""
@@ -72,7 +72,7 @@ class EarlierDigests:
 
 
 class VisibleTimes:
-    """The visible times of questions at a version of the tables; neighbours in the log mostly have the same."""
+    """The visible times of questions at a version of the tables; neighbouring records mostly have the same version."""
 
     def __init__(self, visibility: Sequence[tuple[VisibilityInterval, ...]]) -> None:
         self._visibility = visibility
@@ -81,7 +81,7 @@ class VisibleTimes:
         self._bounds = np.empty((2, len(visibility)), np.int64)
         """START and EXPIRE, by question."""
         self._several: dict[int, list[Window]] = {}
-        """Windows of the few questions with several."""
+        """The windows of questions with several windows, which are few."""
 
     def at(self, epoch: int, version: int) -> Flags:
         """Move to a version, and tell for each question whether it sees any time at this version."""

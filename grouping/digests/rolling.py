@@ -28,7 +28,7 @@ _NEVER_REPEATED = np.iinfo(np.int32).max
 
 
 class StoreReaders(NamedTuple):
-    """The visibility and digests of a store's readers, which limit the merging of its records."""
+    """The visible times and digests of a store's readers, which limit the merging of its records."""
 
     places: MatchPlaces
     versions: tuple[tuple[int, int], ...]
@@ -40,7 +40,7 @@ class StoreReaders(NamedTuple):
     def of(
         cls, places: MatchPlaces, visibility: Iterable[tuple[VisibilityInterval, ...]], cursors: Iterable[Cursor]
     ) -> StoreReaders:
-        """Return the needs of some readers, each given by its history and its cursor."""
+        """Return the limits of readers, from the history and the cursor of each."""
         versions = set()
         for history in visibility:
             before: list[Window] = []
@@ -78,14 +78,14 @@ class RolledParts(NamedTuple):
     pieces: list[Piece]
     stores: QuestionNumbers
     versions: QuestionNumbers
-    """The place in `known_versions`."""
+    """By part: the place of the version in `known_versions`."""
     aggregates: PendingAggregates
     """The aggregates of each part; `rows` holds the part's own number."""
     known_versions: list[tuple[int, int]]
 
 
 class _Items(NamedTuple):
-    """The items that occur for the first time, in the order of the log."""
+    """The items without repeats, in the order of the log."""
 
     store: QuestionNumbers
     sight: QuestionNumbers
@@ -101,7 +101,7 @@ def plan_roll(
     covered: SourceOffsets,
     before: int,
 ) -> RolledParts:
-    """Return the merged records of stores before an offset; a store that cannot be merged is left out.
+    """Return the merged records of stores before an offset, without stores that cannot be merged.
 
     Args:
         records: The stores' records, rolled ones first, then in the order of the log.
@@ -130,7 +130,7 @@ def plan_roll(
         for partition in np.unique(items.partitions).tolist():
             here = items.partitions == partition
             latest = sights.setdefault(partition, np.full(len(names), -1))
-            stays[owner[here & ~new & (latest[owner] != sight)]] = True  # a repeat that others see
+            stays[owner[here & ~new & (latest[owner] != sight)]] = True  # a repeat that readers see differently
             latest[owner[here & new]] = sight[here & new]
         found.append(_Items(owner[new], sight[new], np.full(int(new.sum()), version), items.at(np.flatnonzero(new))))
         pieces.append((record, found[-1].aggregates.rows.astype(np.int64)))
@@ -154,7 +154,7 @@ def plan_roll(
 def _items(
     record: PendingMatches, mine: Sequence[bytes], numbers: Mapping[bytes, int]
 ) -> tuple[PendingAggregates, QuestionNumbers]:
-    """Return a record's items of some stores, and the number of each one's store."""
+    """Return a record's items of the given stores, with the number of each item's store."""
     begins, ends = np.array([record.spans[name] for name in mine]).T
     sizes = ends - begins
     places = np.arange(sizes.sum()) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
@@ -204,7 +204,7 @@ def _parts(
 ) -> RolledParts:
     """Return the parts.
 
-    Parts of a source partition that a store's readers saw together all get the latest of their versions.
+    If a store's readers saw several parts of a source partition alike, these parts get the latest of their versions.
     """
     known = sorted(versions)
     place = np.empty(len(known), np.int64)

@@ -1,4 +1,4 @@
-"""The rows of one digest: in memory while they are few, then in a temporary file."""
+"""The rows of a digest: in memory while they are few, then in a temporary file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grouping.model.errors import OperationalError
 __all__ = ["IN_MEMORY", "DigestRow", "RowFile", "DigestRows", "RowsUnavailable", "size_of"]
 
 IN_MEMORY = 16 << 20
-"""Bytes of rows that one digest holds in memory."""
+"""Most bytes of a digest's rows in memory."""
 _HEAD = struct.Struct("<iqqi")
 _ROW_BYTES = 250
 """Approximate bytes of memory of a row besides its body."""
@@ -24,7 +24,7 @@ _WRITE_BYTES = 1 << 20
 
 
 class RowsUnavailable(OperationalError):
-    """The rows of a digest cannot be kept, or not be read back: the disk is full, or the folder is gone."""
+    """The rows of a digest cannot be written or read: the disk is full, or the folder is gone."""
 
 
 class DigestRow(NamedTuple):
@@ -43,13 +43,13 @@ def size_of(row: DigestRow) -> int:
 
 
 class RowFile:
-    """A temporary file of rows, in runs; the file goes with this object."""
+    """A temporary file of rows, in runs; the file is removed with this object."""
 
     def __init__(self) -> None:
         """Make the file.
 
         Raises:
-            RowsUnavailable: There is no room, or no folder for it.
+            RowsUnavailable: There is no room or no folder for the file.
         """
         with _kept():
             self._file = tempfile.TemporaryFile(buffering=0, prefix="cq-digest-")
@@ -86,7 +86,7 @@ class RowFile:
         """Yield the rows of a run; several runs may be read at once.
 
         Raises:
-            RowsUnavailable: They cannot be read back.
+            RowsUnavailable: The rows cannot be read.
         """
         data, at = b"", 0
         while begin < end or at < len(data):
@@ -111,7 +111,7 @@ class RowFile:
 
 @contextmanager
 def _kept() -> Iterator[None]:
-    """Turn the system's errors about files into `RowsUnavailable`."""
+    """Turn file errors of the system into `RowsUnavailable`."""
     try:
         yield
     except OSError as exc:
@@ -126,7 +126,7 @@ class DigestRows:
     """Rows in the order of appending. They can be read several times: a digest of any size is written in passes."""
 
     def __init__(self, rows: Iterable[DigestRow] = (), *, in_memory: int = IN_MEMORY) -> None:
-        """Begin with some rows.
+        """Begin with the given rows.
 
         Args:
             rows: Appended one by one.

@@ -1,4 +1,4 @@
-"""Sorting of more rows than memory holds: runs are sorted in memory, written to a file, and merged."""
+"""External sorting of rows: runs are sorted in memory, written to a file, and merged."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def sorted_rows(
 
     Args:
         rows: The rows; they are read once.
-        key: The key of a row; rows with equal keys, which are of one event, stay in their order.
-        cut: Selects from sorted rows. If the cut keeps a row among all rows, then also among any subset of them.
+        key: Returns the key of a row; rows with equal keys, which come from one event, keep their order.
+        cut: Selects from sorted rows. A row that the cut keeps among all rows must also be kept among any subset.
         in_memory: Approximate bytes of rows that are held at once.
 
     Raises:

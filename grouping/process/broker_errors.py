@@ -1,4 +1,4 @@
-"""Log lines of a Kafka client without brokers: one a minute, instead of twenty a second."""
+"""Log lines of a Kafka client that reaches no broker: one a minute, instead of twenty a second."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BrokerErrors:
         self._errors = 0
 
     def note(self, error: Any) -> None:
-        """Count an error, a `KafkaError`, and log it where the last line is a minute old."""
+        """Count a `KafkaError`, and log it if the last line is at least a minute old."""
         self._errors += 1
         now = self._clock()
         if now >= self._next:
@@ -40,9 +40,9 @@ class BrokerErrors:
 
 
 def with_quiet_log(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a client's options under which its errors are log lines, and librdkafka itself writes nothing.
+    """Return a client's options with which its errors become log lines, and librdkafka itself writes nothing.
 
-    librdkafka's own lines go to stderr past the form of logs, one for each attempt to connect.
+    By default librdkafka writes a line to stderr for each attempt to connect, in a form of its own.
 
     Example:
         >>> sorted(with_quiet_log({"bootstrap.servers": "k:1"}))

@@ -1,7 +1,7 @@
-"""The format of a data folder, in `format.json`: data of older versions is read, data of newer ones is refused.
+"""The format of a data folder, in `format.json`: older formats are read, newer formats are refused.
 
-A folder without that file is of the first format. A change to the files there (checkpoints, the servers' files) raises
-`FORMAT`, and converts an older folder here before its first use.
+A folder without this file has the first format. A release that changes the files of the folder (checkpoints, files of
+the servers) increases `FORMAT`, and this module converts an older folder before its first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def claim(data: Path) -> None:
     """Ensure that an existing folder has this format.
 
     Raises:
-        OperationalError: A later version has written it, or the file does not tell.
+        OperationalError: A later version has written the folder, or its format cannot be read.
         OSError: The folder cannot be read, or written to.
     """
     _close(data)
@@ -40,7 +40,7 @@ def claim(data: Path) -> None:
 
 
 def _close(data: Path) -> None:
-    """Let the user of this process alone look into a folder that is its own; a volume of another user stays."""
+    """Let only the user of this process read the folder; the rights of another user's volume stay."""
     found = data.stat()
     if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX and found.st_mode & 0o077:
         data.chmod(0o700)
@@ -63,7 +63,7 @@ def _read(path: Path) -> int | None:
 
 
 def _write(path: Path) -> None:
-    """Write the file in one move: after any interruption, the file is missing or whole."""
+    """Write the file atomically: after an interruption it is missing or complete."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with aside.open("w", encoding="utf-8") as file:
         json.dump({"format": FORMAT}, file)

@@ -1,4 +1,4 @@
-"""Every line that a process writes as a JSON object: also the lines of its libraries, of Java, and of Python itself."""
+"""All lines that a process writes, as JSON objects: also lines of libraries, of Java, and of Python itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DRAIN_SECONDS = 0.5
 
 
 def json_line(line: str) -> str:
-    """Return a JSON object unchanged, and any other line as the message of an object; without the line's end.
+    """Return a JSON object unchanged, and any other line as the message of an object, without the line end.
 
     Example:
         >>> json_line('{"level": "ERROR"}')
@@ -39,15 +39,15 @@ def json_line(line: str) -> str:
 
 
 class JsonOutput:
-    """Replaces standard output and error of this process, and of each child started later.
+    """Replaces standard output and standard error of this process, and of children started later.
 
-    A thread reads the lines of all of them from a pipe, and writes each as an object to where standard error led.
+    A thread reads all these lines from a pipe, and writes each as an object to the former standard error.
     """
 
     def __init__(self) -> None:
         """Begin."""
         self.stream: TextIO = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="replace")
-        """Where standard error led before: for lines that are JSON already."""
+        """The former standard error, for lines that are JSON already."""
         self._mark = secrets.token_hex(16)
         self._drained = threading.Event()
         reading, writing = os.pipe()
@@ -58,7 +58,7 @@ class JsonOutput:
         threading.Thread(target=self._copy, args=[lines], name="json-output", daemon=True).start()
 
     def drain(self) -> None:
-        """Return when all that was written before the call has left the pipe, or after half a second."""
+        """Return once the lines written before the call have left the pipe, or after half a second."""
         self._drained.clear()
         os.write(2, f"\n{self._mark}\n".encode())
         self._drained.wait(_DRAIN_SECONDS)
@@ -72,15 +72,15 @@ class JsonOutput:
 
 
 _outputs: list[JsonOutput] = []
-"""The output of this process, once it is taken."""
+"""The output of this process, once it was replaced."""
 
 
 def log_to_standard_error(level: int | str, form: Literal["text", "json"]) -> None:
-    """Log to standard error; with JSON, all other lines of this process and of its children are objects, too.
+    """Log to standard error; with JSON, all other lines of this process and its children become objects, too.
 
     Args:
-        level: The lowest level of the lines that are logged.
-        form: The form of a line.
+        level: The lowest level that is logged.
+        form: The form of a line: text or JSON.
     """
     if form == "json" and not _outputs:
         _outputs.append(JsonOutput())

@@ -1,4 +1,4 @@
-"""How log lines look: time, level, where, the fragment, and its fields as ``name=value``; or all that as JSON."""
+"""The form of log lines: time, level, logger, message, and fields as ``name=value``; or all of this as JSON."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _LONGEST = 500
 """Most characters of the last error in a report."""
 
 ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""The attributes of every log record; any other came as a field."""
+"""The attributes of every log record; any other attribute is a field."""
 
 
 class FieldFormatter(logging.Formatter):
-    """Adds a record's fields to its line."""
+    """Formats a record as text, with its fields."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the base class's name)
-        """Return the line, without its stack trace."""
+        """Return the line without a stack trace."""
         return " ".join([super().formatMessage(record), *(f"{k}={value!r}" for k, value in _fields(record).items())])
 
 
 class JsonFormatter(logging.Formatter):
-    """Makes an object of each record: a stack trace is a member, so that every line stands for itself."""
+    """Formats a record as a JSON object on one line, with any stack trace as a member."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -57,7 +57,7 @@ class _LastError(logging.Handler):
         self.line: dict[str, str] | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a record as data."""
+        """Keep a record as the last one."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = (f"{name}={value!r}" for name, value in _fields(record).items())
         text = " ".join([record.getMessage(), *fields])
@@ -68,12 +68,12 @@ _last = _LastError()
 
 
 def last_error() -> dict[str, str] | None:
-    """Return time, level and text of this process's last line of level WARNING or above; None while there is none."""
+    """Return time, level and text of this process's last line of level WARNING or above; None without such a line."""
     return _last.line
 
 
 class Sparing:
-    """Decides when a repeated line is due: at once, and then once a minute."""
+    """Decides when a repeated line is written: at once, and then once a minute."""
 
     _EVERY_SECONDS = 60.0
 
@@ -91,14 +91,14 @@ class Sparing:
 
 
 class _SparingLibraries(logging.Filter):
-    """Lets a library's endlessly retrying Kafka client log one line a minute per logger."""
+    """Lets each logger of a library write one line a minute, since Kafka clients retry without end."""
 
     def __init__(self, sparing: Sparing) -> None:
         super().__init__()
         self._sparing = sparing
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record is written."""
+        """Tell whether a record is to be written."""
         return not record.name.startswith("aiokafka") or self._sparing.due(record.name)
 
 
@@ -106,7 +106,7 @@ def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "te
     """Send log lines from a level up to a stream, and the stack trace of an exception that ends the process.
 
     Args:
-        stream: Where lines are written.
+        stream: The stream for the lines.
         level: The lowest level, as a number or a name.
         form: The form of a line.
     """
@@ -116,7 +116,7 @@ def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "te
     handler.addFilter(_SparingLibraries(Sparing()))
     logging.basicConfig(level=level, handlers=[handler, _last], force=True)
     logging.captureWarnings(capture=form == "json")
-    if form == "json":  # Python itself would write lines of text
+    if form == "json":  # Python's default hook would write lines of text
         sys.excepthook = _log_uncaught
         threading.excepthook = lambda told: _log_uncaught(told.exc_type, told.exc_value, told.exc_traceback)
 
@@ -128,7 +128,7 @@ def _log_uncaught(kind: type[BaseException], error: BaseException | None, trace:
 
 
 def change_level_by_signals(level: int | str) -> None:
-    """Have SIGUSR1 make the process log at level DEBUG, and SIGUSR2 at the level of its settings again."""
+    """Let SIGUSR1 change the level of logs to DEBUG, and SIGUSR2 change it back to the level of the settings."""
     root = logging.getLogger()
     signal.signal(signal.SIGUSR1, lambda *_: root.setLevel(logging.DEBUG))
     signal.signal(signal.SIGUSR2, lambda *_: root.setLevel(level))

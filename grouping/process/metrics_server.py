@@ -1,4 +1,4 @@
-"""A role's HTTP endpoints: its metrics (`/metrics`), and whether it lives (`/healthz`) and is ready (`/readyz`)."""
+"""The HTTP endpoints of a role: metrics (`/metrics`), liveness (`/healthz`) and readiness (`/readyz`)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["SILENT_SECONDS", "MetricsServer", "RoleMetric", "RoleState"]
 
 SILENT_SECONDS = 10.0
-"""A role without a report for this long hangs, or has ended."""
+"""A role without a report for this time counts as hanging or ended."""
 _ROLE_TEXT = "1 for the state that the role has (`active`, `standby`, `waiting`), else 0"
 _KINDS = ("active", "standby", "waiting")
 _CONNECTIONS = 16
-"""Connections answered at one time: each takes a thread of the role."""
+"""Most simultaneous connections; each takes a thread of the role."""
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - the operator's choice, recognised here
 
 
 class RoleState:
-    """The last state that a role has reported, and its time."""
+    """The last reported state of a role, and the time of the report."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin as `starting`.
@@ -45,22 +45,22 @@ class RoleState:
         self.tell("starting")
 
     def tell(self, state: str) -> None:
-        """Take note of a state."""
+        """Note a state, as reported now."""
         self.state = state
         self.still()
 
     def still(self) -> None:
-        """Take note that the state holds."""
+        """Note that the state still holds."""
         self._told_at = self._clock()
 
     @property
     def kind(self) -> str:
-        """``active``, ``standby`` or ``waiting``: for a server, for its lease, or for its own start or thread."""
+        """``active``, ``standby`` or ``waiting``; a role may wait for a server, for its lease, or for its start."""
         fine, told = self.probe()
         return {"ready": "active", "standby": "standby"}.get(told["state"], "waiting") if fine else "waiting"
 
     def probe(self, states: Collection[str] = ()) -> tuple[bool, dict[str, Any]]:
-        """Return whether the role lives, and has one of the given states, if any; and the body of the answer.
+        """Return whether the role lives and has one of the given states (if any are given), and the body of the answer.
 
         Example:
             >>> RoleState(lambda: 7.0).probe(["ready"])
@@ -72,7 +72,7 @@ class RoleState:
 
 
 class MetricsServer:
-    """Serves until it is closed, in threads of its own."""
+    """An HTTP server in threads of its own, until it is closed."""
 
     def __init__(
         self,
@@ -87,15 +87,15 @@ class MetricsServer:
         """Listen.
 
         Args:
-            address: Where; empty or 0.0.0.0 for every address of the machine.
-            port: On which port; 0 for any.
+            address: The address to listen on; empty or 0.0.0.0 for every address of the machine.
+            port: The port; 0 for any free port.
             state: The state for the probes.
             registry: The metrics.
             role: The label of ``cq_role``; without a role there is no such metric.
-            connection_seconds: How long a connection lasts at most, however slowly its client sends or reads.
+            connection_seconds: Longest duration of a connection, however slowly its client sends or reads.
 
         Raises:
-            OperationalError: The address is not this machine's, or the port is taken.
+            OperationalError: The machine does not have the address, or the port is taken.
         """
         self._state = state
         told = CollectorRegistry(auto_describe=False)
@@ -139,7 +139,7 @@ class RoleMetric(Collector):
     """``cq_role``: 1 for the present state of a role, 0 for its other states."""
 
     def __init__(self, state: RoleState, role: str) -> None:
-        """Serve the state of a role, under its label ``role``."""
+        """Serve the state of a role, with the label ``role``."""
         self._state = state
         self._role = role
 
@@ -161,14 +161,14 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread; one too many is closed at once."""
+        """Answer a connection in a thread; close connections beyond the limit at once."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer a connection, and cut it off after too long a time."""
+        """Answer a connection, and close it after its longest duration."""
         limit = threading.Timer(self.connection_seconds, _cut_off, [request])
         limit.daemon = True
         limit.start()
@@ -179,7 +179,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Write nothing: a client that went away, or was cut off, is no fault of the role."""
+        """Write nothing: a closed connection is no error of the role."""
 
 
 def _cut_off(request: socket.socket) -> None:
@@ -189,4 +189,4 @@ def _cut_off(request: socket.socket) -> None:
 
 class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Write nothing: a scrape every few seconds is no news."""
+        """Write nothing for each request, since there is one every few seconds."""

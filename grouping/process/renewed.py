@@ -1,4 +1,4 @@
-"""A client of a server, replaced by a new client after a question without an answer in time."""
+"""A client of a server that is replaced by a new client when an answer is late."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 class RenewedClient(Generic[C]):
-    """Holds a client, for questions that may be asked again.
+    """Holds a client for requests that may be repeated.
 
-    The class is for librdkafka's admin client. While a question waits for a broker that refuses connections, the client
-    reconnects at once and without end (each look at the broker expedites the next attempt), which takes a core for each
-    of its two threads; and the client looks up the right broker anew only every five minutes. So a question is given a
-    short time, and is then asked by another client, which looks the cluster up.
+    The class is for the admin client of librdkafka. While a request waits for a broker that refuses connections, this
+    client reconnects without pause, which takes a core for each of its two threads, and it reads the metadata of the
+    cluster anew only every five minutes. So a request gets a short time, and is then repeated by a new client, which
+    reads the metadata at its start.
     """
 
     def __init__(self, make: Callable[[], C], is_late: Callable[[Exception], bool]) -> None:
@@ -26,19 +26,19 @@ class RenewedClient(Generic[C]):
 
         Args:
             make: Makes a client.
-            is_late: Recognises errors that mean a late answer.
+            is_late: Tells whether an error means a late answer.
         """
         self._make = make
         self._is_late = is_late
         self.client = make()
-        """A client for requests that may not be sent twice."""
+        """The present client, for requests that must not be repeated."""
 
     def renew(self) -> None:
-        """Make a new client, as the old client's knowledge of the cluster is outdated."""
+        """Make a new client, since the metadata of the old client is outdated."""
         self.client = self._make()
 
     def ask(self, question: Callable[[C], T], seconds: float) -> T:
-        """Return the answer to a question; raise an error unless it is a late answer within `seconds`."""
+        """Return the answer to a request; a late request is repeated for `seconds`, other errors are raised."""
         deadline = time.monotonic() + seconds
         while True:
             try:

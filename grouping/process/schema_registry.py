@@ -21,23 +21,23 @@ from schemas.avro_writers import read_writers
 __all__ = ["SchemaAway", "SchemaRegistry"]
 
 _SECONDS = 2.0
-"""Time for one answer: a task that waits holds a core."""
+"""Seconds to wait for an answer, since a waiting task holds a core."""
 _MOST_BYTES = 1 << 18
-"""The largest answer."""
+"""The size of the largest accepted answer."""
 _NO_SUCH_SCHEMA = 40403
-"""The registries' code for an id without a schema. Another 404 may come from a proxy, or from a wrong path."""
+"""The error code of registries for an unknown id. Another 404 may come from a proxy or a wrong path."""
 _JSON = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 class SchemaAway(OperationalError):
-    """A registry does not give a schema now; the records that need the schema wait."""
+    """A registry does not answer, or answers wrongly; the records that need the schema wait."""
 
 
 class SchemaRegistry:
-    """Asks one registry. Redirects are not followed: a registry must not choose whom the evaluator asks."""
+    """Asks a registry for schemas. Redirects are not followed: a registry must not choose other hosts to ask."""
 
     def __init__(self, url: str, login: str = "") -> None:
-        """Ask nothing yet.
+        """Note the registry, without a request.
 
         Args:
             url: The registry, without a login.
@@ -53,11 +53,11 @@ class SchemaRegistry:
         """Return the schema of an id.
 
         Returns:
-            The JSON of the schema; of a sentence where the schema cannot be used; None where the registry has no such
-            id.
+            The JSON of the schema; the JSON of a sentence if the schema cannot be used; None if the registry does not
+            know the id.
 
         Raises:
-            SchemaAway: The registry does not answer, or answers otherwise than a registry does.
+            SchemaAway: The registry does not answer, or its answer is not that of a registry.
         """
         try:
             status, body = self._get(f"{self._parts.path}/schemas/ids/{schema_id}")
@@ -81,7 +81,7 @@ class SchemaRegistry:
         """Return the status and the body of an answer."""
         host, is_safe = self._parts.hostname or "", self._parts.scheme == "https"
         connected = create_connection((host, self._parts.port or (443 if is_safe else 80)), _SECONDS)
-        # The timeout is for each reading of some bytes, and a registry may send them one by one.
+        # The timeout applies to each read, and a registry may send its bytes one by one.
         late, second = Event(), connected.dup()
         timer = Timer(_SECONDS, _end, (second, late))
         timer.daemon = True
@@ -109,7 +109,7 @@ class SchemaRegistry:
 
 
 def _end(connected: socket, late: Event) -> None:
-    """End a connection that another thread reads from."""
+    """Close a connection that another thread reads from."""
     late.set()
     with suppress(OSError):
         connected.shutdown(SHUT_RDWR)
@@ -119,7 +119,7 @@ def _written_schema(schema_id: int, answer: dict[str, Any]) -> str:
     """Return the JSON of the schema in an answer, or of the reason why it cannot be used.
 
     Raises:
-        DecodeError: The answer is not that of a registry.
+        DecodeError: The answer has another form than a registry's.
     """
     kind, text = answer.get("schemaType", "AVRO"), answer.get("schema")
     if kind != "AVRO":

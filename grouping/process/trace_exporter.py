@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry, to a collector over OTLP: the only importer of its optional packages."""
+"""Sends traces to an OpenTelemetry collector over OTLP; only this module imports the optional packages."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from grouping.settings.settings import Settings
 __all__ = ["Traces"]
 
 _EVERY_MS = 1_000
-"""From one request to the collector to the next."""
+"""Time between two requests to the collector, in milliseconds."""
 _HALF = (1 << 64) - 1
 
 
 class Traces:
-    """Sends finished spans in the background: no caller waits for the collector, and unsent spans are lost."""
+    """Sends finished spans in the background: callers do not wait for the collector, and unsent spans are lost."""
 
     def __init__(self, processor: SpanProcessor, role: str, prefix: str, share: float) -> None:
         """Begin.
 
         Args:
-            processor: Takes the spans.
+            processor: The processor of spans.
             role: The role of this process.
-            prefix: The gateway's.
-            share: The share of traces without a sender that are reported, 0 to 1.
+            prefix: The prefix of the gateway.
+            share: The share of traces without a sender's context that are reported, 0 to 1.
         """
         self._ids = _GivenIds()
         resource = Resource.create(
@@ -48,27 +48,27 @@ class Traces:
 
     @staticmethod
     def to_collector(settings: Settings, role: str) -> Traces:
-        """Return this process's traces to the collector of the settings."""
+        """Return a `Traces` for this process that sends to the collector of the settings."""
         told = settings.traces
         return _to_collector(told.endpoint, told.headers.get_secret_value(), told.share, settings.prefix, role)
 
     @property
     def share(self) -> float:
-        """The share of traces without a sender that are reported."""
+        """The share of traces without a sender's context that are reported."""
         return self._share
 
     def chosen(self, trace: int, parent: Parent | None = None) -> bool:
-        """Tell whether a trace is reported: its sender decides, otherwise its id."""
+        """Tell whether a trace is reported: the sender's context decides, or without one the trace's id."""
         return parent.sampled if parent is not None else (trace & _HALF) < self._share * (_HALF + 1)
 
     def tell(self, trace: int, whole: Span, parts: Sequence[Span], parent: Parent | None = None) -> None:
         """Report a span and its parts.
 
         Args:
-            trace: Where it belongs, unless it has a parent.
+            trace: The id of the trace, unless the span has a parent.
             whole: The span.
             parts: The spans within it.
-            parent: The sender's span, which it is within.
+            parent: The sender's span around the span, if any.
         """
         context = otel.set_span_in_context(otel.INVALID_SPAN)
         if parent is not None:

@@ -1,8 +1,8 @@
-"""Spans of commands and of events, and the trace that each belongs to.
+"""Spans of commands and events, and their traces.
 
-A command, and an event, is a trace: its id follows from the command's or the event's own (`trace_id`), so whoever has a
-result finds its trace, and an event evaluated twice has a single trace. A command that carries the context of its
-sender (W3C Trace Context, https://www.w3.org/TR/trace-context) belongs to the sender's trace instead.
+Each command and each event has a trace. The trace's id is a hash of the id of the command or event (`trace_id`), so a
+reader of a result can find its trace, and an event that is evaluated twice has a single trace. A command with a header
+of W3C Trace Context (https://www.w3.org/TR/trace-context) belongs to its sender's trace instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SAMPLED = 1
 
 
 class Span(NamedTuple):
-    """A part of a trace; its times in nanoseconds since 1970."""
+    """A part of a trace; times are in nanoseconds since 1970."""
 
     name: str
     began_ns: int
@@ -30,7 +30,7 @@ class Span(NamedTuple):
 
 
 class Parent(NamedTuple):
-    """The span that a sender was in."""
+    """The span in which a sender sent its command."""
 
     trace_id: int
     span_id: int
@@ -38,7 +38,7 @@ class Parent(NamedTuple):
 
     @classmethod
     def of(cls, header: bytes | None) -> Parent | None:
-        """Return the parent that a `traceparent` names, None where there is none.
+        """Return the parent from the header `traceparent`; None if the header names none.
 
         Example:
             >>> Parent.of(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").sampled
@@ -54,7 +54,7 @@ class Parent(NamedTuple):
 
 
 def trace_id(name: str) -> int:
-    """Return the id of the trace of an event or a command: the first 16 bytes of its own id's SHA-256.
+    """Return the id of the trace of an event or command: the first 16 bytes of the SHA-256 of its id.
 
     Example:
         >>> f"{trace_id('quotes/0/17'):032x}"

@@ -1,4 +1,4 @@
-"""Addresses of servers: whether they can be read. No error holds any part of an address, since it may be a password."""
+"""Checks of server addresses. No error contains a part of an address, since the part may be a password."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HIGHEST_PORT = 65_535
 
 
 def check_servers(text: str) -> str:
-    """Return a list of servers, HOST:PORT with commas between, as it is.
+    """Return a list of servers (HOST:PORT, with commas between) unchanged, if it is valid.
 
     Example:
         >>> check_servers("broker-1:9092,[::1]:9092")
@@ -29,7 +29,7 @@ def check_servers(text: str) -> str:
 
 
 def check_redis_url(text: str) -> str:
-    """Return the URL of a Redis server as it is.
+    """Return the URL of a Redis server unchanged, if it is valid.
 
     Example:
         >>> check_redis_url("rediss://user:secret@cache:6379/0")

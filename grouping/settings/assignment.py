@@ -1,4 +1,4 @@
-"""The assignment of streams to evaluators, by settings equal in the gateway and all evaluators."""
+"""The assignment of streams to evaluators, by settings that the gateway and all evaluators have alike."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Assignment:
     """
 
     patterns: tuple[tuple[str, tuple[str, ...]], ...]
-    """By name of the evaluator, shell patterns of the streams' names, folded."""
+    """By evaluator, the shell patterns of names of streams, folded."""
 
     @classmethod
     def of(cls, settings: Settings) -> Assignment:
-        """Return the assignment that settings make."""
+        """Return the assignment of the settings."""
         streams = settings.evaluator.streams
         return cls(tuple((name, tuple(_patterns(text))) for name, text in streams.items()))
 
     def evaluator_of(self, stream: str) -> str:
-        """Return the name of a stream's evaluator, by the stream's name; empty for the unnamed evaluator."""
+        """Return the name of the evaluator of a stream, from the stream's name; empty for the unnamed evaluator."""
         return _first(self.patterns, stream.casefold())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The evaluators that have to run, without the unnamed one if named ones have every stream."""
+        """The evaluators that have to run; without the unnamed evaluator if named evaluators have all streams."""
         named = tuple(name for name, _ in self.patterns)
         return named if any("*" in patterns for _, patterns in self.patterns) else ("", *named)
 

@@ -11,7 +11,7 @@ __all__ = ["AuthSettings"]
 
 
 class AuthSettings(BaseModel):
-    """Who is who."""
+    """Identity of senders, and roles."""
 
     mode: Literal["key", "token"] = Field(
         "key", description="how the sender of a command is known: `key`, by the record's key; `token`, by its signature"

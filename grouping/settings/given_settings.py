@@ -1,4 +1,4 @@
-"""The settings of a process from its environment, or a line about a wrong setting."""
+"""The settings of a process from its environment, or a one-line error about a wrong setting."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def given_settings() -> Settings:
     """Return the settings.
 
     Raises:
-        OperationalError: A value is no JSON, or not valid, or a secret's file cannot be read. The error contains no
-            value, since values may be secrets; its causes are left out for the same reason.
+        OperationalError: A value is not JSON or not valid, or a secret's file cannot be read. The error has neither
+            values nor a cause, since both may contain secrets.
     """
     try:
         return Settings()
@@ -38,7 +38,7 @@ def given_settings() -> Settings:
 
 
 def _no_json() -> Iterator[str]:
-    """Yield the variables whose settings must be JSON, but are not."""
+    """Yield the variables of settings that must be JSON, but are not."""
     wanted = set()
     for section, field in Settings.model_fields.items():
         if isinstance(field.default, BaseModel):

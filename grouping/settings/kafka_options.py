@@ -1,6 +1,6 @@
-"""How Kafka's clients reach and identify themselves to the cluster: options of librdkafka and of Java's client.
+"""Options of Kafka's clients (librdkafka and Java) for the addresses of the cluster and for the login.
 
-librdkafka's names are the common tongue, also for `kafka.extra`; other names of Java's client are derived.
+Options have librdkafka's names, also in `kafka.extra`; different names of the Java client are derived.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from grouping.settings.settings import KafkaSettings
 __all__ = ["client_options", "java_options", "token_url"]
 
 _JAVA = "kafka."
-"""Before the names of further options that are for Spark's source alone."""
+"""Prefix of further options that are only for Spark's source."""
 _SILENCE = "socket.timeout.ms"
 _SILENT = {_SILENCE: "10000"}
-"""How long a broker may leave a question unanswered until its clients turn to another one. Kafka takes it for dead
-after nine seconds; librdkafka's own time is a minute."""
+"""Time after which a client leaves a broker that does not answer. Kafka itself takes the broker for dead after nine
+seconds; the default of librdkafka is a minute.
+"""
 _NOT_JAVA = frozenset((
     _SILENCE,
     "ssl.ca.location", "ssl.certificate.location", "ssl.key.location",
     "sasl.username", "sasl.password", "sasl.mechanisms",
     "sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.scope",
 ))  # fmt: skip
-"""librdkafka's own spellings, which Java's client doesn't know."""
+"""Spellings of librdkafka that the Java client does not know."""
 _LOGIN = "org.apache.kafka.common.security"
 _MODULES = {
     "PLAIN": f"{_LOGIN}.plain.PlainLoginModule",
@@ -35,7 +36,7 @@ _MODULES = {
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, str]:
-    """Return librdkafka's options: further ones under typed ones, which win; options for Spark alone are left out.
+    """Return librdkafka's options: typed settings win over `kafka.extra`; options only for Spark are left out.
 
     Example:
         >>> client_options(KafkaSettings(bootstrap="k:1", extra={"client.id": "x", "kafka.client.id": "y"}))
@@ -69,10 +70,10 @@ def _typed(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def java_options(kafka: KafkaSettings) -> dict[str, str]:
-    """Return the options of Spark's source, each with ``kafka.`` before it.
+    """Return the options of Spark's source, with the prefix ``kafka.``.
 
-    Certificates and keys are given by their text, so that executors elsewhere need no files. Options of `extra` that
-    have ``kafka.`` before them win over derived ones.
+    Certificates and keys are passed as text, so executors on other machines need no files. Options of `extra` with the
+    prefix ``kafka.`` win over derived options.
 
     Raises:
         OSError: The file of a certificate or key cannot be read.
@@ -94,10 +95,10 @@ def java_options(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def _java_patience(silent_ms: int) -> dict[str, str]:
-    """Return how long a broker may leave a question unanswered, and how long all tries of a question may take.
+    """Return the longest wait for an answer of a broker, and for all attempts of a request together.
 
-    Java's admin client, by which Spark looks for events, turns from a broker that hangs after the second time only (its
-    `NetworkClient` waits for an hour); Spark then asks by another client.
+    The Java admin client, with which Spark looks for events, leaves a hanging broker only after the second time (its
+    `NetworkClient` waits for an hour); Spark then makes a new client.
     """
     return {"kafka.request.timeout.ms": str(silent_ms), "kafka.default.api.timeout.ms": str(2 * silent_ms)}
 
@@ -120,7 +121,7 @@ def _certificate(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _login(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the line of JAAS that logs a Java client in; empty if the options have no user."""
+    """Return the JAAS configuration for the login of a Java client; empty if the options have no user."""
     mechanism = options.get("sasl.mechanism") or options.get("sasl.mechanisms", "")
     who = {"username": options.get("sasl.username"), "password": options.get("sasl.password")}
     further = {"kafka.sasl.mechanism": mechanism}
@@ -137,7 +138,7 @@ def _login(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    r"""Return a text as JAAS reads it.
+    r"""Return a text quoted for JAAS.
 
     Example:
         >>> print(_quoted('a"b\\c'))
@@ -147,5 +148,5 @@ def _quoted(text: str) -> str:
 
 
 def token_url(kafka: KafkaSettings) -> str:
-    """Return where tokens of OAUTHBEARER come from; empty where none are asked for."""
+    """Return the URL of the token endpoint for OAUTHBEARER; empty without one."""
     return client_options(kafka).get("sasl.oauthbearer.token.endpoint.url", "")

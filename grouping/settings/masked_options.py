@@ -1,4 +1,4 @@
-"""Further options of a client, some of which are secrets: a dump of settings masks them."""
+"""Further options of a client, which a dump of settings masks, since they may be secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _read(options: object) -> object:
 
 
 Options = Annotated[dict[str, str], BeforeValidator(_read), PlainSerializer(_shown)]
-"""Further options of a client: some are secrets, so a dump shows none, and is read again as it was.
+"""Further options of a client. A dump of settings masks them, since they may be secrets, and can be read again.
 
 That they are in no repr is said beside each.
 """

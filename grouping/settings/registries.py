@@ -1,4 +1,4 @@
-"""The registries of schemas that streams may read: the setting CQ_STREAMS_REGISTRIES, with their logins."""
+"""The schema registries that streams may name, with their logins: the setting CQ_STREAMS_REGISTRIES."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["allowed_registries", "login_of", "registry_url"]
 
 
 def registry_url(text: str) -> str | None:
-    """Return the URL of a registry in one form, without a login; None where the text is no such URL.
+    """Return the URL of a registry in canonical form, without a login; None if the text is not a URL of a registry.
 
     Example:
         >>> registry_url("HTTP://ann:secret@Registry:8081/"), registry_url("file:///etc/passwd")
@@ -30,7 +30,7 @@ def registry_url(text: str) -> str | None:
 
 
 def allowed_registries(settings: Settings) -> dict[str, str]:
-    """Return the logins of the registries that streams may read, by URL: ``user:password``, or nothing."""
+    """Return the logins of the allowed registries by URL: ``user:password``, or empty."""
     given = settings.streams.registries.get_secret_value().split(",")
     known = {registry_url(each.strip()): each.strip() for each in given}
     return {url: urlsplit(text).netloc.rpartition("@")[0] for url, text in known.items() if url is not None}

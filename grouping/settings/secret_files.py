@@ -20,11 +20,11 @@ class SecretFiles(PydanticBaseSettingsSource):
     """A source of settings, below the environment: a variable that holds the secret itself wins."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Return nothing: secrets stand in the sections, which `__call__` goes through."""
+        """Return nothing, since `__call__` reads all secrets of all sections."""
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Return the secrets whose files are named, by section and name.
+        """Return the secrets with files, by section and name.
 
         Raises:
             OSError: A file cannot be read.
@@ -32,13 +32,13 @@ class SecretFiles(PydanticBaseSettingsSource):
         found: dict[str, dict[str, str]] = {}
         for section, name in secrets(self.settings_cls):
             if file := os.environ.get(f"CQ_{section}_{name}".upper() + SUFFIX):
-                # Editors and `echo` end a file with a line end, which no secret has.
+                # Editors and `echo` end a file with a line end, which is not part of the secret.
                 found.setdefault(section, {})[name] = Path(file).read_text("utf-8").rstrip("\r\n")
         return found
 
 
 def secrets(settings: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Yield section and name of each secret setting."""
+    """Yield the section and name of each secret setting."""
     for section, field in settings.model_fields.items():
         if isinstance(field.default, BaseModel):
             for name, inner in type(field.default).model_fields.items():

@@ -23,10 +23,10 @@ __all__ = ["AuthSettings", "Codec", "KafkaSettings", "RedisSettings", "Settings"
 
 
 Codec = Literal["gzip", "lz4", "none"]
-"""How batches of records are compressed."""
+"""Compression of record batches."""
 
 _names = lru_cache(maxsize=16)(TopicNames)
-"""The topics under a prefix: each command asks for them several times."""
+"""The topics under a prefix, cached, since each command needs them several times."""
 
 
 class KafkaSettings(BaseModel):
@@ -149,7 +149,7 @@ class StreamSettings(BaseModel):
 
 
 class ResultSettings(BaseModel):
-    """Where results go."""
+    """Topics of results."""
 
     partitions: int = Field(32, description="partitions of cq.results when the gateway creates it")
     dedicated_limit: int = Field(
@@ -221,7 +221,7 @@ class SupervisorSettings(BaseModel):
 
 
 class JarSettings(BaseModel):
-    """Where the jars of Kafka and of Spark's connector come from."""
+    """The source of the jars of Kafka and of Spark's connector."""
 
     mirror: SecretStr = Field(SecretStr(""), description="root of a Maven repository; empty for Maven Central")
     cache: Path | None = Field(None, description="folder that keeps the jars; by default in the user's cache folder")
@@ -301,5 +301,5 @@ class Settings(BaseSettings):
 
     @property
     def clients(self) -> ClientNames:
-        """The names of our processes at Kafka, under the prefix."""
+        """The client ids of the roles' Kafka clients, under the prefix."""
         return ClientNames(self.prefix)

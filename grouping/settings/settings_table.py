@@ -25,7 +25,7 @@ def settings_table() -> str:
 
 
 def variables() -> list[str]:
-    """Return the environment variables that settings are read from.
+    """Return the environment variables of all settings.
 
     Example:
         >>> variables()[:2]
