@@ -1,4 +1,4 @@
-"""GRANT and REVOKE as text, and the words IF [NOT] EXISTS."""
+"""Readers of GRANT, REVOKE and IF [NOT] EXISTS."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _source(tokens: Tokens) -> tuple[SourceKind, str]:
 
 
 def _subscribers(tokens: Tokens) -> tuple[str, ...]:
-    """Return the subscribers of a list in the order of their names; none for ALL."""
+    """Return the listed subscribers, sorted by name; empty for ALL."""
     if tokens.accept("ALL"):
         return ()
     names: set[str] = set()

@@ -1,6 +1,6 @@
 """The clauses after a SELECT: EMIT, then DO PUBLISH, START, EVERY and EXPIRE, in any order, each at most once.
 
-EMIT is a part of the query: the compiler reads it (`cut_emit`), and the statement's text of the SELECT includes it.
+EMIT is a part of the query: the text of the SELECT in a statement includes it, and the compiler reads it (`cut_emit`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Clauses:
 
 
 class KeyName(NamedTuple):
-    """A column of BY, as the text names it."""
+    """The name of a column of BY, as written."""
 
     qualifier: str
     name: str
@@ -68,15 +68,15 @@ class EmitClause(NamedTuple):
     without_by: InputError | None = None
     """The refusal if BY is missing after ON ENTER or EXIT: a stream needs BY, a table does not."""
     until: str = ""
-    """A SELECT with UNTIL's condition as WHERE, which keeps its place in the query; "" without UNTIL."""
+    """A SELECT with the condition of UNTIL as its WHERE, at the same position as in the query; "" without UNTIL."""
     snapshot: bool = False
-    """WITH SNAPSHOT, of EMIT CHANGES."""
+    """Whether EMIT CHANGES has WITH SNAPSHOT."""
     silence_ms: int = 0
     """The interval of ON SILENCE, in milliseconds."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
-    """Return the text of a query without EMIT, and the clause. EMIT ends a query, outside of parentheses.
+    """Return the text of a query without EMIT, and EMIT, which is the last clause of a query.
 
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for parts that EMIT cannot have.
@@ -163,15 +163,15 @@ _NOT_IN_EMIT = {
     "FOR": "A key enters with its first match, at once.",
     "AT": "Each edge is a result.",
 }
-"""By the first word of a part that EMIT cannot have: the rule that holds instead."""
+"""By the first word of a refused part of EMIT: the rule that applies instead."""
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
-_SELECT = "SELECT 1 AS a FROM s WHERE "  # any text before UNTIL's condition is longer
+_SELECT = "SELECT 1 AS a FROM s WHERE "  # shorter than any text before the condition of UNTIL
 
 
 def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
-    """Return whether a clause begins `ahead` tokens on.
+    """Return whether a clause begins `ahead` tokens further on.
 
-    The words of clauses are not reserved, so a column may be called ``start``: the next token decides.
+    The words of clauses are not reserved (a column may be called ``start``), so the token after the word decides.
     """
     word = tokens.word(ahead)
     if word not in CLAUSE_READERS:
@@ -185,7 +185,7 @@ def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
 
 
 def _is_action(tokens: Tokens, ahead: int) -> bool:
-    """Return whether DO, behind an operand and before a plain word, begins a clause with an unknown action."""
+    """Return whether DO, after an operand and before a plain word, begins a clause with an unknown action."""
     return tokens.type(ahead - 1) in _OPERANDS and tokens.type(ahead + 1) is TokenType.VAR
 
 
@@ -346,4 +346,4 @@ CLAUSE_READERS: dict[str, tuple[str, Callable[[Tokens], object]]] = {
     "EVERY": ("trigger", _every),
     "EXPIRE": ("expire", _expire),
 }
-"""By a clause's first word: its field, and the reader of the rest."""
+"""By the first word of a clause: its field, and the reader of the words after it."""

@@ -1,4 +1,4 @@
-"""The parts of a column's declaration behind its name: the type, and FROM with the place in the record; and keys."""
+"""The parts of a column's declaration after its name: the type, FROM with the place in the record, and keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_HEADER = 255
 _FORMS = {"STRUCT": "STRUCT<name: type, …>", "ARRAY": "ARRAY<type>", "MAP": "MAP<STRING, type>"}
 _NESTED = tuple(_FORMS)
 _DEEPEST = 16
-"""Types that may stand around a type."""
+"""Most types around a type."""
 _DEFAULT_DECIMAL = (10, 0)
 
 
@@ -58,7 +58,7 @@ def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
 
 
 def _check_behind(tokens: Tokens, name: str) -> None:
-    """Refuse what other systems write behind the name of a type: a length, a sign, brackets, a time zone.
+    """Refuse additions of other systems to the name of a type: a length, a sign, brackets, a time zone.
 
     Raises:
         InputError: ``syntax-error`` with the nearest form.
@@ -83,7 +83,7 @@ def _check_behind(tokens: Tokens, name: str) -> None:
 
 
 def _size(tokens: Tokens) -> str:
-    """Return the digits in parentheses behind the next word, without blanks; empty where there are none."""
+    """Return the digits in parentheses after the next word, without blanks; empty without parentheses."""
     behind = [tokens.source(ahead) for ahead in range(1, 6)]
     length = 3 if behind[2] == ")" else 5
     text = "".join(behind[:length])
@@ -91,7 +91,7 @@ def _size(tokens: Tokens) -> str:
 
 
 def _nested(tokens: Tokens, depth: int) -> SqlType:
-    """Read a type that holds others."""
+    """Read a STRUCT, ARRAY or MAP."""
     word = tokens.word()
     if depth >= _DEEPEST:
         what = f"a type of more than {_DEEPEST} levels"
@@ -114,7 +114,7 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
 def _struct(tokens: Tokens, depth: int) -> SqlType:
     fields: dict[str, tuple[str, SqlType]] = {}
     while True:
-        # The text of a type has no quotes around reserved words.
+        # `SqlType` writes names without quotes, so reserved words are names here.
         name = tokens.name("the name of a field", reserved=tokens.type(1) is not TokenType.COLON)
         if name.casefold() in fields:
             raise InputError(
@@ -146,7 +146,7 @@ def read_place(tokens: Tokens) -> str:
     """Read FROM and the place, if they come next.
 
     Returns:
-        The text of the place; empty where there is no FROM.
+        The text of the place; empty without FROM.
 
     Raises:
         InputError: ``syntax-error``.
@@ -181,7 +181,7 @@ def declared_key(columns: Iterable[tuple[str, SqlType]], key: Iterable[str], kin
 
     Raises:
         InputError: ``unknown-column``, ``unsupported-query`` for a type without equality, or ``syntax-error`` for a
-            column that is there twice.
+            column that is named twice.
     """
     types = dict(columns)
     declared = {column.casefold(): column for column in types}

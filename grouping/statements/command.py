@@ -1,6 +1,6 @@
-"""From the text of a command to its statement; names are not looked up yet.
+"""The parser of commands: from a text to a statement. Names are not looked up yet.
 
-The SELECT inside a statement stays text, for the compiler: only its end is found here.
+A SELECT within a statement stays text, for the compiler: this module only finds its end.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
 def parse(text: str) -> Statement:
-    """Return the statement that the text is.
+    """Return the statement of a text.
 
     Raises:
         InputError: ``syntax-error`` if the text is not a single statement, ``unknown-statement``, ``bad-interval``,
@@ -126,7 +126,7 @@ def _select(tokens: Tokens) -> str:
     while (kind := tokens.type()) is not None and kind is not TokenType.SEMICOLON:
         if kind in _OPENING:
             depth += 1
-            if depth > MAX_DEPTH:  # thousands would go through all checks of the SELECT before it is parsed
+            if depth > MAX_DEPTH:  # thousands of them would pass all checks of the SELECT before it is parsed
                 raise too_deep()
         elif kind in _CLOSING:
             depth -= 1
@@ -139,7 +139,7 @@ def _select(tokens: Tokens) -> str:
 
 
 def _select_hint(tokens: Tokens) -> str | None:
-    """Return a hint for a CREATE CQ without a SELECT behind the name."""
+    """Return a hint for a CREATE CQ without a SELECT after the name."""
     if tokens.word() == "NOT":
         return "CREATE OR REPLACE CQ changes a CQ that exists."
     if tokens.source() in ("-", ".", ":") or tokens.word(1) in ("AS", "SELECT"):
@@ -148,7 +148,7 @@ def _select_hint(tokens: Tokens) -> str | None:
 
 
 def _select_alone(tokens: Tokens, whose: str, wanted: str) -> str:
-    """Step over a SELECT that no clauses of a CQ may follow, and return its text."""
+    """Step over a SELECT without clauses of a CQ, and return its text."""
     if tokens.word() not in ("SELECT", "WITH"):
         raise tokens.unexpected(wanted)
     select = _select(tokens)
@@ -228,7 +228,7 @@ def _show_cqs(tokens: Tokens) -> Show | ShowCqsOf:
 
 def _describe_function(tokens: Tokens) -> Describe:
     word = tokens.source()
-    if not word.isidentifier():  # a word such as IF or LEFT is no name elsewhere
+    if not word.isidentifier():  # words such as IF and LEFT are names only here
         return Describe("function", tokens.name("the name of a function"))
     tokens.index += 1
     return Describe("function", word)
@@ -256,7 +256,7 @@ def _pause(kind: Literal["cq", "group"], *, paused: bool) -> Callable[[Tokens], 
 
 
 def _declared(read: Callable[[Tokens], Statement]) -> Callable[[Tokens], Statement]:
-    """Return a reader that tells all faults at once where a declaration is in the form of ksqlDB."""
+    """Return a reader that reports all differences at once if a declaration has the form of ksqlDB."""
 
     def read_here(tokens: Tokens) -> Statement:
         start = tokens.index
@@ -306,6 +306,6 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
     ("DESCRIBE", "FUNCTION"): _describe_function,
     ("EXPLAIN",): _explain,
 }
-"""Each statement's first words, and the reader of the rest."""
+"""The first words of each statement, and the reader of the rest."""
 _WORDS = (2, 4, 1)
-"""How many first words identify a statement, in the order of trials."""
+"""Numbers of first words that may identify a statement, in the order of trials."""

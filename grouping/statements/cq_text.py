@@ -1,7 +1,7 @@
-"""A command's text, cut at the pieces that differ between thousands of its kind: the CQ's name and the literals.
+"""The text of a CREATE CQ, cut into a template and the parts that differ between CQs: the CQ's name and the literals.
 
-The pieces between are a template. Texts of the same template are compiled by reading their literals (prepared.py), and
-kept as literals beside a template stored once.
+The pieces between these parts are the template. Texts of a known template are compiled by reading their literals
+(prepared.py), and stored as literals, with the template stored once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEAD = re.compile(
     r'("?)((?<=")[a-z0-9_][a-z0-9_ .:/-]{0,200}|[a-z_][a-z0-9_]{0,200})\1\s+(?=SELECT\b|AS\b)',
     re.I | re.A,
 )
-"""A plain name, or a quoted one of harmless characters: the SDK quotes all names."""
+"""The beginning of a CREATE CQ. The name is plain, or quoted (as by the SDK) with only harmless characters."""
 _REST = r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
 _STRING = r"'[^']*(?:''[^']*)*'"
 _NUMBER = rf"[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST}"
@@ -29,16 +29,16 @@ LITERAL = re.compile(f"({_STRING}|{_NUMBER})")
 """A string, or a number without its sign. The expression looks at the character before a number only when the first
 digit has matched: a search is twice as fast if the expression begins with a set of characters."""
 _EXPONENT = re.compile(r"(?<![\w.])[0-9.]+[eE][+-]$", re.A)
-"""The beginning of a number, perhaps completed by the following characters."""
+"""The beginning of a number that the following characters may continue."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
-"""Most characters of a text that is cut."""
+"""Length of the longest text that is cut."""
 _KINDS = 4
-"""How many kinds of texts are expected to come in turns."""
+"""Most templates that are remembered."""
 
 
 class TextTemplate(msgspec.Struct, frozen=True):
-    """The pieces shared by texts of one kind."""
+    """The pieces that similar texts share."""
 
     template_id: str
     """Empty for the template of uncut texts."""
@@ -60,11 +60,11 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
 
     template: TextTemplate
     literals: tuple[str, ...]
-    """The CQ's name as written, then strings with their quotes, and numbers; there is one literal fewer than pieces."""
+    """The CQ's name as written, then strings with their quotes, and numbers; the number of pieces is larger by 1."""
 
     @classmethod
     def cut(cls, text: str) -> CqText:
-        """Cut a text; a text that is not plainly a CREATE CQ is a single literal."""
+        """Cut a text; a text that is not clearly a CREATE CQ becomes a single literal."""
         if len(text) > _LONGEST:
             return cls(WHOLE, (text,))
         for known, like in RECENT.kinds:
@@ -87,7 +87,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def name_end(self) -> int:
-        """Where the text goes on behind the CQ's name."""
+        """The position after the CQ's name."""
         return len(self.template.pieces[0]) + len(self.literals[0])
 
     def __str__(self) -> str:
@@ -105,23 +105,23 @@ def _template(pieces: tuple[str, ...]) -> TextTemplate:
 
 
 _Like = Callable[[str], re.Match[str] | None]
-"""Matches texts of one template."""
+"""Matches the texts of a template."""
 
 
 class RecentKinds:
-    """Kinds of recent texts: texts of a kind come in large numbers, and one regular expression per kind cuts them."""
+    """Templates of recent texts: texts of a template come in succession, and a regular expression cuts them."""
 
     def __init__(self) -> None:
         self.kinds: list[tuple[TextTemplate, _Like]] = []
         self._before: deque[TextTemplate] = deque(maxlen=_KINDS)
 
     def clear(self) -> None:
-        """Forget them."""
+        """Forget all templates."""
         self.kinds.clear()
         self._before.clear()
 
     def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
-        """Note how a text was cut; an expression, which takes a while to make, is made for a kind's second text."""
+        """Note how a text was cut; the regular expression is slow to make, so a template's second text makes it."""
         if template not in self._before:
             self._before.append(template)
             return
@@ -132,7 +132,7 @@ class RecentKinds:
 
 @lru_cache(maxsize=100)
 def _like(template: TextTemplate, strings: tuple[bool, ...]) -> _Like | None:
-    """Return a matcher for texts of a template with strings in the same places, None where unsure.
+    """Return a matcher for texts of a template with strings in the same places; None if it could cut a text wrongly.
 
     A piece may read differently beside a literal of the other kind (``5e+'a'``, ``5e+7``) or another number
     (``5e+7.``), and so may a piece with a quote of its own.

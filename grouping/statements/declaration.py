@@ -48,7 +48,7 @@ class DeclaredColumns(NamedTuple):
 
     columns: NamesAndTypes
     key: tuple[str, ...]
-    """The names of the columns of PRIMARY KEY (of a table) or PARTITION KEY (of a stream), as they are written."""
+    """The columns of PRIMARY KEY (of a table) or PARTITION KEY (of a stream), as written."""
     places: dict[str, str]
     """By column, the text of its FROM."""
 
@@ -61,7 +61,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
         keyed: Whether the columns belong to a table, which has a PRIMARY KEY.
 
     Raises:
-        InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is there twice.
+        InputError: ``syntax-error``, or ``stream-mismatch`` for a name that occurs twice.
     """
     tokens.expect_symbol(TokenType.L_PAREN, "(")
     columns: dict[str, tuple[str, SqlType]] = {}
@@ -97,7 +97,7 @@ def read_column(tokens: Tokens, taken: Container[str], *, reserved: bool = False
     Args:
         tokens: The statement, before the name.
         taken: The names of other columns, in lower case.
-        reserved: Whether the names of the record's own fields are taken, too.
+        reserved: Whether the names of the record's own fields count as taken, too.
 
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is taken.
@@ -187,7 +187,7 @@ def _without_watermark(what: str) -> InputError:
 def _unknown_option(tokens: Tokens, known: Sequence[str]) -> InputError:
     if not tokens.word():
         return tokens.unexpected("the name of an option")
-    if tokens.word() == "IDLE" and "start" in known:  # of a stream
+    if tokens.word() == "IDLE" and "start" in known:  # the option is for streams only
         return _without_watermark('option "idle"')
     return InputError(
         f'option "{clipped(tokens.source())}" does not exist',
@@ -289,7 +289,7 @@ def _check_schemas(options: OptionValues, what: str) -> None:
 
 
 def _registry(text: str) -> str:
-    """Return the URL of a registry in its one form; the text is not quoted, for it may hold a password."""
+    """Return the URL of a registry in canonical form; errors do not quote the text, which may contain a password."""
     url = registry_url(text)
     if url is None or "@" in text:
         raise InputError(

@@ -1,9 +1,9 @@
-"""Long runs of literals, cut out of a text before it is read: half a megabyte of them is a hundred thousand tokens.
+"""Long runs of literals, cut out of a text before parsing: half a megabyte of literals would be 100,000 tokens.
 
-Two forms may fill a command: ``IN ('a', 'b', …, 'y', 'z')`` and ``s = 'a' OR s = 'b' OR … OR s = 'z'``. sqlglot reads
+Two forms have long runs: ``IN ('a', 'b', …, 'y', 'z')`` and ``s = 'a' OR s = 'b' OR … OR s = 'z'``. The parser reads
 only the first and the last literal of a run. The literals between are replaced by as many blanks, so all other tokens,
-and error messages about them, keep their places. The tree is marked with the cut-out literals, and binding restores
-them (`grouping/binding/predicates.py`).
+and errors about them, keep their positions. The tree is marked with the cut-out literals, and binding restores them
+(`grouping/binding/predicates.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from grouping.model.refusals import unsupported
 __all__ = ["CutText", "LiteralRun", "cut_runs", "mark_runs", "run_before"]
 
 _SHORT = 4096
-"""Length of a text that is read uncut: the fast path wants all literals in their places."""
+"""Length of the longest text that is never cut, since the fast path needs all literals in their places."""
 _FEWEST = 16
-"""Fewest literals of a run: fewer are read as fast without a cut."""
+"""Least number of literals in a run; fewer literals are parsed as fast as cut out."""
 _MARK = "run"
-"""The metadata key of a literal's node for the run cut out before the literal."""
+"""The metadata key, at a literal's node, of the run that was cut out before the literal."""
 
 _BLANK = r"[ \t\r\n]*+"
 _UNSIGNED = r"(?:'[^'\r\n]*+(?:''[^'\r\n]*+)*+'|[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)"
@@ -40,7 +40,7 @@ _RUNS = re.compile(
     rf"(?P<listed>(?:{_LITERAL}{_COMMA}(?={_LAST_LISTED})){{{_FEWEST},}}+)"
     rf"|(?<![\w.])(?P<name>{_WORD}(?:\.{_WORD})*+){_EQUAL}"
     rf"(?P<equal>(?:(?P=name){_EQUAL}(?={_LAST_EQUAL})){{{_FEWEST},}}+)"
-    # Parts that must not be cut: strings, quoted names, and comments by sqlglot's rules.
+    # Parts within which nothing is cut: strings, quoted names, and comments by sqlglot's rules.
     r"""|'[^']*+(?:''[^']*+)*+'|"[^"]*+"|`[^`]*+`|--[^\n]*+|/\*.*?(?:\*/|\Z)|\{\#.*?(?:\#\}|\Z)""",
     re.DOTALL | re.IGNORECASE,
 )
@@ -50,18 +50,18 @@ _LINES = re.compile(r"[^\r\n]++")
 
 
 class LiteralRun(NamedTuple):
-    """Literals that were cut out of a text."""
+    """A run of literals that was cut out of a text."""
 
     source: str
     """The literals, with the text between them."""
     start: int
-    """Where that was in the text."""
+    """The position of `source` in the text."""
     is_list: bool
-    """Whether they are values after IN; else an operand equals one of them, with OR between the equalities."""
+    """Whether the literals are values after IN; otherwise they are in equalities with OR between them."""
 
     @property
     def literals(self) -> list[str]:
-        """The literals as they are written, in order: strings in quotes, and numbers with their signs."""
+        """The literals as written, in order: strings in quotes, and numbers with their signs."""
         return (_LISTED if self.is_list else _COMPARED).findall(self.source)
 
 
@@ -71,7 +71,7 @@ class CutText(NamedTuple):
     text: str
     """The text, as long as the original and with as many lines."""
     runs: Mapping[int, LiteralRun]
-    """Cut-out runs, by the place of the next literal: for a number, the place without its sign."""
+    """Cut-out runs by the position of the next literal; for a number, the position after its sign."""
 
     @property
     def rest(self) -> str:
@@ -83,7 +83,7 @@ class CutText(NamedTuple):
         return "".join((*parts, self.text[behind:]))
 
 
-@lru_cache(maxsize=1)  # a statement is measured, and then read
+@lru_cache(maxsize=1)  # a statement is first measured and then parsed, each time from the cut text
 def cut_runs(text: str) -> CutText:
     """Return a text without its long runs of literals; a short text as it is.
 
@@ -114,10 +114,10 @@ def _blanked(line: re.Match[str]) -> str:
 
 
 def mark_runs(tree: exp.Expr, runs: Mapping[int, LiteralRun]) -> None:
-    """Note in the tree of a text, at each IN's value and each equality, the run cut out before it.
+    """Mark the values of IN and the equalities in a text's tree with the runs that were cut out before them.
 
     Raises:
-        InputError: ``unsupported-query``: something was cut out that is neither.
+        InputError: ``unsupported-query`` if a run belongs to neither.
     """
     left = dict(runs)
     for node in tree.find_all(exp.In, exp.EQ) if runs else ():
@@ -131,6 +131,6 @@ def mark_runs(tree: exp.Expr, runs: Mapping[int, LiteralRun]) -> None:
 
 
 def run_before(node: exp.Expr) -> LiteralRun | None:
-    """Return the run cut out before a value of IN, or before an equality; None where nothing was."""
+    """Return the run that was cut out before a value of IN or an equality; None without a run."""
     run: LiteralRun | None = node.meta_get(_MARK)
     return run

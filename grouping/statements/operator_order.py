@@ -1,7 +1,8 @@
 """The order in which Spark applies operators, where sqlglot's parser differs.
 
-Spark reads ``||``, ``+`` and ``-`` from left to right at one level; sqlglot takes ``+`` and ``-`` first. Spark
-takes one predicate (IS, IN, LIKE, BETWEEN) behind a comparison; sqlglot takes any number of predicates and comparisons.
+Spark applies ``||``, ``+`` and ``-`` from left to right with equal precedence; sqlglot applies ``+`` and ``-`` first.
+Spark accepts one predicate (IS, IN, LIKE, BETWEEN) after a comparison; sqlglot accepts any number of predicates and
+comparisons.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _BETWEEN_CONDITIONS = frozenset(
 
 
 def check_operators(tokens: Sequence[Token]) -> None:
-    """Refuse operators that Spark does not read, or applies in a different order than sqlglot.
+    """Refuse operators that Spark does not accept, or applies in another order than sqlglot.
 
     Raises:
         InputError: ``syntax-error``, ``unsupported-query``.
@@ -170,5 +171,5 @@ def concatenated_from_left(tree: exp.Select) -> exp.Select:
     return tree
 
 
-_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Coalesce)  # `respelled_tokens` writes >>> as the last one
+_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Coalesce)  # `respelled_tokens` writes >>> as a COALESCE
 _BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, *_SHIFTS)

@@ -1,4 +1,4 @@
-"""The statements of operators as text."""
+"""Readers of the statements of operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 HIGHEST_LIMIT = 10**18
-"""The largest number that LIMIT and a quota take."""
+"""The largest number for LIMIT and for a quota."""
 _QUOTAS = (
     "cqs",
     "streams",

@@ -1,6 +1,6 @@
-"""Clauses of other systems without a counterpart: each is refused by its name, with the form to write here.
+"""Clauses of other systems that are refused by name, with the form to write instead.
 
-sqlglot would read most of them as aliases or column names, or fail at them.
+Without this check, sqlglot would take most of them for aliases or column names, or fail at them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _FORMS: dict[tuple[str, ...], _Refusal] = {
         "Leave it out.",
     ),
 }
-"""By the words that stand together, with "(" for a parenthesis and "'" for a string."""
+"""Refusals by successive words, with "(" for a parenthesis and "'" for a string."""
 CLAUSE_HINTS = {
     **dict.fromkeys(("DIGEST", "EVEN"), "DIGEST stands behind DO PUBLISH: EVERY '10 minutes' DO PUBLISH DIGEST ALL."),
     **dict.fromkeys(("FOR", "WITHIN", "HOLD"), _HELD),
@@ -85,14 +85,14 @@ CLAUSE_HINTS = {
     "ONCE": "EXPIRE AFTER '1 day' ends a CQ; DROP CQ name ends it after the first result.",
     **dict.fromkeys(("WEBHOOK", "MAIL", "EMAIL", "NOTIFY", "POST", "SLACK"), f"{_ONLY_PUBLISH} {_CONSUME}"),
 }
-"""By a misplaced word of other systems' clauses: the existing clause."""
+"""By a misplaced word of a clause of other systems: the hint with the clause here."""
 _FIRST = frozenset(words[0] for words in _FORMS)
 _LONGEST = max(map(len, _FORMS))
 _QUOTED = frozenset((TokenType.IDENTIFIER, TokenType.STRING))
 BEFORE_NAMES = frozenset(
     (TokenType.DOT, TokenType.ALIAS, TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.SELECT)
 )
-"""Tokens behind which a name stands: ``FROM emit changes`` is a stream and its alias."""
+"""Tokens before a name: ``FROM emit changes`` is a stream and its alias."""
 
 _BEHIND_FROM = frozenset(
     (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.SELECT, TokenType.WINDOW)
@@ -132,10 +132,10 @@ _KSQLDB_ONLY = frozenset(
 
 
 def ksqldb_declaration(tokens: Tokens) -> InputError | None:
-    """Return the refusal of a declaration in the form of ksqlDB, with all that differs; None for another form.
+    """Return the refusal of a declaration in the form of ksqlDB, with all differences; None for any other declaration.
 
     Args:
-        tokens: The statement, behind CREATE STREAM or CREATE TABLE.
+        tokens: The statement, after CREATE STREAM or CREATE TABLE.
     """
     words = []
     while tokens.type() is not None:
@@ -162,7 +162,7 @@ def ksqldb_declaration(tokens: Tokens) -> InputError | None:
 
 
 def _is_left_out(words: Sequence[str], place: int) -> bool:
-    """Return whether a word is of ksqlDB alone: TIMESTAMP is an option there, and a type of columns here."""
+    """Return whether a word is used only in ksqlDB; TIMESTAMP is an option there, and a type here."""
     return words[place] in _KSQLDB_ONLY and (words[place] != "TIMESTAMP" or "WITH" in words[:place])
 
 
@@ -172,7 +172,7 @@ _NAMES = _KSQLDB.keys() | OTHER_SPELLINGS.keys()
 def _check_commas(tokens: Sequence[Token]) -> None:
     """Refuse joins by comma, which sqlglot takes for joins without ON."""
     within = [False]
-    """By open parenthesis: whether FROM has begun there, without a later clause."""
+    """By open parenthesis: whether the FROM clause has begun and no later clause."""
     for place, token in enumerate(tokens):
         if token.token_type not in _AROUND_COMMAS:
             continue

@@ -22,10 +22,10 @@ __all__ = [
 ]
 
 UNARY_PLUS = TokenType.PIPE_SLASH
-"""The token for a plus without a left operand, which sqlglot would drop. sqlglot makes it an `exp.Sqrt`."""
+"""The token for a unary plus, which sqlglot would drop; from this token sqlglot makes an `exp.Sqrt`."""
 
 UNSIGNED_SHIFT = TokenType.DQMARK
-"""The token for ``>>>``, which is unknown to sqlglot. sqlglot makes it an `exp.Coalesce`."""
+"""The token for ``>>>``, which sqlglot does not know; from this token sqlglot makes an `exp.Coalesce`."""
 
 INTERVAL_LITERAL = "interval literal"
 """The function that stands for ``INTERVAL '5' MINUTE``, with the literal and the units. No query can name it."""
@@ -34,7 +34,7 @@ TYPED_LITERAL = "typed literal"
 """The function that stands for ``4S``, with the number, its sign and its type. No query can name it."""
 
 _SINGLE_FLOATS = frozenset(("FLOAT", "REAL"))
-"""Types of 32 bits, which sqlglot takes for DOUBLE."""
+"""Names of the 32-bit type, which sqlglot takes for DOUBLE."""
 _SUFFIXES = {
     "Y": TokenType.TINYINT,
     "S": TokenType.SMALLINT,
@@ -43,12 +43,14 @@ _SUFFIXES = {
     "D": TokenType.DOUBLE,
     "BD": TokenType.DECIMAL,
 }
-"""By the letter behind a number: its type."""
+"""By the letter after a number: the type of the number."""
 _BEFORE_OPERANDS = frozenset(
     """( [ , -> + - * / % || = == <> != < <= > >= <=> & | ^ ~ and between by case div else escape having
     ilike in like not on or regexp rlike select then when where""".split()
 )
-"""Tokens before an operand; any other token ends an operand, for nearly every word can be a column's name."""
+"""Tokens that come before an operand. Any other token ends an operand, since nearly every word can be a column's
+name.
+"""
 
 
 _SHIFTS = re.compile(r">>>|\?\?")
@@ -56,7 +58,7 @@ _RESPELLED = frozenset((TokenType.PLUS, TokenType.DOUBLE, TokenType.VAR, TokenTy
 
 
 def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
-    """Return the tokens with `UNARY_PLUS` in ``+x``, FLOAT not as DOUBLE, and ``4S`` as a SMALLINT."""
+    """Return the tokens with `UNARY_PLUS` in ``+x``, FLOAT kept apart from DOUBLE, and ``4S`` as a SMALLINT."""
     made: list[Token] = []
     tokens = _with_intervals(tokens)
     if _SHIFTS.search(text):
@@ -94,7 +96,7 @@ def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
 
 
 def after_operand(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether an operand ends before that place."""
+    """Return whether an operand ends before a place."""
     if place == 0:
         return False
     before = tokens[place - 1]
@@ -103,7 +105,7 @@ def after_operand(tokens: Sequence[Token], place: int) -> bool:
 
 
 def renamed(token: Token, kind: TokenType, text: str) -> Token:
-    """Return a token in the same place of another kind and text."""
+    """Return a token in the same place with another kind and text."""
     return Token(kind, text, token.line, token.col, token.start, token.end)
 
 
@@ -130,7 +132,7 @@ def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> No
 
 
 def _typed_whole(number: Sequence[Token], letter: Token, kind: str) -> list[Token]:
-    """Return the tokens of a typed whole number; beside a DECIMAL its precision is its digits, unlike a CAST's."""
+    """Return the tokens of a typed whole number; unlike a CAST, beside a DECIMAL it has the precision of its digits."""
     call = [renamed(letter, TokenType.VAR, TYPED_LITERAL), renamed(letter, TokenType.L_PAREN, "("), *number]
     of_type = [renamed(letter, TokenType.COMMA, ","), renamed(letter, TokenType.STRING, kind)]
     return [*call, *of_type, renamed(letter, TokenType.R_PAREN, ")")]
@@ -225,7 +227,7 @@ _LITERAL = frozenset((TokenType.DASH, TokenType.NUMBER, TokenType.STRING))
 
 
 def _end_of_interval(tokens: Sequence[Token], place: int) -> int:
-    """Return the place behind a number or string with its units, the same place where there is none."""
+    """Return the place after a number or string with its units; the given place if there is none."""
     first = place
     if place < len(tokens) and tokens[place].token_type is TokenType.DASH:
         place += 1
@@ -234,7 +236,7 @@ def _end_of_interval(tokens: Sequence[Token], place: int) -> int:
     is_string = tokens[place].token_type is TokenType.STRING
     place += 1
     if not _is_unit(tokens, place):
-        # A string may hold its units itself, behind the word INTERVAL.
+        # After the word INTERVAL, a string may contain its units.
         return place if is_string and tokens[first - 1].token_type is TokenType.INTERVAL else first
     place += 1
     if place + 1 < len(tokens) and tokens[place].text.upper() == "TO" and _is_unit(tokens, place + 1):

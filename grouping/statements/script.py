@@ -14,15 +14,16 @@ _PART = re.compile(
       | (?:'[^']*'|"[^"]*"|`[^`]*`|[^\s;'"`/{-]+|.)""",
     re.DOTALL | re.VERBOSE,
 )
-"""A part of a script, by the lexical rules of the tokenizer: blanks and comments, the end of a statement, a quote or
-comment without an end, or any other part. Only a line feed ends a ``--`` comment: a carriage return does not."""
+"""A part of a script by the rules of the tokenizer: blanks and comments, the end of a statement, a quote or comment
+without an end, or other text. A ``--`` comment ends at a line feed, but not at a carriage return.
+"""
 
 
 def statements_of(text: str) -> list[str]:
-    r"""Return the statements of a script as they are written, without the semicolons behind them.
+    r"""Return the statements of a script as written, without their semicolons.
 
-    Comments belong to the statement that follows them in the script. The cut follows the characters alone: joining
-    statements with ``"\n;"`` and cutting the result gives the same statements.
+    Comments belong to the statement that follows them in the script. Cutting a text of statements that are joined with
+    ``"\n;"`` gives the same statements.
 
     Example:
         >>> statements_of("SHOW CQS LIKE ';'; -- all of them\n DROP CQ \"a;b\"; ;")
@@ -43,7 +44,7 @@ def _cut(text: str) -> Iterator[str]:
                     yield text[begin : part.start()].strip()
                 begin, empty = part.end(), True
             case "open":
-                from grouping.statements.tokens import unreadable  # loads sqlglot, which `cq` starts without
+                from grouping.statements.tokens import unreadable  # imports sqlglot, which `cq` avoids at its start
 
                 raise unreadable(text)
             case "blank":

@@ -1,7 +1,7 @@
-"""From a SELECT's text to sqlglot's tree, with the names of functions kept as they are written.
+"""The parser of SELECT: from a text to sqlglot's tree, with the names of functions as written.
 
-sqlglot rewrites known functions to functions of its own dialect, whose meaning is not always Spark's (``ltrim('x',
-a)``, ``log10``). So each is handed over as an unknown function, marked by `FUNCTION_MARK`.
+sqlglot rewrites functions that it knows, and some of its forms differ from Spark's (``ltrim('x', a)``, ``log10``). So
+all functions are given to sqlglot as unknown functions, marked by `FUNCTION_MARK`.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from grouping.statements.type_tokens import check_types, within_types
 __all__ = ["FUNCTION_MARK", "read_select"]
 
 FUNCTION_MARK = "cq_"
-"""The mark before the names of functions in the tree."""
+"""The prefix of names of functions in the tree."""
 
 _KEYWORDS = frozenset(
     """all and any as between by case cast distinct div else end escape except exists extract from glob group having
     ilike in intersect interval is join like limit not null offset on or order over partition range regexp rlike rows
     select similar some then to try_cast union using values when where window with within""".split()
 )
-"""Words before a parenthesis that are no functions."""
+"""Words that are not functions, even before a parenthesis."""
 
 _QUANTIFIERS = frozenset(("any", "some"))
-"""Words that are aggregates, except where a value is compared with the contents of the parentheses."""
+"""Words that are aggregates, unless a value is compared with the contents of the parentheses."""
 
-_CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))  # functions where no operand stands before them
+_CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))  # functions unless they follow an operand
 
-_SIDES = frozenset(("both", "leading", "trailing"))  # of TRIM, behind its parenthesis
+_SIDES = frozenset(("both", "leading", "trailing"))  # words within the parentheses of TRIM
 _OPENING = frozenset((TokenType.L_PAREN,))
 _PREFIXES = frozenset((TokenType.NOT, TokenType.DASH, UNARY_PLUS, TokenType.TILDE))
 _DEEPER = {
     **dict.fromkeys((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE), 1),
     **dict.fromkeys((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END), -1),
 }
-"""By token: by how many levels the following tokens are deeper."""
+"""By token: the number of levels by which the following tokens are deeper."""
 _PATTERNED = frozenset("like rlike ilike regexp".split())
 _COMPARED = frozenset(
     (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ)
@@ -62,27 +62,29 @@ _WITHIN: dict[str, TokenType | str] = {
     "substr": TokenType.FROM,
     "position": TokenType.IN,
 }
-"""Functions that standard SQL writes with a word between their arguments: then sqlglot knows them best."""
+"""Functions with a word between their arguments in standard SQL; this form is left to sqlglot."""
 _GLUED = re.compile(r"([0-9]++\.?+[0-9]*+[eE][+-]?+[0-9]++)([+-])([0-9]++\.?+[0-9]*+(?:[eE][+-]?+[0-9]++)?+)")
-"""A number with an exponent, ``+`` or ``-``, and a number: sqlglot reads the three as one number."""
+"""A number with an exponent, ``+`` or ``-``, and a number, which sqlglot reads as a single number."""
 _MAY_BE_GLUED = re.compile(r"[0-9.][eE][+-]?+[0-9]++[+-][0-9]")
-"""A part of each text matched by `_GLUED`; the search for this part takes linear time, the search for `_GLUED`
-quadratic time."""
+"""A part of each text that `_GLUED` matches; searching this part takes linear time, searching `_GLUED` quadratic
+time.
+"""
 _BARE_LISTS = ([TokenType.STRING, TokenType.COMMA], [TokenType.NUMBER, TokenType.COMMA])
 _BEHIND_LISTS = (TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.WHERE, TokenType.HAVING)
 _AROUND_NAMES = frozenset((TokenType.FROM, TokenType.JOIN, TokenType.L_PAREN, TokenType.R_PAREN))
-"""The tokens by which the names of sources are found."""
+"""The tokens around the names of sources."""
 _TOKENIZER = PlainSql().tokenizer()
 _DIALECT = Dialect.get_or_raise(None)
 
 
 def read_select(text: str) -> exp.Select:
-    """Return the tree of one SELECT; literals have their place under ``meta["start"]``.
+    """Return the tree of a single SELECT; literals have their position in ``meta["start"]``.
 
-    Long runs of literals are cut out of it (`literal_runs`).
+    Long runs of literals are left out of the tree (`literal_runs`).
 
     Raises:
-        InputError: ``syntax-error``, or ``unsupported-query`` for set operations and expressions nested too deep.
+        InputError: ``syntax-error``, or ``unsupported-query`` for set operations and for expressions that are nested
+            too deep.
     """
     tokens: list[Token] = []
     cut = cut_runs(text)
@@ -133,7 +135,7 @@ def _check_neighbours(tokens: Sequence[Token]) -> None:
 
 
 def _check_angle(token: Token, behind: Sequence[Token]) -> None:
-    """Refuse ``> >`` and ``< <``, taken for a shift of bits whatever stands between, and ``v::array<int>[0]``."""
+    """Refuse ``> >`` and ``< <``, which sqlglot takes for a shift of bits, and ``v::array<int>[0]``."""
     if not behind:
         return
     follower = behind[0]
@@ -185,7 +187,7 @@ _BESIDE = {
     TokenType.COMMA: _check_comma,
     TokenType.L_PAREN: _check_variable,
 }
-"""By token: the check of the three following tokens."""
+"""By token: the check of the token and the tokens after it."""
 
 
 def _misplaced(token: Token, reason: str) -> InputError:
@@ -197,14 +199,14 @@ def _misplaced(token: Token, reason: str) -> InputError:
 
 
 def _parted(tokens: list[Token], text: str) -> list[Token]:
-    """Return the tokens with ``1e1+1`` as three."""
+    """Return the tokens with ``1e1+1`` divided into three tokens."""
     if _MAY_BE_GLUED.search(text) is None:
         return tokens
     parted: list[Token] = []
     end = 0
     for token in tokens:
         if token.start < end:
-            continue  # part of an exponent that is in `parted` already
+            continue  # a part of an exponent, which is in `parted` already
         glued = _GLUED.match(text, token.start) if token.token_type is TokenType.NUMBER else None
         if glued is None or glued.end(1) > token.end:
             parted.append(token)
@@ -241,12 +243,12 @@ def _marked(tokens: list[Token]) -> list[Token]:
         ):
             marked[i] = renamed(token, TokenType.VAR, FUNCTION_MARK + token.text)
         elif token.text.lower() == "substr" and _has_within(tokens, i + 1, TokenType.FROM):
-            marked[i] = renamed(token, TokenType.VAR, "SUBSTRING")  # the name that sqlglot knows
+            marked[i] = renamed(token, TokenType.VAR, "SUBSTRING")  # the name under which sqlglot knows the function
     return marked
 
 
 def _is_keyword(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether the word before a parenthesis is no function."""
+    """Return whether the word before a parenthesis is a keyword and not a function."""
     word, before = tokens[place].text.lower(), tokens[place - 1] if place else None
     if word == "exists":
         behind = tokens[place + 2].text.lower() if len(tokens) > place + 2 else ""
@@ -281,7 +283,7 @@ def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | str | N
 
 
 def _names_as_one(tokens: list[Token], text: str) -> list[Token]:
-    """Return the tokens with each bare name after FROM and JOIN, such as ``eu.quotes-1``, joined to one quoted name."""
+    """Return the tokens with each bare name after FROM and JOIN, such as ``eu.quotes-1``, joined to a quoted name."""
     joined: list[Token] = []
     within: list[bool] = []  # by open parenthesis: whether it holds a subquery
     place = 0
@@ -305,7 +307,7 @@ def _names_as_one(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _end_of_name(tokens: Sequence[Token], first: int, text: str) -> int:
-    """Return the place behind the tokens of a bare name."""
+    """Return the place after the tokens of a bare name."""
     last = first
     while last < len(tokens) and _of_name(text[tokens[last].start : tokens[last].end + 1]):
         last += 1
@@ -315,7 +317,7 @@ def _end_of_name(tokens: Sequence[Token], first: int, text: str) -> int:
 
 
 def _begins_from(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether the FROM clause begins there, and not the end of IS DISTINCT FROM."""
+    """Return whether a FROM begins the FROM clause, and does not belong to IS DISTINCT FROM."""
     return tokens[place].token_type is TokenType.FROM and tokens[place - 1].token_type is not TokenType.DISTINCT
 
 
@@ -326,9 +328,9 @@ def _of_name(source: str) -> bool:
 def _syntax_error(error: ParseError, tokens: Sequence[Token], text: str) -> InputError:
     first = error.errors[0] if error.errors else {}
     source = str(first.get("highlight") or "")
-    line, column = int(first.get("line") or 1), int(first.get("col") or 1)  # of the token's last character
+    line, column = int(first.get("line") or 1), int(first.get("col") or 1)  # the column of the token's last character
     colon = next((place for place, token in enumerate(tokens) if token.token_type is TokenType.COLON), 0)
-    typed = any(token.text.upper() == "STRUCT" for token in tokens[:colon])  # its fields have colons
+    typed = any(token.text.upper() == "STRUCT" for token in tokens[:colon])  # fields of a STRUCT have colons
     if colon and not typed and (path := _PATH.match(text, tokens[colon - 1].start)):
         place = f"Line {tokens[colon].line}, column {tokens[colon].col}: it is no operator of Spark."
         raise unsupported('a path behind ":"', place, f"Write {_path_call(path)}.")
@@ -336,7 +338,7 @@ def _syntax_error(error: ParseError, tokens: Sequence[Token], text: str) -> Inpu
 
 
 _PATH = re.compile(r"([\w.]+)\s*:(?!:)\s*((?:\w+|\.\w+|\[[0-9]+\]|\['[^']*'\])+)(?:\s*::\s*(\w+)(?![\w(<]))?")
-"""A name, a path and perhaps a type."""
+"""A name, a path, and optionally a type."""
 
 
 def _path_call(path: re.Match[str]) -> str:

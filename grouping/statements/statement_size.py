@@ -1,4 +1,4 @@
-"""The size of a statement's text, bounded before reading: reading takes time in proportion to the size."""
+"""Limits on the size of a statement's text, checked before parsing, which takes time in proportion to the size."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _WORD = 24
-"""How much a word counts."""
+"""The weight of a word."""
 _WEIGHTS = (0, 0, 12, _WORD)
-"""By the kind of a part: how much it counts."""
+"""The weight of a part, by its kind."""
 _LISTED, _EQUALITY = 2, 12
-"""How much a literal counts in a long list after IN, and an equality in a long OR of them."""
+"""The weight of a literal in a long list after IN, and of an equality in a long OR."""
 _PER_WORD = _WORD // _LISTED
 
 
@@ -57,7 +57,7 @@ def check_words(text: str, limit: int) -> None:
 
 @lru_cache(maxsize=100)
 def words(text: str, most: int) -> int:
-    """Return how many words and signs a text has, but stop at one more than `most`.
+    """Return the number of words and signs of a text; stop counting above `most`.
 
     Example:
         >>> words("SELECT a FROM s WHERE a IN (1, 2, 3)", 100), words("SELECT a FROM s", 2)
@@ -73,5 +73,5 @@ def words(text: str, most: int) -> int:
 
 
 def _weight(run: LiteralRun) -> int:
-    """Return how much a run counts: by the signs between its literals, which are seldom within a literal."""
+    """Return the weight of a run, by the separators between its literals, which rarely occur within a literal."""
     return run.source.count(",") * _LISTED if run.is_list else run.source.count("=") * _EQUALITY

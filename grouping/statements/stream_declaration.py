@@ -1,4 +1,4 @@
-"""CREATE STREAM: a topic that is read as events, and ALTER STREAM, which changes its declaration."""
+"""Readers of CREATE STREAM and ALTER STREAM."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ OPTIONS = (
     "decimals",
 )
 _FRAMING = {"protobuf": "raw"}
-"""By format, the framing if the option is missing. JSON has none: old records call that ``single-object``."""
+"""By format, the default framing. JSON has no framing, which earlier records call ``single-object``."""
 _OF_TOPICS = tuple(option for option in OPTIONS if option not in ("topic", "partitions", "decimals"))
-"""The options behind FROM TOPIC, where the topic exists and its format is not Debezium's."""
+"""The options of FROM TOPIC: the topic must exist, and changes of databases are not inferred."""
 _INFERRED = ("json", "avro", "protobuf")
-"""The formats of FROM TOPIC."""
+"""The formats that FROM TOPIC accepts."""
 _OF_JSON = ("lenient", "timestamps", "explode")
 _CHANGEABLE = ("lenient", "timestamps", "schemas")
 
@@ -80,7 +80,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
     """Read the rest of CREATE STREAM; the topic itself is checked later.
 
     Raises:
-        InputError: ``syntax-error``, or ``stream-mismatch`` where the declaration contradicts itself.
+        InputError: ``syntax-error``, or ``stream-mismatch`` for a contradictory declaration.
     """
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
@@ -131,7 +131,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
 
 
 def _topic_options(tokens: Tokens) -> OptionValues:
-    """Read the topic and the options behind FROM TOPIC; records are JSON by default.
+    """Read the topic and the options after FROM TOPIC; the default format is JSON.
 
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for changes of a database.
@@ -154,7 +154,7 @@ def check_outer(places: Mapping[str, str], levels: int) -> None:
 
     Args:
         places: By column, the text of its FROM.
-        levels: How many arrays the path of explode has.
+        levels: The number of arrays in the path of explode.
 
     Raises:
         InputError: ``stream-mismatch``.
@@ -172,7 +172,7 @@ def check_outer(places: Mapping[str, str], levels: int) -> None:
 
 
 def check_format(form: str, options: Iterable[str], placed: Iterable[str]) -> None:
-    """Refuse what only JSON streams can have.
+    """Refuse options and places that only JSON streams can have.
 
     Args:
         form: The format of the stream.
@@ -210,7 +210,7 @@ def check_format(form: str, options: Iterable[str], placed: Iterable[str]) -> No
 
 
 def check_envelope_field(form: str, column: str) -> None:
-    """Refuse a column without FROM that is no field of a change itself; formats other than changes pass.
+    """For formats of changes, refuse a column without FROM that is not a field of the change itself.
 
     Raises:
         InputError: ``stream-mismatch``.
@@ -251,7 +251,7 @@ def read_alter_stream(tokens: Tokens) -> AlterStream:
 
 
 def declared_fields(statement: CreateStream) -> dict[str, Any]:
-    """Return the fields of a `Stream` that its CREATE STREAM alone decides, by name."""
+    """Return, by name, the fields of a `Stream` that depend only on its CREATE STREAM."""
     return {
         "columns": statement.stream_columns,
         "topic": statement.topic,

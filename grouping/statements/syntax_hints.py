@@ -1,4 +1,4 @@
-"""Hints for an unreadable SELECT: by the words and signs around the place at which reading ended."""
+"""Hints for a SELECT that cannot be parsed, by the words and signs around the place at which parsing ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLAUSES = {
     ),
     "START": ("a time in single quotes", "Write the time in quotes: START '2026-11-21T10:00:00Z'."),
 }
-"""By a clause's word: its following part, and the form of the part."""
+"""By the word of a clause: the part that must follow, and a hint of its form."""
 _WORDS = {
     **CLAUSE_HINTS,
     "PUBLISH": "Write DO PUBLISH.",
@@ -53,7 +53,7 @@ _OPERANDS = frozenset((TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, To
 
 
 def check_quotes(tokens: Sequence[Token], text: str) -> None:
-    """Refuse quotes as word processors write them, which would be parts of names.
+    """Refuse typographic quotes, which would be parts of names.
 
     Raises:
         InputError: ``syntax-error``.
@@ -74,7 +74,7 @@ def unread(tokens: Sequence[Token], line: int, column: int, shown: str) -> Input
 
     Args:
         tokens: The tokens of the SELECT.
-        line: The line of the token at which reading ended, from 1.
+        line: The line of the token at which parsing ended, from 1.
         column: The column of that token's last character, from 1.
         shown: The token as written; empty for the end of the SELECT.
     """
@@ -128,7 +128,7 @@ def _error(message: str, token: Token, reason: str, hint: str | None = None) -> 
 
 
 def _of_clause(tokens: Sequence[Token], clause: int) -> InputError:
-    """Return the refusal of the text behind the word of a clause, and behind CRON or AFTER."""
+    """Return the refusal of the text after the word of a clause, or after CRON or AFTER."""
     wanted, hint = _CLAUSES[_word(tokens, clause)]
     if _word(tokens, clause + 1) in ("CRON", "AFTER") and clause + 2 < len(tokens):
         wanted = "an expression in single quotes" if _word(tokens, clause + 1) == "CRON" else "an interval in quotes"
@@ -174,7 +174,7 @@ def _hint(tokens: Sequence[Token], place: int) -> str | None:
 
 
 def _called(tokens: Sequence[Token], place: int) -> str:
-    """Return the word before the parenthesis that a token stands in."""
+    """Return the word before the parenthesis around a token."""
     depth = 0
     for at in range(place - 1, 0, -1):
         kind = tokens[at].token_type

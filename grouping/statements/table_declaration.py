@@ -1,4 +1,4 @@
-"""CREATE TABLE: a topic of which the latest row for each key is read."""
+"""The reader of CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_table(tokens: Tokens) -> CreateTable:
     """Read the rest of CREATE TABLE; the topic itself is checked later.
 
     Raises:
-        InputError: ``syntax-error``, or ``stream-mismatch`` where the declaration contradicts itself.
+        InputError: ``syntax-error``, or ``stream-mismatch`` for a contradictory declaration.
     """
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
@@ -81,7 +81,7 @@ def read_table(tokens: Tokens) -> CreateTable:
 
 
 def _check_places(form: str, places: Mapping[str, str]) -> None:
-    """Refuse places that a table cannot read: only rows of changes may have columns at paths."""
+    """Refuse places that a table cannot read: only tables of changes may have columns at paths."""
     kinds = {"avro": (), "json": ("key",)}.get(form, ("key", "value"))
     for name, text in places.items():
         if ColumnPlace.of(text).kind not in kinds:

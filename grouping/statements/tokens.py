@@ -1,7 +1,7 @@
-"""A statement as tokens: sqlglot's, read one after another.
+"""A statement as a sequence of sqlglot's tokens, with the position reached.
 
-The tokens come from sqlglot's SQLite dialect, because it reads strings as standard SQL does (``''`` is a quote, a
-backslash is itself) and knows both ``"`` and a backtick around identifiers.
+The tokens come from the SQLite dialect of sqlglot, since it reads strings as standard SQL does (``''`` is a quote, a
+backslash is an ordinary character) and accepts both ``"`` and a backtick around identifiers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from grouping.statements.literal_runs import cut_runs
 __all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped", "unreadable"]
 
 NAME_LENGTH = 255
-"""Characters in a name at most: a thousand of them have to fit one reply."""
+"""Most characters of a name: a reply must hold a thousand names."""
 
 
 class PlainSql(SQLite):
-    """SQLite's tokens, but that brackets quote no names."""
+    """The dialect of SQLite, without brackets as quotes of names."""
 
     class Tokenizer(SQLite.Tokenizer):
-        """As sqlglot wants it."""
+        """The tokenizer, under the name that sqlglot requires."""
 
         IDENTIFIERS: ClassVar = ['"', "`"]
 
@@ -45,7 +45,7 @@ _OPENED = {"'": "a string", '"': "a quoted name", "`": "a quoted name", "/": "a 
 
 
 def unreadable(text: str) -> InputError:
-    """Return the error of a text that has no tokens."""
+    """Return the error of a text that cannot be divided into tokens."""
     place = 0
     while (found := _CLOSED.match(text, place)) is not None:
         place = found.end()
@@ -67,10 +67,10 @@ def unreadable(text: str) -> InputError:
 
 
 class Tokens:
-    """The tokens of a statement and the place reached in them; for use by a single thread.
+    """The tokens of a statement, and the position reached in them. For a single thread.
 
     Raises:
-        InputError: ``syntax-error`` where the text has a string, quoted name or comment without an end.
+        InputError: ``syntax-error`` for a string, quoted name or comment without an end.
 
     Example:
         >>> tokens = Tokens("DROP STREAM eu.quotes-1;")
@@ -80,7 +80,7 @@ class Tokens:
     """
 
     def __init__(self, text: str) -> None:
-        # sqlglot folds the rest of a SHOW or EXPLAIN at the start into one string, but not behind a comma.
+        # sqlglot makes a single string of the rest of a SHOW or EXPLAIN at the start of a text, but not after a comma.
         self._text = "," + text
         try:
             self._tokens: list[Token] = _TOKENIZER.tokenize("," + cut_runs(text).text)[1:]
@@ -89,12 +89,12 @@ class Tokens:
         self.index = 0
 
     def type(self, ahead: int = 0) -> TokenType | None:
-        """Return the type of the token that many places on, None behind the last."""
+        """Return the type of the token `ahead` places on; None after the last token."""
         place = self.index + ahead
         return self._tokens[place].token_type if place < len(self._tokens) else None
 
     def source(self, ahead: int = 0) -> str:
-        """Return the token `ahead` places on as written, empty behind the last."""
+        """Return the token `ahead` places on, as written; empty after the last token."""
         place = self.index + ahead
         if place >= len(self._tokens):
             return ""
@@ -102,12 +102,12 @@ class Tokens:
         return self._text[token.start : token.end + 1]
 
     def word(self, ahead: int = 0) -> str:
-        """Return in capitals the bare word that many places further on; empty if another token is there."""
+        """Return the bare word `ahead` places on, in capitals; empty if the token is not a bare word."""
         source = self.source(ahead)
         return source.upper() if source.isidentifier() else ""
 
     def slice(self, start: int, end: int) -> str:
-        """Return the text from one token to before another, without its surroundings."""
+        """Return the text from a token up to another token, which is not included."""
         return self._text[self._tokens[start].start : self._tokens[end - 1].end + 1] if start < end else ""
 
     def before(self, index: int) -> str:
@@ -115,7 +115,7 @@ class Tokens:
         return self._text[1 : self._tokens[index].start]
 
     def rest(self) -> str:
-        """Return the text from the next token on, with spaces for the text before."""
+        """Return the text from the next token on, with the text before replaced by spaces."""
         start = self._tokens[self.index].start if self.type() else len(self._text)
         return " " * (start - 1) + self._text[start:]
 
@@ -134,13 +134,13 @@ class Tokens:
         return True
 
     def expect(self, *words: str) -> None:
-        """Step over these words, or raise the ``syntax-error`` that says so."""
+        """Step over these words, or raise a ``syntax-error`` that asks for them."""
         for word in words:
             if not self.accept(word):
                 raise self.unexpected(word)
 
     def expect_symbol(self, symbol: TokenType, shown: str) -> None:
-        """Step over this symbol, or raise the ``syntax-error`` that says so."""
+        """Step over this symbol, or raise a ``syntax-error`` that asks for it."""
         if not self.accept_symbol(symbol):
             raise self.unexpected(f'"{shown}"')
 
@@ -170,7 +170,7 @@ class Tokens:
         """Read the name of a CQ, a column or a field, bare or quoted.
 
         Args:
-            what: Names what is read, for the error.
+            what: Names the kind of name, for errors.
             reserved: Whether reserved words are names only in quotes.
         """
         if self.type() is TokenType.IDENTIFIER:
@@ -199,7 +199,7 @@ class Tokens:
         return None
 
     def stream_name(self) -> str:
-        """Read the name of a stream; a bare one may be of several tokens with nothing between them."""
+        """Read the name of a stream; a bare name may have several adjacent tokens."""
         if self.type() is TokenType.IDENTIFIER:
             name = self._tokens[self.index].text
             width = 1
@@ -228,7 +228,7 @@ class Tokens:
             raise self.unexpected("the end of the statement")
 
     def unexpected(self, wanted: str, *, hint: str | None = None) -> InputError:
-        """Return the ``syntax-error`` that something else should come next."""
+        """Return the ``syntax-error`` of an unexpected token."""
         source = self.source()
         start = self._tokens[self.index].start if source else len(self._text)
         before = self._text[1:start]
@@ -251,7 +251,7 @@ class Tokens:
 
 
 def clipped(source: str) -> str:
-    """Return a quotation for a message, without control characters: the whole text if short, else its beginning.
+    """Return a text for quotation in a message, without control characters, and truncated if long.
 
     Example:
         >>> clipped("symbol"), clipped("a" * 100)[-3:], clipped("a" + chr(0))

@@ -1,4 +1,4 @@
-"""The tokens of types in CAST: refuse types unknown to Spark."""
+"""Checks of the tokens of types in CAST: types unknown to Spark are refused."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ FOREIGN_TYPES = {
     "NUMBER": "DECIMAL(p,s)",
     "TEXT": "STRING",
 }
-"""Types of other systems, known to sqlglot but not to Spark: their names here."""
+"""Names of types that sqlglot knows and Spark does not, with the type here."""
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 _NESTED = frozenset((TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT))
 _BEFORE_TYPES = frozenset((TokenType.ALIAS, TokenType.DCOLON))
 _ENDS = (TokenType.COMMA, TokenType.GT, TokenType.L_PAREN)
-"""Tokens behind a nested type, and never behind a field's name."""
+"""Tokens that may follow a nested type, but not the name of a field."""
 
 
 def check_types(tokens: Sequence[Token]) -> None:
-    """Refuse types of other systems in CAST and behind ``::``, and within a nested type there.
+    """Refuse types of other systems in CAST and after ``::``, also within nested types.
 
     Raises:
         InputError: ``unsupported-query``; ``syntax-error`` for ``DECIMAL()``.
@@ -54,7 +54,7 @@ def check_types(tokens: Sequence[Token]) -> None:
 
 
 def within_types(tokens: Sequence[Token]) -> frozenset[int]:
-    """Return the places of the tokens that stand in the angle brackets of a nested type."""
+    """Return the places of the tokens within the angle brackets of nested types."""
     if not any(token.token_type in _NESTED for token in tokens):
         return frozenset()
     return _within(tokens, _type_places(tokens))
@@ -73,7 +73,7 @@ def _type_places(tokens: Sequence[Token]) -> Iterator[int]:
     if not any(token.token_type in _BEFORE_TYPES for token in tokens):
         return
     within = [False]
-    """By open parenthesis: whether it belongs to a CAST."""
+    """For each open parenthesis, whether it belongs to a CAST."""
     for place in range(1, len(tokens)):
         kind, before = tokens[place].token_type, tokens[place - 1]
         if kind is TokenType.L_PAREN:
@@ -85,7 +85,7 @@ def _type_places(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _bracketed(tokens: Sequence[Token], opening: int) -> range:
-    """Return the places between a bracket and its closing bracket; empty without a bracket or without its close."""
+    """Return the places between a bracket and its closing bracket; empty if either is missing."""
     depth = 0
     for place in range(opening, len(tokens)):
         depth += (tokens[place].token_type is TokenType.LT) - (tokens[place].token_type is TokenType.GT)

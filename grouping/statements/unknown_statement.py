@@ -1,4 +1,4 @@
-"""The refusal of a text that begins as no statement does, with the nearest statement as its hint."""
+"""The refusal of a text with an unknown beginning, with the nearest statement as a hint."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from grouping.statements.tokens import Tokens, clipped
 __all__ = ["unknown_statement"]
 
 _NEAR = 0.7
-"""The similarity of two words, from 0 to 1, above which the user may have confused them."""
+"""Least similarity of two words, from 0 to 1, for a hint."""
 _OBJECTS = {"QUERY": "CQ", "CONTINUOUS": "CQ", "QUERIES": "CQS", "MATERIALIZED": "VIEW"} | {
     "SOURCE": "STREAM",
     "TOPIC": "STREAM",
     "TOPICS": "STREAMS",
 }
-"""From the name of a kind of object in other systems to the name here."""
+"""Names of kinds of objects in other systems, with the name here."""
 _END = "DROP CQ name ends a CQ; PAUSE CQ name stops its results until RESUME CQ name."
 _PRODUCE = "Produce records to the Kafka topic of the stream or table; CREATE CQ name AS SELECT … filters them."
 _VERBS = {
@@ -30,20 +30,20 @@ _VERBS = {
     **dict.fromkeys(("BEGIN", "COMMIT", "ROLLBACK"), "Each statement takes effect by itself."),
     "USE": "There are no databases; a name such as eu.quotes has its prefix written out.",
 }
-"""From the first word of other systems' statements to the hint."""
+"""Hints by the first word of statements of other systems."""
 _RENAMED = {"LIST": "SHOW", "DESC": "DESCRIBE"}
-"""From a first word of other systems to the word here with the same objects."""
+"""First words of statements of other systems, with the word here."""
 
 
 def unknown_statement(tokens: Tokens, statements: Collection[tuple[str, ...]]) -> InputError:
-    """Return the refusal of a text whose first words begin no statement.
+    """Return the refusal of a text with first words that begin no statement.
 
     Args:
         tokens: The text, at its first token.
         statements: The first words of each statement.
 
     Returns:
-        ``unknown-statement``, or ``syntax-error`` where the text ends within the first words.
+        ``unknown-statement``, or ``syntax-error`` if the text ends within the first words.
     """
     verb = tokens.word()
     if not verb:
@@ -87,5 +87,5 @@ def _verb_hint(verb: str, statements: Collection[tuple[str, ...]]) -> str:
     if (hint := _VERBS.get(verb)) is not None:
         return hint
     verbs = list(dict.fromkeys(words[0] for words in statements))
-    longer = [each for each in verbs if each != "SET"]  # SET stands in RESET and others, and is near to none of them
+    longer = [each for each in verbs if each != "SET"]  # SET is a part of words such as RESET, without similarity
     return near_name(clipped(verb), longer) or f"A statement begins with {alternatives(verbs)}."
