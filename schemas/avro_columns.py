@@ -27,7 +27,7 @@ _PRIMITIVES = {
     "enum": "STRING",
 }
 _NARROW = {"int": ("TINYINT", "SMALLINT"), "float": ("FLOAT",), "bytes": ("BINARY",), "fixed": ("BINARY",)}
-"""Narrower SQL types of an Avro type, if declared; for an int each value is checked."""
+"""Narrower SQL types that a column may have for an Avro type; values of an int are then checked."""
 _LOGICAL = {
     ("int", "date"): "DATE",
     ("long", "timestamp-millis"): "TIMESTAMP",
@@ -40,7 +40,7 @@ _PROMOTED = {
     "bytes": ("STRING",),
     "string": ("BINARY",),
 }
-"""Wider SQL types of an Avro type, by the rules of Avro's schema resolution."""
+"""Wider SQL types that a column may have for an Avro type, by the rules of Avro's schema resolution."""
 
 
 class AvroMismatch(ValueError):
@@ -49,9 +49,9 @@ class AvroMismatch(ValueError):
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)
         self.message = message
-        """In lower case, names quoted."""
+        """The message in lower case, with names in quotes."""
         self.detail = detail
-        """The schema's own form, in full sentences."""
+        """The form of the schema, in full sentences."""
 
 
 def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], *, resolved: bool = False) -> None:
@@ -60,7 +60,7 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
     Args:
         schema_text: The writer's schema, JSON.
         columns: Names and SQL types (`grouping.model.sql_type`), or the texts of types without parts.
-        resolved: Whether the columns are of one schema and the records of another: then fields are promoted to the
+        resolved: Whether records may be written with other schemas than the columns': fields are then promoted to the
             types of their columns by Avro's rules, and a column without a field is NULL.
 
     Raises:
@@ -91,10 +91,10 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
 
 
 class AvroTypes:
-    """The types of a record schema's fields, names of types looked up."""
+    """The types of a record schema's fields, with named types looked up."""
 
     def __init__(self, schema: str | dict[str, Any]) -> None:
-        """Take the schema's text, or as it was parsed.
+        """Take the schema as text or as parsed JSON.
 
         Raises:
             AvroMismatch: The text is no Avro schema of a record.
@@ -104,7 +104,7 @@ class AvroTypes:
         self._named = parsed["__named_schemas"]
 
     def found(self, avro: Any) -> dict[str, Any]:
-        """Return a type's definition, for a union with null the non-null member's definition; {} for any other union.
+        """Return the definition of a type; for a union with null, of its other member; {} for any other union.
 
         Example:
             >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'
@@ -121,16 +121,16 @@ class AvroTypes:
         return definition
 
     def sql_text(self, avro: Any, wanted: object, *, promote: bool = False) -> str | None:
-        """Return the text of the SQL type of an Avro type, given the declared type; None when there is none.
+        """Return the text of the SQL type of an Avro type, given the declared type; None without such a type.
 
-        A record becomes a STRUCT of the declared fields present in the schema: fields not declared are skipped, as in
-        JSON. So a schema that is recursive ends where the wanted type does.
+        A record becomes a STRUCT of the declared fields that the schema has; other fields are skipped, as in JSON. So
+        the text of a recursive schema is as deep as the declared type.
 
         Args:
             avro: The Avro type.
             wanted: The declared type.
-            promote: Whether a type becomes the declared one where Avro's schema resolution promotes the type, and a
-                declared field that the schema lacks is NULL.
+            promote: Whether types are promoted to the declared types by Avro's schema resolution, and missing fields
+                are NULL.
         """
         kind, logical = (definition := self.found(avro)).get("type"), definition.get("logicalType")
         match kind:
@@ -170,11 +170,11 @@ def single_object_header(schema_text: str) -> bytes:
 
 
 def reading_schema(schema_text: str, columns: Iterable[str]) -> dict[str, Any]:
-    """Return the schema, parsed, with which fastavro reads the records.
+    """Return the parsed schema with which fastavro reads the records.
 
-    Logical types are kept only for DATE and TIMESTAMP columns: fastavro rounds decimals to their precision, and a value
-    outside its logical type must not spoil a record where it is not a column. DECIMAL columns come as bytes; so do
-    values within a nested column, times there as numbers.
+    Logical types are kept only for DATE and TIMESTAMP columns: fastavro rounds decimals to their precision, and a bad
+    value in a field without a column must not make the record unreadable. Decimals are read as bytes, and times within
+    nested columns as numbers.
 
     Raises:
         AvroMismatch: The text is no Avro schema of a record.
@@ -190,11 +190,11 @@ def reading_schema(schema_text: str, columns: Iterable[str]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Return the record schema as fastavro normalises it: full names, ``__named_schemas`` beside the fields."""
+    """Return the record schema in fastavro's normal form: full names, and ``__named_schemas`` beside the fields."""
     message = "the Avro schema cannot be used"
     try:
         schema = fastavro.parse_schema(json.loads(text))
-    except Exception as exc:  # fastavro has no common base of its errors, and some are TypeError or KeyError
+    except Exception as exc:  # errors of fastavro have no common base class, and some are TypeError or KeyError
         raise AvroMismatch(message, f"It does not parse: {str(exc) or type(exc).__name__}.") from exc
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise AvroMismatch(message, "It is not the schema of a record.")
@@ -205,7 +205,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _is_deep(text: str) -> bool:
-    """Return whether a schema's JSON is nested so deep that recursive code may exhaust the stack."""
+    """Return whether a schema's JSON is nested so deeply that recursive code may exhaust the stack."""
     level: list[Any] = [json.loads(text)]
     for _ in range(MAX_DEPTH):
         level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]

@@ -1,4 +1,4 @@
-"""The SQL columns that an Avro schema has by itself, for CREATE STREAM … FROM TOPIC."""
+"""The SQL columns of an Avro schema, for CREATE STREAM … FROM TOPIC."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns
 __all__ = ["MOST_FIELDS", "avro_fields", "too_many_fields"]
 
 MOST_FIELDS = 1_000
-"""Fields of all levels: the statement with their names must be one that the gateway reads."""
+"""Most fields of all levels, so that the gateway can parse the statement with their names."""
 _MOST_DIGITS = 38
-"""Digits of a DECIMAL."""
+"""Most digits of a DECIMAL."""
 _DEEPEST = 16
-"""Types that may stand around a type."""
+"""Most types around a type."""
 
 
 def avro_fields(schema: str) -> dict[str, str | None]:
-    """Return by name the SQL types of a record's fields, None for a field that no column can hold.
+    """Return, by name, the SQL types of a record's fields; None for a field that no column can hold.
 
-    Columns hold no unions of two types besides null, no records that contain themselves, and no DECIMAL of more than
-    38 digits. A STRUCT is without such fields.
+    Columns cannot hold unions of two types besides null, records that contain themselves, and decimals of more than 38
+    digits. A STRUCT leaves these fields out.
 
     Args:
         schema: The JSON of a record's schema.
@@ -56,7 +56,7 @@ class _FieldTypes:
         return {name: self._text(avro, ()) for name, avro in fields.items()}
 
     def _text(self, avro: Any, around: tuple[str, ...]) -> str | None:
-        """Return the SQL type of an Avro type within the types around, records by name."""
+        """Return the SQL type of an Avro type, given the types around it (records by name)."""
         self._count += 1
         if self._count > MOST_FIELDS:
             raise too_many_fields()

@@ -1,7 +1,8 @@
-"""How much an Avro body may hold, checked before fastavro decodes it.
+"""Limits on the contents of an Avro body, checked before fastavro decodes the body.
 
-fastavro makes a list of 10^8 nulls from five bytes, and follows a recursive schema until the C stack ends, which no
-Python can catch. Few schemas have such bodies: for all others `body_check` is None, and their records cost nothing.
+From five bytes fastavro makes a list of 10^8 nulls, and it follows a recursive schema until the C stack ends, which
+Python cannot catch. Few schemas allow such bodies; for all others `body_check` is None, and their records need no
+check.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from typing import Any
 __all__ = ["MAX_DEPTH", "body_check"]
 
 MAX_DEPTH = 128
-"""Records, arrays and maps within one another, and levels of a schema's JSON."""
+"""Most levels of nested records, arrays and maps, and of a schema's JSON."""
 _PER_BYTE = 4
-"""Values that a body may hold for each of its bytes: a record of an INT in an array is two values in a byte."""
+"""Most values for each byte of a body: a record of an INT in an array is two values in a byte."""
 _BESIDES = 10_000
-"""Further values that a body may hold."""
+"""Most values of a body beyond `_PER_BYTE` for each byte."""
 
 _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
-"""Least bytes of a value, for the primitive types where this is not 1."""
+"""Least bytes of a value of a primitive type, if not 1."""
 
 
 def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
-    """Return a check of bodies of a parsed schema before they are decoded; None where every body is bounded.
+    """Return a check of bodies of a parsed schema before decoding; None if the schema bounds every body.
 
-    The check takes a record's value and where in it the body begins. The check raises ValueError for an oversized body,
-    and ValueError, EOFError or IndexError for a body that does not fit the schema.
+    The check takes a record's value and the position at which the body begins. It raises ValueError for an oversized
+    body, and ValueError, EOFError or IndexError for a body that does not fit the schema.
 
     Example:
         >>> import fastavro
@@ -48,22 +49,22 @@ def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
 
 
 class _NoBound(Exception):  # noqa: N818 - no error: it never leaves this module
-    """Some body may be as large, or as deep, as its writer likes."""
+    """The schema does not bound the size or depth of bodies."""
 
 
 class _Extent:
-    """The size that bodies of a schema may have: values beyond `_PER_BYTE` for each byte, and levels."""
+    """Upper bounds for bodies of a schema: values beyond `_PER_BYTE` for each byte, and levels."""
 
     def __init__(self, named: dict[str, Any]) -> None:
         self._named = named
         self._known: dict[str, tuple[int, int] | None] = {}
-        """Extents by name; None during the computation of a record, to recognise the record within itself."""
+        """Bounds by the name of a type; None while a record is computed, to detect the record within itself."""
 
     def of(self, avro: Any, level: int) -> tuple[int, int]:
-        """Return the surplus of values over the allowance for bytes, and the levels, that a value of a type can have.
+        """Return upper bounds for a value of a type: the values beyond the allowance for its bytes, and the levels.
 
         Raises:
-            _NoBound: There is no most.
+            _NoBound: There is no upper bound.
         """
         if level > MAX_DEPTH:
             raise _NoBound
@@ -115,12 +116,12 @@ def _least(primitive: str) -> int:
 
 
 def _surplus(size: int) -> int:
-    """Return by how many values a value of `size` bytes exceeds its allowance."""
+    """Return the number of values by which a value of `size` bytes exceeds its allowance."""
     return 1 - _PER_BYTE * size
 
 
 class _Body:
-    """Walks over a body as fastavro would, and makes nothing of it."""
+    """Scans a body in the order in which fastavro decodes it, without making values."""
 
     def __init__(self, named: dict[str, Any], value: bytes, start: int) -> None:
         self._named = named

@@ -1,4 +1,4 @@
-"""Writer schemas by the ids that a registry of schemas gave them: the option `schemas` of CREATE STREAM."""
+"""Writer schemas by the ids of a schema registry: the option `schemas` of CREATE STREAM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CONFLUENT_BYTES", "MOST_ID", "MOST_SCHEMAS", "check_writers", "id_he
 CONFLUENT_BYTES = 5
 """Bytes before a body: a zero byte, and the id of the schema as a big-endian number of four bytes."""
 MOST_ID = 2**31 - 1
-"""The largest id of a schema: registries count in signed 32-bit numbers."""
+"""The largest id of a schema: ids of registries are signed 32-bit numbers."""
 MOST_SCHEMAS = 1_000
 """Most schemas of a stream."""
 _REFUSED = 'the option "schemas" cannot be used'
@@ -30,7 +30,7 @@ def id_header(schema_id: int) -> bytes:
 
 
 def read_writers(text: str) -> dict[int, Any]:
-    """Return the values of the option by id; the values are not checked.
+    """Return the schemas of the option by id; the schemas are not checked.
 
     Raises:
         AvroMismatch: The text is no JSON object of ids.
@@ -61,7 +61,7 @@ def check_writers(text: str, columns: Iterable[tuple[str, object]]) -> None:
         columns: Names and SQL types.
 
     Raises:
-        AvroMismatch: With the first schema and column that do not fit.
+        AvroMismatch: A schema or column does not fit; the error names the first one.
     """
     columns = list(columns)
     fields: dict[str, None] = {}

@@ -42,7 +42,7 @@ class _CommandFields(msgspec.Struct, frozen=True):
 
 
 class _CommandId(msgspec.Struct, frozen=True):
-    """The field needed to reply to an otherwise malformed command."""
+    """The field that is needed to reply to a malformed command."""
 
     command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
 
@@ -56,17 +56,17 @@ class Command(msgspec.Struct, frozen=True):
     """At most 1,024 characters, without control characters."""
     text: str
     encoding: Encoding = "json"
-    """The encoding of the command, and of its reply."""
+    """The encoding of the command and of its reply."""
     sent_at: datetime | None = None
-    """By the sender's clock."""
+    """When the command was sent, by the sender's clock."""
     properties: dict[str, str] | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one command."""
+    """The answer to a command."""
 
     command_id: str | None
-    """None when it could not be decoded."""
+    """The id of the command; None if it could not be decoded."""
     subscriber: str
     status: Literal["accepted", "rejected"]
     code: str
@@ -75,17 +75,17 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     detail: str | None = None
     hint: str | None = None
     result: Any = None
-    """The statement's result, an object as far as JSON knows it; a string of JSON in Avro."""
+    """The result of the statement: a JSON object, in Avro as a string of JSON."""
     replied_at: Instant
 
 
 class MalformedCommand(ValueError):
-    """A record's value is no command.
+    """A record's value is not a command.
 
     Attributes:
-        detail: Why, as a sentence without any of the value's own content.
-        encoding: In which encoding to answer.
-        command_id: The id, where that much could be read.
+        detail: The reason, as a sentence without any content of the value.
+        encoding: The encoding for the reply.
+        command_id: The id of the command, if it could be read.
     """
 
     def __init__(self, detail: str, *, encoding: Encoding = "json", command_id: str | None = None) -> None:
@@ -104,7 +104,7 @@ _REPLY_AVRO = SingleObject(load_schema("reply"))
 
 
 def decode_command(value: bytes | None) -> Command:
-    """Return the command that a record's value is.
+    """Decode a command from a record's value.
 
     Raises:
         MalformedCommand: it is neither a JSON object nor an Avro object with a command's fields, or its id or its
@@ -137,7 +137,7 @@ def _subscriber_fault(name: str) -> str | None:
 def _decode_json(value: bytes) -> Command:
     try:
         fields = _FIELDS.decode(value)
-    # msgspec's own errors and broken UTF-8 are ValueErrors; brackets without end exceed the recursion limit.
+    # Errors of msgspec and of UTF-8 are ValueErrors; endless brackets exceed the recursion limit.
     except (ValueError, RecursionError) as error:
         raise MalformedCommand(_json_fault(error), command_id=_readable_id(value)) from None
     sent_at = fields.sent_at
@@ -150,7 +150,7 @@ def _decode_json(value: bytes) -> Command:
 
 
 def encode_command(command: Command) -> bytes:
-    """Return a command in its own encoding.
+    """Encode a command in its own encoding.
 
     Example:
         >>> decode_command(encode_command(Command("1", "alice", "SHOW CQS", "avro"))).subscriber
@@ -163,7 +163,7 @@ def encode_command(command: Command) -> bytes:
 
 
 def encode_reply(reply: Reply, encoding: Encoding) -> bytes:
-    """Return a reply in the encoding of its command; its time is cut to milliseconds.
+    """Encode a reply in the encoding of its command; its time is truncated to milliseconds.
 
     Example:
         >>> now = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -187,7 +187,7 @@ def decode_reply(value: bytes) -> Reply:
     """Decode a reply, from a record's value in either encoding.
 
     Raises:
-        ValueError: it is no reply.
+        ValueError: The value is not a reply.
     """
     if not value.startswith(MAGIC):
         return _REPLY.decode(value)

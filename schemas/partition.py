@@ -1,7 +1,7 @@
-"""Kafka's default partitioner: which partition a key belongs to.
+"""The default partitioner of Kafka: the partition of a key.
 
-Keyed topics are partitioned by murmur2 of the key (docs/commands.md), so that a client can tell its own partition of
-`cq.replies` without asking anybody. librdkafka produces alike with `partitioner=murmur2_random`.
+Keyed topics are partitioned by murmur2 of the key (docs/commands.md), so a client can compute its partition of
+`cq.replies`. With `partitioner=murmur2_random`, librdkafka uses the same partitions.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """32-bit murmur2 with Kafka's seed, as an unsigned number.
+    """Return the 32-bit murmur2 hash with Kafka's seed, as an unsigned number.
 
-    Source: `org.apache.kafka.common.utils.Utils.murmur2`, whose signed result this equals modulo 2^32.
+    The result equals the signed result of `org.apache.kafka.common.utils.Utils.murmur2` modulo 2^32.
     """
     length = len(data)
     whole = length & ~3
@@ -33,11 +33,11 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a record with this key, as Kafka's Java client chooses it.
+    """Return the partition that Kafka's Java client chooses for a key.
 
     Args:
         key: The record's key; not None (records without a key have no fixed partition).
-        partitions: How many partitions the topic has, at least 1.
+        partitions: The number of partitions of the topic, at least 1.
 
     Example:
         >>> partition_of(b"21", 1000) == (-973932308 & 0x7FFFFFFF) % 1000

@@ -47,7 +47,7 @@ _KNOWN_FILES = {
 _MOST_FILES = 1_000
 _REFUSED = 'the option "descriptor" cannot be used'
 _SHOWN = 20
-"""Names in a message."""
+"""Most names in an error message."""
 
 _SIGNED = ("INT", "BIGINT", "SMALLINT", "TINYINT")
 _UNSIGNED = ("BIGINT", "INT", "SMALLINT", "TINYINT")
@@ -69,8 +69,9 @@ _TYPES = {
     17: _SIGNED,
     18: ("BIGINT",),
 }
-"""By the number of a field's type (`FieldDescriptorProto.Type`), the SQL types that it may have; the first one is its
-own. Values are checked where a type is narrower."""
+"""By the number of a field's type (`FieldDescriptorProto.Type`): the SQL types that a column may have. The first is the
+natural type; for narrower types values are checked.
+"""
 
 
 def message_type(descriptor: str, name: str) -> Any:
@@ -81,7 +82,7 @@ def message_type(descriptor: str, name: str) -> Any:
         name: The message's full name.
 
     Raises:
-        AvroMismatch: The text is no such set, or lacks the message or a file.
+        AvroMismatch: The text is not a FileDescriptorSet, or lacks the message or a file.
     """
     pool = descriptor_pool.DescriptorPool()
     files = _files(descriptor)
@@ -127,9 +128,9 @@ def check_proto_columns(descriptor: str, message: str, columns: Iterable[tuple[s
 
 
 def proto_fields(descriptor: str, message: str) -> dict[str, str | None]:
-    """Return by name the SQL types of a message's fields, None for a field that no column can hold.
+    """Return, by name, the SQL types of a message's fields; None for a field that no column can hold.
 
-    A STRUCT is without such fields, and without messages that contain themselves.
+    A STRUCT leaves out these fields, and messages that contain themselves.
 
     Args:
         descriptor: A FileDescriptorSet in base64.
@@ -171,7 +172,7 @@ def is_map(field: Any) -> bool:
 
 
 def wrapped_field(field: Any) -> Any:
-    """Return the field within one of Protobuf's wrappers (``google.protobuf.Int64Value``); None for other fields."""
+    """Return the field within a wrapper of Protobuf (``google.protobuf.Int64Value``); None for other fields."""
     inner = field.message_type
     if inner is None or inner.file.package != "google.protobuf" or inner.name not in _WRAPPERS:
         return None
@@ -179,7 +180,7 @@ def wrapped_field(field: Any) -> Any:
 
 
 def message_path(message: Any) -> list[int]:
-    """Return where a message is in its file: the place of the message at the top, then of the messages within."""
+    """Return the path of a message in its file: the index of the top-level message, then of nested messages."""
     names: list[str] = []
     inner = message
     while inner is not None:
@@ -206,7 +207,7 @@ def _files(text: str) -> dict[str, Any]:
 
 
 def _in_order(files: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of files, each behind the files that it imports; a circle ends with a file that is refused."""
+    """Yield the names of files, each after its imports; in a circle of imports, a file is later refused."""
     done: set[str] = set()
     waiting = [(name, False) for name in reversed(files)]
     while waiting:
@@ -226,14 +227,14 @@ def _imports_of_known(name: str) -> list[str]:
 
 
 def _messages(files: dict[str, Any]) -> Iterator[str]:
-    """Yield the full names of the messages at the top of files."""
+    """Yield the full names of the top-level messages of files."""
     for file in files.values():
         for message in file.message_type:
             yield f"{file.package}.{message.name}" if file.package else message.name
 
 
 def _sql_text(field: Any, wanted: Any) -> str | None:
-    """Return the text of the SQL type of a field, given the declared type; None where there is none."""
+    """Return the text of the SQL type of a field, given the declared type; None without such a type."""
     if is_map(field):
         key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
         element = _single_text(value, getattr(wanted, "element", None))

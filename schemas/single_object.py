@@ -21,7 +21,7 @@ _FINGERPRINT_BYTES = 8
 
 @lru_cache
 def load_schema(name: str) -> dict[str, Any]:
-    """Return one of this folder's schemas, ready for fastavro.
+    """Return a schema of this folder, parsed by fastavro.
 
     Example:
         >>> load_schema("digest")["name"]
@@ -47,21 +47,23 @@ class SingleObject:
         self._schema = schema
         crc = fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO")
         self.header = MAGIC + bytes.fromhex(crc)
-        """The beginning of every encoded object; fastavro gives the fingerprint in the wire's little-endian order."""
+        """The header of every encoded object; fastavro returns the fingerprint in the little-endian order of the
+        wire.
+        """
 
     def encode(self, record: dict[str, Any]) -> bytes:
-        """Return the record in single-object encoding."""
+        """Encode a record."""
         body = io.BytesIO()
         body.write(self.header)
         fastavro.schemaless_writer(body, self._schema, record)
         return body.getvalue()
 
     def decode(self, data: bytes) -> dict[str, Any]:
-        """Return the record that the bytes are.
+        """Decode a record.
 
         Raises:
-            ValueError: for another schema, a body cut short or of another form, or bytes after it; its text says
-                which, and holds nothing of the data.
+            ValueError: The object has another schema, a truncated or malformed body, or bytes after it. The message
+                names the fault, without any of the data.
         """
         if data[: len(MAGIC)] != MAGIC or len(data) < len(MAGIC) + _FINGERPRINT_BYTES:
             raise ValueError("It is not in Avro single-object encoding.")
@@ -71,7 +73,7 @@ class SingleObject:
         body.seek(len(self.header))
         try:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._schema, None)  # type: ignore[assignment]
-        # fastavro has no error of its own for a broken body: errors of reading bytes come through.
+        # fastavro has no error class for a malformed body, so errors of reading bytes come through.
         except (ArithmeticError, EOFError, LookupError, MemoryError, TypeError, ValueError):
             raise ValueError("Its Avro body is cut short or of another form.") from None
         if body.tell() != len(data):

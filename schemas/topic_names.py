@@ -1,7 +1,7 @@
-"""The names under which a gateway's processes meet on Kafka: topics, consumer groups, the transactional id.
+"""The names of a gateway on Kafka: topics, consumer groups, the transactional id.
 
-All begin with the gateway's prefix. This module alone makes them and reads them; where results are, subscribers are
-told by replies.
+All names begin with the gateway's prefix. Only this module makes and reads the names; subscribers learn the topics of
+results from replies.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Literal
 __all__ = ["COMMAND_PLACE_HEADER", "ClientNames", "TopicNames", "gateway_prefixes"]
 
 COMMAND_PLACE_HEADER = "command_place"
-"""Header of a reply: the place of the record on the topic of commands that it answers, ``<partition>/<offset>``."""
+"""Header of a reply: the place of its command on the topic of commands, ``<partition>/<offset>``."""
 
 _OWNER = re.compile(r"\.([dg])_[0-9a-f]+")
 
 
 @dataclass(frozen=True)
 class TopicNames:
-    """The topics of one gateway.
+    """The topics of a gateway.
 
     Example:
         >>> TopicNames("dev.").commands, TopicNames("dev.").own_results("d_1")
@@ -47,11 +47,11 @@ class TopicNames:
         return f"{self.prefix}results"
 
     def own_results(self, owner_id: str) -> str:
-        """Return the topic of one dedicated destination, or of the virtual destinations of one group."""
+        """Return the topic of a dedicated destination, or of the virtual destinations of a group."""
         return f"{self.prefix}results.{owner_id}"
 
     def owner_kind(self, topic: str) -> Literal["destination", "group"] | None:
-        """Return the kind of owner whose results alone are on a topic; None for other topics.
+        """Return the kind of owner (destination or group) of a topic of results; None for other topics.
 
         Example:
             >>> names = TopicNames("cq.")
@@ -66,12 +66,12 @@ class TopicNames:
 
     @cached_property
     def deadletters(self) -> str:
-        """Commands and events that cannot be read; evaluator and gateway write, operators read."""
+        """Records that cannot be decoded or evaluated; evaluator and gateway write, operators read."""
         return f"{self.prefix}deadletters"
 
     @cached_property
     def audit(self) -> str:
-        """Statements of operators with their outcomes; the gateway writes, whoever supervises operators reads."""
+        """Statements of operators with their outcomes; the gateway writes, auditors read."""
         return f"{self.prefix}audit"
 
     @cached_property
@@ -86,17 +86,17 @@ class TopicNames:
 
     @cached_property
     def ticks(self) -> str:
-        """How far digests are written, compacted; the gateway's timers write, and read it on start."""
+        """Cuts and cursors of digests, compacted; the gateway's timers write, and read at their start."""
         return f"{self.prefix}ticks"
 
     @cached_property
     def positions(self) -> str:
-        """Where in `pending` matches lie, compacted; the gateway's timers write, and read it on start."""
+        """Positions of matches in `pending`, compacted; the gateway's timers write, and read at their start."""
         return f"{self.prefix}positions"
 
     @cached_property
     def orders(self) -> str:
-        """Digests that a Spark job makes, and its answers; gateway and evaluator write to each other."""
+        """Orders for digests by a Spark job, and the answers; gateway and evaluator write to each other."""
         return f"{self.prefix}orders"
 
     @cached_property
@@ -106,23 +106,23 @@ class TopicNames:
 
     @cached_property
     def warm_up(self) -> str:
-        """Some events that the evaluator gives itself when it starts."""
+        """Some events for the evaluator's warm-up at its start."""
         return f"{self.prefix}warm-up"
 
     def is_own(self, topic: str) -> bool:
-        """Tell whether a topic is one of the gateway's, whatever it is for."""
+        """Tell whether a topic has the gateway's prefix."""
         return topic.startswith(self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientNames:
-    """The names of a gateway's processes at Kafka: consumer groups, and a transactional id."""
+    """The names of a gateway's processes on Kafka: consumer groups, and a transactional id."""
 
     prefix: str
 
     @property
     def gateway(self) -> str:
-        """The group that reads commands, whose offsets tell how far they were read; and the transactional id."""
+        """The consumer group with the offsets up to which commands were read; also the transactional id."""
         return f"{self.prefix}gateway"
 
     @property
@@ -157,7 +157,7 @@ class ClientNames:
 
 
 def gateway_prefixes(topics: Set[str]) -> Iterator[str]:
-    """Yield the prefixes of the gateways of a cluster: under each stand topics that every gateway has.
+    """Yield the prefixes of the gateways of a cluster: prefixes under which all topics of a gateway exist.
 
     Example:
         >>> list(gateway_prefixes({"a.commands", "a.replies", "a.catalog", "a.pending", "shop.commands"}))
