@@ -26,8 +26,8 @@ _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
 def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
     """Return a check of bodies of a parsed schema before decoding; None if the schema bounds every body.
 
-    The check takes a record's value and the position at which the body begins. It raises ValueError for an oversized
-    body, and ValueError, EOFError or IndexError for a body that does not fit the schema.
+    The check takes a record's value and the position at which the body begins. The check raises ValueError for an
+    oversized body, and ValueError, EOFError or IndexError for a body that does not fit the schema.
 
     Example:
         >>> import fastavro

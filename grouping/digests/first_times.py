@@ -12,9 +12,7 @@ __all__ = ["FirstTimes"]
 
 
 class FirstTimes:
-    """The last partial aggregate that each owner (a question, or a store) has read from the log, by source
-    partition.
-    """
+    """The last partial aggregates that each owner (a question, or a store) has read from the log."""
 
     def __init__(self, owners: int) -> None:
         """Begin with owners that have read no aggregate."""

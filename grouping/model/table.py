@@ -58,9 +58,7 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def source_id(self) -> str:
-        """The id of the table with its present topic: a topic that is made anew has other rows, and offsets from 0
-        on.
-        """
+        """The id of the table with its present topic; a topic that is made anew has other rows and offsets."""
         return f"{self.table_id}.{self.topic_id}"
 
 

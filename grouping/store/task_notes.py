@@ -140,8 +140,7 @@ class HeaderNotes(_QueryNotes):
 
 
 class ClockNotes(_QueryNotes):
-    """Notes on streams with queries that depend on the clock, for which the lane moves watermarks of idle partitions.
-    """
+    """Notes on streams with queries that depend on the clock: the lane moves watermarks of idle partitions."""
 
     def _key(self, stream_id: StreamId) -> str:
         return self._keys.clocked(stream_id)
