@@ -1,7 +1,7 @@
-"""The client and its subscriptions for asyncio; the same names, awaited.
+"""The client and its subscriptions for asyncio: the methods of the sync client, awaited.
 
-The Kafka driver blocks, so each client and each subscription waits in a thread of its own, for a fraction of a
-second at a time: a cancelled task leaves at once, and `aclose` ends the thread.
+The Kafka driver blocks, so each client and each subscription has a thread of its own, which waits a fraction of a
+second at a time: a cancelled task ends at once, and `aclose` ends the thread.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class AsyncSubscription:
 
     @property
     def cursor(self) -> str:
-        """Opaque text: `subscribe(cursor=…)`, in any process, goes on after the last result that was handed over."""
+        """Opaque text for `subscribe(cursor=…)` in any process: reading resumes after the last returned result."""
         return self._subscription.cursor
 
     @property
@@ -67,17 +67,17 @@ class AsyncSubscription:
 
     @property
     def ends(self) -> Mapping[str, End]:
-        """Name → end, of the CQs from which nothing more comes."""
+        """The CQs that have ended: name → end."""
         return self._subscription.ends
 
     @property
     def snapshots(self) -> Mapping[str, int]:
-        """By name of a CQ: the number of rows of its snapshot (EMIT CHANGES WITH SNAPSHOT), once all were taken."""
+        """Complete snapshots (EMIT CHANGES WITH SNAPSHOT): name of the CQ → number of rows in its snapshot."""
         return self._subscription.snapshots
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes from any CQ."""
+        """Whether all followed CQs have ended."""
         return self._subscription.ended
 
     async def next(self) -> Match | Digest | None:
@@ -86,18 +86,18 @@ class AsyncSubscription:
         Raises:
             ClientClosed: The subscription was closed.
             ResultsGone: Results were deleted before they were read.
-            TransportError: Kafka refuses; while it is merely away, the wait goes on.
+            TransportError: Kafka refuses the read. While Kafka is unreachable, the wait goes on.
         """
         while (result := self._subscription.take()) is None and not self.ended:
             await self._thread.run(self._subscription.fetch, _STEP)
         return result
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
-        """Apply changes of ALTER to the CQs that are followed."""
+        """Take the changed clauses of followed CQs: results go by the new START and EXPIRE."""
         self._subscription.refresh(queries)
 
     async def aclose(self) -> None:
-        """Leave. The cursor stays readable."""
+        """Stop reading. The cursor stays readable."""
         if not self._closed:
             self._closed = True
             await self._thread.end(self._subscription.close)
@@ -191,7 +191,7 @@ class AsyncClient:
         return await self._run(operations.describe(name))
 
     async def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … of names like a pattern."""
+        """List the `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … with names like a pattern."""
         return await self._run(operations.listing(what, like))
 
     async def explain(self, text: str) -> dict[str, Any]:
@@ -225,7 +225,7 @@ class AsyncClient:
         return await self._run(operations.named("DESCRIBE TABLE", name))
 
     async def table(self, name: str) -> AsyncTable:
-        """Return a table whose rows are to be set and removed. See `Client.table`."""
+        """Return a writer of a table's rows. See `Client.table`."""
         return AsyncTable(Table(self._session.publisher, TableForm.of(await self.describe_table(name))))
 
     async def create_view(self, name: str, select: str) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class AsyncClient:
         return AsyncSubscription(await self._thread.run(self._session.follow, found, cursor, skip_lost=skip_lost))
 
     async def aclose(self) -> None:
-        """Close the connections; subscriptions stay open, and are closed one by one."""
+        """Close the connections; subscriptions stay open until each is closed."""
         if not self._closed:
             self._closed = True
             await self._thread.end(self._session.close)

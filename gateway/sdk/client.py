@@ -45,7 +45,7 @@ class Client:
         Args:
             text: The statement.
             timeout: Seconds to wait for the reply; by default the client's own timeout.
-            command_id: To send an unanswered command again: the same id is never carried out twice.
+            command_id: Id of an unanswered command, to send it again: a command id is never carried out twice.
 
         Example:
             client.execute("DROP CQ intel")
@@ -76,15 +76,15 @@ class Client:
 
         Args:
             items: Statements, or pairs of a CQ's name and its SELECT.
-            progress: Told now and then how many have been answered.
+            progress: Called now and then with the number of answered statements.
             timeout: Seconds to wait for a command's reply, from its sending.
-            check: Whether to raise when some are rejected, after all are answered.
+            check: Whether to raise `PartialRejection`, after all answers, if statements were rejected.
 
         Returns:
-            One per item in order: the reply, or (without `check`) the `CommandRejection`.
+            The outcomes in the order of the items: the reply, or (without `check`) the `CommandRejection`.
 
         Raises:
-            PartialRejection: Some were rejected; it carries all outcomes.
+            PartialRejection: Statements were rejected; the error carries all outcomes.
         """
         outcomes: list[Outcome] = []
         self._drive(Pipeline(self._session.exchange, items, outcomes.append, timeout=timeout, progress=progress))
@@ -101,9 +101,9 @@ class Client:
         """Carry out statements by the million: as `create_many`, but no accepted reply is kept.
 
         Args:
-            items: Statements, or pairs of a CQ's name and its SELECT; taken as they are sent.
-            progress: Told now and then how many have been answered.
-            rejected: Told of each rejection, with its item's place among the items.
+            items: Statements, or pairs of a CQ's name and its SELECT; consumed as they are sent.
+            progress: Called now and then with the number of answered statements.
+            rejected: Called with the item's index, from 0, and the rejection.
             timeout: Seconds to wait for a command's reply, from its sending.
 
         Example:
@@ -134,7 +134,7 @@ class Client:
         return self._run(operations.describe(name))
 
     def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List all `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … of names like a pattern."""
+        """List the `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … with names like a pattern."""
         return self._run(operations.listing(what, like))
 
     def explain(self, text: str) -> dict[str, Any]:
@@ -187,10 +187,10 @@ class Client:
         return self._run(operations.named("DESCRIBE TABLE", name))
 
     def table(self, name: str) -> Table:
-        """Return a table whose rows are to be set and removed.
+        """Return a writer of a table's rows.
 
         Raises:
-            GatewayError: The table's topic holds no JSON.
+            GatewayError: The records of the table's topic are not JSON, or a column is read from their keys.
 
         Example:
             client.table("profiles").put({"symbol": "SAP", "industry": "Software"})
@@ -233,9 +233,10 @@ class Client:
 
         Args:
             queries: Names of CQs, or results of `create` and `describe`; with a cursor and no names, all its CQs.
-            cursor: A text from `Subscription.cursor`: each CQ in it resumes there; without a cursor, all begin with
-                their first kept result.
-            skip_lost: Whether to go on where results were deleted by retention meanwhile; False raises `ResultsGone`.
+            cursor: A text from `Subscription.cursor`: each CQ in it resumes there. Without a cursor, reading begins
+                with the oldest results that Kafka keeps.
+            skip_lost: Whether to go on behind results that retention deleted before they were read; False raises
+                `ResultsGone`.
 
         Raises:
             BadCursor: The text is no cursor.
@@ -246,7 +247,7 @@ class Client:
         return self._session.follow(operations.described(queries, outcomes), cursor, skip_lost=skip_lost)
 
     def close(self) -> None:
-        """Close the connections; subscriptions stay open, and are closed one by one."""
+        """Close the connections; subscriptions stay open until each is closed."""
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -288,7 +289,7 @@ def connect(
         bootstrap: Kafka's bootstrap servers, `HOST:PORT` with commas between.
         subscriber: The name that commands are sent under; CQs belong to it.
         prefix: The gateway's topic prefix.
-        timeout: Default of the seconds that a command waits for its reply.
+        timeout: Seconds that a command waits for its reply, unless a call says otherwise.
         extra: Further librdkafka options, such as those for TLS.
         signing_key: Key that commands are signed with, where the gateway asks for tokens.
 

@@ -17,7 +17,7 @@ class Doubts:
         self._since: dict[tuple[str, int], float] = {}
 
     def note(self, where: tuple[str, int], now: float) -> None:
-        """Take in that a partition's topic was not known; `now` in seconds of a monotonic clock."""
+        """Note a partition with an unknown topic; `now` in seconds of a monotonic clock."""
         self._since.setdefault(where, now)
 
     def due(self, now: float) -> list[tuple[str, int]]:
@@ -34,6 +34,6 @@ class Doubts:
         return found
 
     def forget(self, places: Iterable[tuple[str, int]]) -> None:
-        """Pass over partitions that are not read any more."""
+        """Forget partitions that are no longer read."""
         for where in places:
             self._since.pop(where, None)

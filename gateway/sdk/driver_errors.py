@@ -25,7 +25,7 @@ _PASSING = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
-        # While brokers are restarted, a partition's new leader does not know yet how far the records count.
+        # While brokers restart, the new leader of a partition does not know its high watermark and epoch yet.
         KafkaError.UNKNOWN_LEADER_EPOCH,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.OFFSET_NOT_AVAILABLE,
@@ -34,27 +34,27 @@ _PASSING = frozenset(
 
 
 def _note(error: KafkaError) -> None:
-    # Brokers that come and go: librdkafka connects again by itself, and deadlines are ours.
+    # librdkafka reconnects to brokers that come and go by itself; the SDK's deadlines report longer failures.
     log.info("kafka connection trouble", extra={"error": error.str()})
 
 
 CLIENT_OPTIONS = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_000}
-"""Options of each client: librdkafka would write its log and its errors to stderr. A broker silent for ten seconds is
-left for the new leader of its partitions, instead of after a minute."""
+"""Options of each client: librdkafka would write its log and its errors to stderr. After ten silent seconds, instead of
+a minute, the client leaves a broker for the new leaders of its partitions."""
 
 
 def passing(error: KafkaError) -> bool:
-    """Whether librdkafka goes on trying by itself, and so may a reader."""
+    """Tell whether an error passes by itself: librdkafka retries, and a reader can wait."""
     return error.code() in _PASSING
 
 
 def deleted(error: KafkaError) -> bool:
-    """Whether the records at the offset asked for are no longer kept."""
+    """Tell whether the records at the requested offset are no longer kept."""
     return error.code() == KafkaError._AUTO_OFFSET_RESET
 
 
 def unknown(error: KafkaError) -> bool:
-    """Whether a broker does not know the topic: it was deleted, or the broker has just started."""
+    """Tell whether a broker does not know the topic: the topic was deleted, or the broker has just started."""
     return error.code() in _GONE
 
 

@@ -64,7 +64,7 @@ class GatewayError(Exception):
 
 
 class CommandRejection(GatewayError):
-    """The rejection of a command; raised as such for a code that this SDK does not know."""
+    """The rejection of a command; raised directly, not as a subclass, for a code that this SDK does not know."""
 
     def __init__(
         self, message: str, *, code: str, command_id: str, detail: str | None = None, hint: str | None = None
@@ -87,7 +87,7 @@ class BadStatement(CommandRejection):
 
 
 class BadQuery(CommandRejection):
-    """The statement is well formed, but its SELECT cannot be kept running."""
+    """The statement is well formed, but its SELECT cannot be a continuous query."""
 
 
 class NotFound(CommandRejection):
@@ -99,7 +99,7 @@ class Conflict(CommandRejection):
 
 
 class BadTime(CommandRejection):
-    """A clause about time cannot be kept."""
+    """A clause about time is malformed, or its time is past."""
 
 
 class NotAllowed(CommandRejection):

@@ -1,4 +1,4 @@
-"""Commands out, replies in: the outbox joined to Kafka. Each client waits for replies in a way of its own."""
+"""Commands out, replies in: connects the outbox to Kafka. The sync and the asyncio client wait in different ways."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MOST_UNDER_WAY = 20_000
 class Exchange:
     """A subscriber's commands and replies over one producer and one consumer.
 
-    The consumer reads only the subscriber's own partition of `cq.replies`, from the end that the partition has before
-    the first command goes out. `submit` and `step` may be called by several threads: a lock keeps them apart, and
-    whoever steps takes in the replies of all.
+    The consumer reads only the subscriber's own partition of `cq.replies`, beginning at the partition's end before the
+    first command is sent. Several threads may call `submit` and `step`: a lock keeps them apart, and a step takes in
+    the replies to the commands of all threads.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Exchange:
         self._subscriber, self._key = subscriber, subscriber.encode()
         self._signing_key = signing_key
         self._outbox = Outbox(subscriber, clock=clock)
-        # Delivery reports come out of `serve`, hence with the lock held.
+        # The driver calls delivery reports within `serve`, so the lock is held then.
         self._sender = Sender(bootstrap, extra)
         self._inbox = Inbox(bootstrap, extra)
         self._lock = threading.Lock()

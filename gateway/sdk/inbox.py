@@ -1,4 +1,4 @@
-"""The SDK's consumer of assigned partitions; frees its records and maps its errors."""
+"""The SDK's consumer of assigned partitions: returns records free of the driver's objects, and maps its errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOOK_SECONDS = 5.0
 _QUIET_SECONDS = 60.0
 """Time between two checks of silent topics: librdkafka does not report a topic deleted meanwhile."""
 _FEW = 5
-"""Most topics for which Kafka is asked singly."""
+"""Largest number of topics for which Kafka is asked topic by topic; for more, Kafka lists all topics."""
 
 
 class Inbox:
@@ -48,7 +48,7 @@ class Inbox:
         Args:
             bootstrap: Where Kafka is.
             extra: Further options of librdkafka.
-            clock: The present, in seconds.
+            clock: The present, in seconds of a monotonic clock.
         """
         options = {
             **CLIENT_OPTIONS,
@@ -70,16 +70,16 @@ class Inbox:
         self._silence = Silence(clock)
         self._look_at = clock() + _QUIET_SECONDS
         self._positions: dict[tuple[str, int], int] = {}
-        """Where each partition was read to when it was looked at last."""
+        """Offset of the next record of each partition at the last check for silent topics."""
         self._lock = threading.Lock()
         self._closed = False
         self._trouble: TransportError | None = None
         self.doubts = Doubts()
         """Partitions that the broker did not know when they were asked for."""
         self._begins: dict[tuple[str, int], int] = {}
-        """Where each partition that is read was begun."""
+        """Offset at which each assigned partition was begun."""
         self.reached: dict[tuple[str, int], int] = {}
-        """Topic and partition → the end of the partition, when it was last reached."""
+        """Topic and partition → the end of the partition when a read last reached it."""
 
     def end(self, topic: str, partition: int, seconds: float) -> int:
         """Return the offset of the next record that will be written there; waits at most `seconds` for Kafka.
@@ -135,17 +135,17 @@ class Inbox:
         Args:
             seconds: How long to wait.
             most: How many records at most.
-            skip_lost: Where the offset asked for is deleted, go on with the first that is kept.
+            skip_lost: Whether to go on with the first record kept if the records at the requested offset were deleted.
 
         Raises:
-            ClientClosed: It was closed.
+            ClientClosed: The consumer was closed.
             ResultsGone: A topic was deleted, or records were deleted and `skip_lost` is False.
             TransportError: Kafka refuses.
         """
         return [_freed(message) for message in self._next(seconds, most, skip_lost, anew=False)]
 
     def replies(self, seconds: float, key: bytes, *, most: int = 5000) -> list[tuple[bytes, dict[str, bytes | None]]]:
-        """Return values and headers of the next records that have that key, waiting as `fetch` does."""
+        """Return values and headers of the next records with that key, waiting as `fetch` does."""
         found = (message for message in self._next(seconds, most, True, anew=True) if message.key() == key)
         return [(message.value() or b"", dict(message.headers() or ())) for message in found]
 
@@ -154,7 +154,7 @@ class Inbox:
             if self._closed:
                 raise ClientClosed("the consumer was closed")
             try:
-                # `consume` alone would wait for `most` records; one that is there should not wait for others.
+                # `consume` waits until it has `most` records; a record that is there should be returned at once.
                 first = self._consumer.poll(seconds)
                 messages = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
             except KafkaException as exc:
@@ -168,7 +168,7 @@ class Inbox:
             return sound
 
     def _renew(self) -> None:
-        """Go on with another consumer where this one is."""
+        """Replace the consumer by a new consumer at the same positions."""
         found = self._consumer.position([TopicPartition(*where) for where in self._begins])
         told = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         self._consumer.close()
@@ -176,19 +176,19 @@ class Inbox:
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in (self._begins | told).items()])
 
     def close(self) -> None:
-        """Leave; no thread of the driver stays behind."""
+        """Close the consumer; no thread of the driver stays behind."""
         with self._lock:
             if not self._closed:
                 self._closed = True
                 self._consumer.close()
 
     def sound(self, messages: Iterable[Message], skip_lost: bool, *, anew: bool = True) -> list[Message]:
-        """Return the messages without errors; an error is raised by a call that has no message to return.
+        """Return the messages without errors; a lasting error is raised once a call has no message to return.
 
         Args:
             messages: Messages from the driver.
-            skip_lost: Where the records to be read are deleted, go on with the first that is kept.
-            anew: With `skip_lost`, go on also where a topic was deleted and made anew.
+            skip_lost: Whether to go on with the first record kept if the next records were deleted.
+            anew: With `skip_lost`, whether to go on also in a topic that was deleted and made anew.
         """
         sound = []
         for message in messages:
@@ -202,7 +202,7 @@ class Inbox:
                 if where not in self._consumer.assignment():
                     continue  # an error about a topic that is not read any more
                 if not anew and self._ends_before(where):
-                    # The results that are there now belong to other queries.
+                    # The records that are there now are results of other queries.
                     self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made anew.")
                     continue
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
@@ -218,7 +218,7 @@ class Inbox:
         return sound
 
     def _look_for_quiet_topics(self) -> None:
-        """Now and then, doubt topics that gave nothing since the last time and that Kafka does not know any more."""
+        """Once a minute, doubt topics that gave nothing since the last check and are unknown to Kafka."""
         if self._clock() < self._look_at or not self._begins:
             return
         self._look_at = self._clock() + _QUIET_SECONDS
@@ -252,7 +252,7 @@ class Inbox:
         return ends is not None and 0 <= ends[1] < next_offset
 
     def _resolve_doubts(self) -> None:
-        """Read on where a topic is there after all: librdkafka would look for it minutes later."""
+        """Resume topics that exist after all; librdkafka by itself would find them minutes later."""
         places = self.doubts.due(self._clock())
         if not places:
             return

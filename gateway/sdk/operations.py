@@ -1,7 +1,7 @@
 """Operations of the clients on the gateway, written once for the sync and the asyncio one.
 
 An operation is a generator: it yields the text of a statement, is sent the accepted reply, and returns its result.
-Each client drives it in its own way of waiting; a rejection ends the operation.
+The sync and the asyncio client drive operations, each with its own way of waiting. A rejection ends the operation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Operation", "accepted"]
 T = TypeVar("T")
 
 Operation = Generator[str, Reply, T]
-"""Yields statements, is sent their replies, returns a result."""
+"""A generator that yields statements, is sent their replies, and returns its result."""
 
 
 def accepted(pending: CommandUnderWay) -> Reply:
@@ -36,7 +36,7 @@ def accepted(pending: CommandUnderWay) -> Reply:
 
 
 def single(text: str) -> Operation[dict[str, Any]]:
-    """Carry out a statement; its result as it came."""
+    """Carry out a statement, and return its result unchanged."""
     reply = yield text
     return reply.result or {}
 
@@ -82,14 +82,14 @@ def create_view(name: str, select: str) -> Operation[dict[str, Any]]:
 
 
 def describing(queries: Iterable[str | ContinuousQuery]) -> list[str]:
-    """Return the statements that describe CQs which are given by name; the others are known already."""
+    """Return a DESCRIBE for each CQ that is given by name; the descriptions of the others are at hand."""
     return [f"DESCRIBE CQ {statements.quoted(each)}" for each in queries if isinstance(each, str)]
 
 
 def described(
     queries: Iterable[str | ContinuousQuery], outcomes: Iterable[Reply | CommandRejection]
 ) -> list[ContinuousQuery]:
-    """Return CQs; a CQ that is given by name comes from the reply to its DESCRIBE.
+    """Return the CQs in order: names are replaced by the CQs in the replies to their DESCRIBEs.
 
     Raises:
         CommandRejection: A CQ does not exist; the first such CQ in the order of the names.

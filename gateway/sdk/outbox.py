@@ -18,7 +18,7 @@ _RETRY_SECONDS = 1.0
 """How long after an `unavailable` the command goes out again."""
 
 _TICK_SECONDS = 0.2
-"""How often deadlines are looked at: with tens of thousands under way, not for each reply."""
+"""Seconds between two checks of deadlines: a check for each reply would be costly with tens of thousands under way."""
 
 
 _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
@@ -46,17 +46,17 @@ class CommandUnderWay:
         self.record = record
         """The value of the record on `cq.commands`."""
         self.headers = headers
-        """Its headers, besides a token."""
+        """The record's headers, without the token."""
         self.timeout = timeout
         self.deadline = now + timeout
         self.send_at: float | None = None
-        """When to send it again although nothing is overdue; set by an `unavailable`."""
+        """When to send the command again after an `unavailable`, seconds of the outbox's clock; None without one."""
         self.postponed: Reply | None = None
-        """The last `unavailable`."""
+        """The last reply `unavailable` to the command."""
         self.sendings = 0
         """How often the record was handed to the driver."""
         self.places: list[str] = []
-        """Where the record lies on `cq.commands`, as far as that was reported."""
+        """Places of the command's records on `cq.commands`, as far as the driver has reported them."""
         self.unplaced: dict[str, Reply] = {}
         """Refusals by the place of the refused record, if the driver has not reported that place yet."""
         self.reply: Reply | None = None
@@ -116,13 +116,13 @@ class Outbox:
         command_id: str | None = None,
         headers: Mapping[str, bytes] = _NO_HEADERS,
     ) -> CommandUnderWay:
-        """Queue a statement. A command id that still waits is joined, not sent twice.
+        """Queue a statement. A command id that still waits is not queued again: its pending command is returned.
 
         Args:
             text: The statement.
-            timeout: Seconds until it is given up without a reply.
-            command_id: For sending again; otherwise one is made.
-            headers: Headers of the record, besides a token.
+            timeout: Seconds until the command is given up without a reply.
+            command_id: The id of a command to send again; None makes a new id.
+            headers: Headers of the record, without the token.
         """
         if command_id is None:
             command_id = secrets.token_hex(16)

@@ -1,4 +1,4 @@
-"""Many commands under way at once, in their order, each with its reply; both clients drive them alike."""
+"""Many commands under way at once, in their order, each with its reply; used by the sync and asyncio clients."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Tally:
     accepted: int = 0
     rejected: int = 0
     rejections: dict[int, CommandRejection] = field(default_factory=dict)
-    """The first thousand, by the item's place among the items, from 0."""
+    """The first thousand rejections, by the item's index from 0."""
 
 
 class Pipeline:
-    """Commands under way; a client advances it and steps the exchange in between. Only these commands are in memory."""
+    """Commands under way; a client calls `advance`, and steps the exchange in between. Answered items are not kept."""
 
     def __init__(
         self,
@@ -53,14 +53,14 @@ class Pipeline:
         timeout: float,
         progress: ReplyProgress | None,
     ) -> None:
-        """Begin with none.
+        """Begin without commands under way.
 
         Args:
-            exchange: Where they are sent.
-            items: The commands, taken as there is room.
-            take: Told of each outcome, in the order of the items.
+            exchange: Sends the commands.
+            items: The commands, consumed as there is room.
+            take: Called with each outcome, in the order of the items.
             timeout: Seconds to wait for a command's reply, from its sending.
-            progress: Told now and then how many outcomes there are.
+            progress: Called now and then with the number of outcomes.
         """
         self._exchange = exchange
         self._texts: Iterator[str] = (item if isinstance(item, str) else statements.create_cq(*item) for item in items)
@@ -108,7 +108,7 @@ def counted(tally: Tally, rejected: Rejected | None) -> Callable[[Outcome], None
 
 
 def checked(outcomes: list[Outcome], check: bool) -> list[Outcome]:
-    """Return outcomes.
+    """Return the outcomes unchanged.
 
     Raises:
         PartialRejection: `check` is set and some were rejected; it carries all outcomes.

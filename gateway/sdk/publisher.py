@@ -34,7 +34,7 @@ class Publisher:
         self._closed = False
         self._lock = threading.Lock()
         self._topics: set[str] = set()
-        """Topics that Kafka had when they were first written to."""
+        """Topics that were found on Kafka before their first record."""
 
     def publish(self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None, timeout: float) -> int:
         """Write rows and wait until Kafka has them; returns how many.
@@ -63,7 +63,7 @@ class Publisher:
 
         Args:
             topic: The topic.
-            records: Keys and values; none is taken after a record that was not written.
+            records: Keys and values, consumed up to the first record that fails.
             timeout: Seconds to wait for Kafka at the end.
             delivery: Counts the records, for a caller who asks meanwhile, or after an error.
 
@@ -103,7 +103,7 @@ class Publisher:
             return self._sender
 
     def _check_topic(self, sender: Sender, topic: str, timeout: float) -> None:
-        """Ask for a topic before its first record: the driver would look for a missing one for half a minute.
+        """Check that a topic exists: the driver would look for a missing topic for half a minute.
 
         Raises:
             TransportError: There is no such topic, or Kafka is not reached.

@@ -37,11 +37,11 @@ class Destination(msgspec.Struct, frozen=True):
     partition: int | None = None
     """None for a virtual destination: all partitions of its topic."""
     offset: int | list[int] = 0
-    """Where a reader begins; by partition for a virtual destination."""
+    """The offset at which a reader begins; for a virtual destination an offset for each partition."""
     member: str | None = None
-    """The CQ's token here: its reader ends with the `cq.leave` of that token. Earlier gateways tell none."""
+    """The CQ's token in this destination: its reader ends with the token's `cq.leave`. None from earlier gateways."""
     since: datetime | None = None
-    """When the CQ came here, if it was created earlier."""
+    """When the CQ came to this destination, if later than its creation."""
     filter: str | None = None
     """For a virtual destination: SQL over the stream's columns that the reader applies."""
     select: str | None = None
@@ -69,7 +69,7 @@ class Quarantine(msgspec.Struct, frozen=True):
 
     since: datetime
     until: datetime
-    """When it is tried again, or counts as mended."""
+    """When the CQ is evaluated again; if that succeeds, the quarantine ends."""
     reason: str
 
 
@@ -87,13 +87,13 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     text: str | None = None
     status: str | None = None
     created_at: datetime | None = None
-    """Acceptance; with CREATE the time of the reply."""
+    """When the CREATE was accepted; in the reply to the CREATE itself, the time of the reply."""
     matches: int | None = None
     last_match_at: datetime | None = None
     quarantined: Quarantine | None = None
-    """None while it is evaluated."""
+    """None while the CQ is evaluated."""
     pauses: list[Pause] = []
-    """For a virtual destination: the reader skips events that were written in between."""
+    """For a virtual destination: the reader skips events that were written during a pause."""
 
     def same_stay(self, earlier: ContinuousQuery) -> bool:
         """Tell whether this is the same CQ in the same destination, not another CQ of its name."""
@@ -107,7 +107,7 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
 
     @property
     def paused(self) -> bool:
-        """Whether a pause lasted when this was answered."""
+        """Whether the CQ was paused when the gateway answered."""
         return any(pause.until is None for pause in self.pauses)
 
 
@@ -122,7 +122,7 @@ class Reply(msgspec.Struct, frozen=True):
     detail: str | None = None
     hint: str | None = None
     body: msgspec.Raw = msgspec.field(name="result", default=msgspec.Raw(b"null"))
-    """The statement's result as it came, JSON: of a million replies hardly any is looked into."""
+    """The statement's result as undecoded JSON: a program with a million replies decodes hardly any."""
     replied_at: datetime | None = None
 
     @property
@@ -161,16 +161,16 @@ class Match(msgspec.Struct, frozen=True):
     written_at: datetime | None = None
     """When Kafka appended the result."""
     number: int | None = None
-    """The number of the result among the record's results, growing; None where a record gives at most one."""
+    """Ascending number of the result among the results of its source record; None if the record gives at most one."""
     edge: str | None = None
     """`enter` or `exit`, of a CQ with EMIT ON ENTER or EXIT."""
     op: str | None = None
-    """`insert`, `update` or `delete`, of a CQ with EMIT CHANGES; `row` is that of the removed row for a delete.
-    `snapshot` for a row of its snapshot."""
+    """`insert`, `update` or `delete`, of a CQ with EMIT CHANGES; for a delete, `row` is the removed row. `snapshot` for
+    a row of the CQ's snapshot."""
     before: Mapping[str, Any] | None = None
     """For an update: the SELECT list of the row before."""
     cause: str | None = None
-    """The id of the event that the row is of, of a CQ with EMIT ON SILENCE; `stream` is then the computation."""
+    """For a CQ with EMIT ON SILENCE: the id of the event in `row`; `stream` then names the computation."""
 
     @property
     def id(self) -> str:
@@ -185,7 +185,7 @@ class Digest(msgspec.Struct, frozen=True):
     cq: str
     fired_at: datetime
     since: datetime
-    """The tick before (`from`)."""
+    """The previous tick (`from`)."""
     until: datetime
     """This tick (`to`); a digest covers [since, until)."""
     count: int
@@ -197,7 +197,7 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """Nothing more comes for a CQ."""
+    """The end of a CQ: no result comes after it."""
 
     cq: str
     ended_at: datetime

@@ -1,4 +1,4 @@
-"""The SDK's producer, with the right options; its errors are mapped."""
+"""The SDK's producer: idempotent, with the driver's errors mapped."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gateway.sdk.errors import TransportError
 __all__ = ["Delivered", "Sender"]
 
 Delivered = Callable[[str | TransportError], None]
-"""Told the fate of a record: its place, ``<partition>/<offset>``, or why it will never be written."""
+"""Called with a record's outcome: its place, ``<partition>/<offset>``, or the reason why it is never written."""
 
 
 class Sender:
-    """A producer that keeps order and sends nothing twice."""
+    """A producer that keeps the order of records and writes none twice."""
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         """Make the producer.
@@ -56,7 +56,7 @@ class Sender:
             headers: The record's headers.
 
         Raises:
-            TransportError: The record cannot be sent at all, for one because it is too large.
+            TransportError: The record cannot be sent at all, for example because it is too large.
         """
         report = partial(_report, delivered)
         try:
@@ -84,7 +84,7 @@ class Sender:
         return error is None or not unknown(error)
 
     def partitions(self, topic: str, seconds: float) -> int:
-        """How many partitions a topic has; waits at most `seconds` for Kafka.
+        """Return how many partitions a topic has; waits at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached, or there is no such topic.

@@ -56,7 +56,7 @@ class Session:
         )
 
     def many(self, texts: Iterable[str], take: Callable[[Outcome], None]) -> Pipeline:
-        """Return statements that go out at once, each with the client's own time to wait for its reply."""
+        """Return a pipeline that sends statements with the client's timeout."""
         return Pipeline(self.exchange, texts, take, timeout=self.timeout, progress=None)
 
     def describe(self, names: Sequence[str]) -> list[ContinuousQuery]:
@@ -73,6 +73,6 @@ class Session:
         return [outcome.query for outcome in outcomes if isinstance(outcome, Reply)]
 
     def close(self) -> None:
-        """Close the connections; subscriptions stay open, and are closed one by one."""
+        """Close the connections; subscriptions stay open until each is closed."""
         self.exchange.close()
         self.publisher.close()

@@ -1,4 +1,4 @@
-"""Tokens that say who sent a command: made where the gateway asks for them, with PyJWT (the extra `token`)."""
+"""Tokens that prove who sent a command, made with PyJWT (the extra `token`) if the gateway requires them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class SigningKey:
         Args:
             key: A private JWK as JSON, a private key in PEM, or the path of a file with either. A JWK may have a `kid`
                 (default: the subscriber's name), and an `iss` for the tokens.
-            audience: Whom its tokens are for, where the gateway has a `CQ_AUTH_AUDIENCE`; else the topic of commands.
+            audience: The audience of the tokens: the gateway's `CQ_AUTH_AUDIENCE` if it has one, else the topic of
+                commands.
             clock: The present, epoch seconds.
 
         Raises:
@@ -64,9 +65,9 @@ class SigningKey:
 
         Args:
             topic: The topic of commands.
-            subscriber: Who sends it.
-            command_id: Its id.
-            text: Its statement.
+            subscriber: The sender.
+            command_id: The command's id.
+            text: The command's statement.
         """
         import jwt
 

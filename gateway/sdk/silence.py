@@ -1,4 +1,4 @@
-"""Partitions of which a consumer has heard nothing since it began to read them: neither a record nor their end.
+"""Partitions that have given a consumer neither a record nor their end since it began to read them.
 
 Kafka answers within a second. librdkafka never reads a topic that was deleted and created anew with a different leader:
 the new leader's epoch is lower, so librdkafka takes it for an old epoch, and reports nothing (its issue 4898). A
@@ -13,7 +13,8 @@ __all__ = ["Silence"]
 
 _TopicPartition = tuple[str, int]
 _SECONDS, _MOST_SECONDS = 4.0, 64.0
-"""The first long silence, and the longest. Each time a silence has to be twice as long: Kafka may be away."""
+"""Seconds until a silence counts as long: at first, and at most. Each long silence doubles them, as Kafka may be
+away."""
 
 
 class Silence:
@@ -30,22 +31,22 @@ class Silence:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Await nothing.
+        """Begin without partitions.
 
         Args:
-            clock: The present, in seconds.
+            clock: The present, in seconds of a monotonic clock.
         """
         self._clock = clock
         self.begin(())
 
     def begin(self, places: Iterable[_TopicPartition]) -> None:
-        """Await something of these partitions, and of no others."""
+        """Await a sign of these partitions, and of no others."""
         self._awaited: dict[_TopicPartition, float] = {}
         self._seconds = _SECONDS
         self.await_from(places)
 
     def await_from(self, places: Iterable[_TopicPartition]) -> None:
-        """Await something of these partitions too."""
+        """Await a sign of these partitions too."""
         self._awaited |= dict.fromkeys(places, self._clock())
 
     def heard(self, places: Iterable[_TopicPartition]) -> None:
@@ -58,7 +59,7 @@ class Silence:
             self._seconds = _SECONDS
 
     def is_long(self) -> bool:
-        """Tell whether a partition has been silent for long; the silence of all begins anew then."""
+        """Tell whether a partition has been silent for long; if so, the waits for all partitions begin anew."""
         if not self._awaited or self._clock() < min(self._awaited.values()) + self._seconds:
             return False
         self._awaited = dict.fromkeys(self._awaited, self._clock())

@@ -97,7 +97,7 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
     """Return a CREATE CQ statement.
 
     Args:
-        name: The CQ's name, of any characters.
+        name: The CQ's name; any characters are allowed.
         select: The SELECT.
         clauses: The clauses.
 
@@ -204,11 +204,11 @@ _TOPIC_OPTIONS = (
     *("topic", "format", "framing", "schema", "schemas", "registry", "descriptor", "message"),
     *("access", "lenient", "timestamps", "decimals", "explode"),
 )
-"""The options of a stream or a table by which its records are read."""
+"""The options of a stream or a table that say how its records are read."""
 
 
 def described_columns(source: Mapping[str, Any]) -> dict[str, str]:
-    """Return the type of each column, with FROM behind it, from the description of a stream or a table."""
+    """Return column → type, followed by FROM and its source where there is one, from DESCRIBE STREAM or TABLE."""
     return {
         column["name"]: column["type"] + (f" FROM {column['from']}" if "from" in column else "")
         for column in source["columns"]
@@ -216,7 +216,7 @@ def described_columns(source: Mapping[str, Any]) -> dict[str, str]:
 
 
 def described_options(source: Mapping[str, Any]) -> dict[str, str | int]:
-    """Return the options that say how a topic is read, from the description of a stream or a table."""
+    """Return the options that say how a topic is read, from DESCRIBE STREAM or TABLE."""
     return {name: source[name] for name in _TOPIC_OPTIONS if source.get(name) is not None}
 
 

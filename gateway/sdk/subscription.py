@@ -1,4 +1,4 @@
-"""Following CQs: one consumer, their results in an iteration, a cursor to go on from."""
+"""Following CQs: one consumer, an iteration over their results, and a cursor to resume from."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["Subscription"]
 log = logging.getLogger(__name__)
 
 _DESCRIBED = 2.0
-"""Seconds after which virtual CQs are described again, when something comes for them."""
+"""Seconds for which a description of a virtual CQ counts as current; later records have the CQ described again."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
-"""Seconds between two times that the gateway is asked about CQs that should have expired."""
+"""Seconds between two questions to the gateway about CQs that should have expired: at first, and at most."""
 _WIDENED = 5.0
 """Seconds between two checks whether topics of virtual destinations have new partitions."""
 _SLICE = 0.25
@@ -34,9 +34,9 @@ _SLICE = 0.25
 
 
 class Subscription:
-    """The results of some CQs as an iteration that ends with the last of them; closes as a context manager.
+    """The results of some CQs as an iteration, which ends when all these CQs have ended; closes as a context manager.
 
-    Each result comes once, also over crashes and replays of the gateway, and over a resumption from `cursor`.
+    Each result comes once, even if the gateway crashes and writes results again, or the reader resumes from `cursor`.
     Iterate in one thread; `close` may be called from another one.
 
     Example:
@@ -72,7 +72,7 @@ class Subscription:
 
     @property
     def cursor(self) -> str:
-        """Opaque text: `subscribe(cursor=…)`, in any process, goes on after the last result that was handed over."""
+        """Opaque text for `subscribe(cursor=…)` in any process: reading resumes after the last returned result."""
         return self._feed.cursor()
 
     @property
@@ -82,26 +82,26 @@ class Subscription:
 
     @property
     def ends(self) -> Mapping[str, End]:
-        """Name → end, of the CQs from which nothing more comes."""
+        """The CQs that have ended: name → end."""
         return self._feed.ends
 
     @property
     def snapshots(self) -> Mapping[str, int]:
-        """By name of a CQ: the number of rows of its snapshot (EMIT CHANGES WITH SNAPSHOT), once all were taken."""
+        """Complete snapshots (EMIT CHANGES WITH SNAPSHOT): name of the CQ → number of rows in its snapshot."""
         return self._feed.snapshots
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes from any CQ."""
+        """Whether all followed CQs have ended."""
         return self._feed.ended
 
     def next(self, timeout: float | None = None) -> Match | Digest | None:
-        """Return the next result; None when all CQs have ended, or none came in `timeout` seconds.
+        """Return the next result; None when all CQs have ended, or no result came in `timeout` seconds.
 
         Raises:
             ClientClosed: The subscription was closed.
             ResultsGone: Results were deleted before they were read.
-            TransportError: Kafka refuses; while it is merely away, the wait goes on.
+            TransportError: Kafka refuses the read. While Kafka is unreachable, the wait goes on.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (result := self.take()) is None and not self.ended:
@@ -126,7 +126,7 @@ class Subscription:
 
         Raises:
             ResultsGone: Results were deleted before they were read.
-            TransportError: Kafka refuses.
+            TransportError: Kafka refuses the read.
         """
         if not self._held:
             if time.monotonic() >= self._widened_at + _WIDENED:
@@ -201,7 +201,7 @@ class Subscription:
         self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE)
 
     def _know_pauses(self) -> bool:
-        """Ask for the pauses of virtual CQs whose records have come; False when the answer did not come.
+        """Ask the gateway for the pauses of virtual CQs with new records; False if no answer came.
 
         The beginning of a pause is noticed within seconds; its end is noticed before an event is skipped.
         """
@@ -227,7 +227,7 @@ class Subscription:
         return True
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
-        """Apply changes of ALTER to CQs that are followed: results go by the START and EXPIRE given."""
+        """Take the changed clauses of followed CQs: results go by the new START and EXPIRE."""
         fresh = {query.cq: query for query in queries}
         for reader in self._feed.readers:
             query = fresh.get(reader.name)
@@ -235,12 +235,12 @@ class Subscription:
                 reader.refresh(query)
 
     def close(self) -> None:
-        """Leave. The cursor stays readable."""
+        """Stop reading. The cursor stays readable."""
         self._closed.set()
         self._inbox.close()
 
     def __iter__(self) -> Iterator[Match | Digest]:
-        """Iterate until all CQs have ended; it can be begun again where it was left."""
+        """Iterate until all CQs have ended; an iteration that was left can be continued by another."""
         while (result := self.next()) is not None:
             yield result
 

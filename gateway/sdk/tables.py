@@ -1,4 +1,4 @@
-"""The rows of a table, set and removed by records on its topic as the gateway reads them (docs/statements.md)."""
+"""A table's rows, set and removed by records on its topic (docs/statements.md has their form)."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class TableForm(msgspec.Struct, frozen=True):
         form = msgspec.convert(described, cls)
         if form.format != "json":
             raise GatewayError(
-                f'the rows of table "{form.table}" are not of JSON',
+                f'the records of table "{form.table}" are not JSON',
                 detail=f'The format of its topic "{form.topic}" is {form.format}.',
                 hint="Write its records with the program that has the schema.",
             )
         if any(column.place for column in form.columns):
             raise GatewayError(
-                f'the rows of table "{form.table}" lie partly in the keys of its records',
+                f'columns of table "{form.table}" are read from the keys of its records',
                 detail="A column of the table has FROM KEY.",
                 hint="Write its records with a Kafka client.",
             )
@@ -64,7 +64,7 @@ class TableForm(msgspec.Struct, frozen=True):
         """
         key = {name: values.get(name) for name in self.primary_key}
         if missing := [name for name, value in key.items() if value is None]:
-            raise ValueError(f'"{missing[0]}" is of the PRIMARY KEY of table "{self.table}", and has no value')
+            raise ValueError(f'column "{missing[0]}" of the PRIMARY KEY of table "{self.table}" has no value')
         if self._of_text:
             text = str(key[self.primary_key[0]])
             return _encode(text) if self._looks_like_json(text) else text.encode()
@@ -89,7 +89,7 @@ class TableForm(msgspec.Struct, frozen=True):
         """Return the key of the record that removes a row.
 
         Args:
-            key: Column → value of the PRIMARY KEY, or the value itself where it is one column.
+            key: Column → value of the PRIMARY KEY, or the value itself if the key is one column.
 
         Raises:
             ValueError: A column of the PRIMARY KEY is missing or None.
@@ -102,7 +102,7 @@ class TableForm(msgspec.Struct, frozen=True):
 
 
 class Table:
-    """A table whose rows are written; made by `Client.table`, and safe to use from several threads.
+    """A writer of a table's rows; made by `Client.table`, and safe to use from several threads.
 
     Records have the row's PRIMARY KEY as their key, so that all changes of a row lie in one partition, in order. A key
     should be spelt alike each time (`Decimal("1")`, not once `Decimal("1.0")`): its text decides the partition.
@@ -145,14 +145,14 @@ class Table:
         return self._publisher.write(self._form.topic, records, timeout=timeout)
 
     def delete(self, *keys: object, timeout: float = 30.0) -> int:
-        """Remove rows, and wait until Kafka has it.
+        """Remove rows, and wait until Kafka has the records.
 
         Args:
-            keys: Column → value of the PRIMARY KEY, or the value itself where it is one column.
+            keys: Column → value of the PRIMARY KEY, or the value itself if the key is one column.
             timeout: Seconds to wait for Kafka at the end.
 
         Returns:
-            How many keys were written; whether their rows existed is not asked.
+            How many keys were written; they count even without a row in the table.
 
         Raises:
             ValueError: A column of the PRIMARY KEY is missing or None; the keys before are written.
@@ -166,7 +166,7 @@ class Table:
 
 
 class AsyncTable:
-    """A table whose rows are written, for asyncio; made by `AsyncClient.table`. See `Table`."""
+    """A writer of a table's rows for asyncio; made by `AsyncClient.table`. See `Table`."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -186,5 +186,5 @@ class AsyncTable:
         return await asyncio.to_thread(self._table.put, rows, timeout=timeout)
 
     async def delete(self, *keys: object, timeout: float = 30.0) -> int:
-        """Remove rows, and wait until Kafka has it. See `Table.delete`."""
+        """Remove rows, and wait until Kafka has the records. See `Table.delete`."""
         return await asyncio.to_thread(self._table.delete, *keys, timeout=timeout)

@@ -1,4 +1,4 @@
-"""The end of a CQ that is known before all of its results are read; no I/O."""
+"""The end of a CQ that becomes known before all results of the CQ are read; no I/O."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["CqEnd"]
 
 
 class CqEnd:
-    """An end effective once all records are read that existed when the end became known.
+    """An end that takes effect once the reader has read all records that existed when the end became known.
 
-    A virtual destination has results in all partitions of its topic, and its end in one. And if the gateway reports a
-    CQ as gone, its end on the topic may have been deleted, or be of an earlier version.
+    A virtual destination has results in all partitions of its topic, but its `cq.end` in one partition. If the gateway
+    reports a CQ as gone, retention may have deleted its `cq.end`.
     """
 
     def __init__(self, end: End, read_at: tuple[int, int] | None = None) -> None:
@@ -21,7 +21,7 @@ class CqEnd:
 
         Args:
             end: The end to report.
-            read_at: Partition and offset of the end's record, to be read again from an earlier cursor.
+            read_at: Partition and offset of the end's record, so that a cursor can resume before it.
         """
         self.end = end
         self._read_at = read_at

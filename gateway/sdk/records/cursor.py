@@ -16,20 +16,21 @@ from gateway.sdk.results import ContinuousQuery, End
 __all__ = ["CursorWriter", "ReadingPlace", "decode_cursor", "encode_cursor", "place_of"]
 
 _FORM = "2."
-"""The beginning of every cursor, which names its form: queries, and behind another dot their positions."""
+"""The prefix of every cursor, its form. The encoded queries follow, then a dot and the positions."""
 _FIRST_FORM = "1."
-"""The form before: both in one."""
+"""The prefix of the earlier form: queries and positions together."""
 
 
 class ReadingPlace(msgspec.Struct):
     """How far one CQ has been read."""
 
     query: ContinuousQuery
-    """As it was when the reading began."""
+    """The CQ as it was when reading began."""
     next: dict[int, int]
     """Partition of the destination's topic → offset of the next record to look at."""
     marks: dict[int, Mark | int] = {}
-    """Source partition → place of the last match handed over; cursors of before joins have its offset alone."""
+    """Source partition → place of the last match handed over; cursors made before joins existed have the offset
+    alone."""
     tick: int | None = None
     """The tick of the digest that was handed over last, epoch milliseconds."""
     end: End | None = None
@@ -42,7 +43,7 @@ def place_of(query: ContinuousQuery) -> ReadingPlace:
 
 
 class _ReadingPosition(msgspec.Struct, array_like=True):
-    """The moving part of a place."""
+    """The part of a reading place that moves."""
 
     next: dict[int, int]
     marks: dict[int, Mark | int]
@@ -102,7 +103,7 @@ def decode_cursor(text: str) -> list[ReadingPlace]:
 
 
 def _lasting(query: ContinuousQuery) -> ContinuousQuery:
-    """Return a CQ without its text and without DESCRIBE's fields of the moment: the reader does not need them."""
+    """Return a CQ without its text and DESCRIBE's momentary fields, which a reader does not need."""
     return msgspec.structs.replace(query, text=None, matches=None, last_match_at=None, quarantined=None)
 
 

@@ -31,7 +31,7 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Readi
     found = []
     for query in queries:
         place = held.get(query.cq)
-        # Replaced or created anew meanwhile: another destination, read from its own beginning.
+        # The CQ was replaced or created anew: it has another destination, which is read from its beginning.
         if place is None or place.query.destination.id != query.destination.id:
             found.append(place_of(query))
         else:
@@ -40,10 +40,11 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Readi
 
 
 def _resumed(place: ReadingPlace, query: ContinuousQuery) -> ReadingPlace:
-    """Return where a reader goes on in the destination that the cursor was taken of.
+    """Return where a reader resumes in the destination of its cursor.
 
-    A CQ that was dropped and created anew may be there again. Its results do not end with its forerunner's, and where
-    the topic was made anew they lie before the cursor's offsets. Results handed over earlier stay known.
+    A CQ that was dropped and created anew may have the same destination. The end of its forerunner does not end it, and
+    in a topic that was made anew its results lie before the cursor's offsets: such a CQ is read from its beginning. The
+    marks of results that were handed over stay.
     """
     begins = query.destination.begins()
     beyond = any(offset > begins.get(partition, 0) for partition, offset in place.next.items())
@@ -54,7 +55,7 @@ def _resumed(place: ReadingPlace, query: ContinuousQuery) -> ReadingPlace:
 
 
 class Feed:
-    """Takes records in and gives single results out, so the cursor is exact between any two results."""
+    """Takes records in and gives single results out, so that a cursor is exact between any two results."""
 
     def __init__(self, readers: Sequence[QueryReader]) -> None:
         self._readers = list(readers)
@@ -70,7 +71,7 @@ class Feed:
         self._results = self._flow()
         self._cursors = CursorWriter()
         self.ends: dict[str, End] = {reader.name: reader.end for reader in self._readers if reader.end is not None}
-        """Name → end, of the CQs from which nothing more comes."""
+        """The CQs that have ended: name → end."""
 
     @property
     def readers(self) -> Sequence[QueryReader]:
@@ -79,7 +80,7 @@ class Feed:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes from any CQ."""
+        """Whether all CQs have ended."""
         return all(reader.ended for reader in self._readers)
 
     @property
@@ -88,7 +89,7 @@ class Feed:
         return {reader.name: reader.snapshot for reader in self._readers if reader.snapshot is not None}
 
     def positions(self) -> dict[tuple[str, int], int]:
-        """Where to read from: each partition from the earliest offset that a reader still wants."""
+        """Where to read from: topic and partition → the earliest offset that a reader still wants."""
         starts: dict[tuple[str, int], int] = {}
         for reader in self._readers:
             if not reader.ended:
@@ -115,9 +116,9 @@ class Feed:
         return next(self._results)
 
     def settle(self, reached: Mapping[tuple[str, int], int]) -> None:
-        """End the closing readers whose results are all handed over; none while there are records to take."""
+        """End the closing readers that have handed over all their results, unless results are left to take."""
         if self._records:
-            return  # a fetch that was waited for no longer, since its task was cancelled, has brought them
+            return  # a fetch of a cancelled task may have brought them
         for reader in self._readers:
             if reader.closing is not None and (end := reader.settle(reached)) is not None:
                 self.ends[end.cq] = end
@@ -136,7 +137,7 @@ class Feed:
                         self.ends[result.cq] = result
                     elif result is not None:
                         yield result
-                # Only now: with two readers of a record, a cursor taken in between must find the record again.
+                # The record counts as read only now: a cursor taken between two readers of a record must find it again.
                 self._read[record.topic, record.partition] = record.offset + 1
                 self._records.popleft()
             yield None

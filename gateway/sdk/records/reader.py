@@ -1,9 +1,9 @@
 """A CQ's results out of the records of its destination, each handed over once; no I/O.
 
 A replay after a crash writes results again with the same ids, and within a destination the first writings of a source
-partition come in source order, and the results of an event by their number. So a result is new exactly when its place
-in its source partition is behind the last one handed over: one mark instead of a set of ids. Digests go by their tick
-alike.
+partition come in source order, and the results of an event in the order of their numbers. So a result is new exactly if
+it lies behind the last result handed over of its source partition: a mark replaces a set of ids. Digests are compared
+by their ticks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 __all__ = ["OVERDUE", "Filter", "QueryReader"]
 
 Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
-"""Applies a virtual destination's filter and SELECT list to events: their rows, None where one is no match."""
+"""Applies a virtual destination's filter and SELECT list to events: returns the row of each, None for no match."""
 
 _NOWHERE: Mark = (-1, 0)
 """Before all matches of a source partition."""
@@ -45,7 +45,7 @@ _TICKS = 100
 """Ticks of a CQ that are remembered; a digest that is written again follows its first writing."""
 _MILLISECOND = timedelta(milliseconds=1)
 OVERDUE = timedelta(seconds=10)
-"""How long after its EXPIRE the end of a CQ is waited for until the gateway is asked."""
+"""How long after a CQ's EXPIRE a reader waits for its end before it asks the gateway."""
 
 
 class QueryReader:
@@ -64,9 +64,9 @@ class QueryReader:
         """Tick → offset of the first of its parts that was read, while others are missing."""
         self._apply = apply
         self._rows: dict[tuple[int, int], Mapping[str, Any] | None] = {}
-        """Partition and offset of a virtual destination's records that were sifted → row, or None for no match."""
+        """Partition and offset of a sifted record of a virtual destination → row, or None for no match."""
         self.snapshot: int | None = None
-        """The number of rows of the CQ's snapshot, once all of them were handed over by this reader."""
+        """The number of rows of the CQ's snapshot, once this reader has handed all of them over."""
         self._end = place.end
         self.closing: CqEnd | None = None
         """The CQ's end, known but not reached."""
@@ -105,11 +105,11 @@ class QueryReader:
         return now >= query.expires_at + every + OVERDUE
 
     def close(self, end: End) -> None:
-        """Have the reading end when all is read that is there now."""
+        """Let the CQ end after the records that exist now."""
         self.closing = CqEnd(end)
 
     def settle(self, reached: Mapping[tuple[str, int], int]) -> End | None:
-        """Return the CQ's end if it is closing, and all that was there has been handed over.
+        """Return the CQ's end if the reader is closing and has handed over all results before the end.
 
         Args:
             reached: Topic and partition → offset at which nothing more was there.
@@ -131,7 +131,7 @@ class QueryReader:
             self._next.setdefault(partition, 0)
 
     def place(self, read: Mapping[tuple[str, int], int]) -> ReadingPlace:
-        """Return how far the handing over has come.
+        """Return the place after the last result that was handed over.
 
         Args:
             read: Topic and partition → offset before which all records were fed; missing partitions were not read.
@@ -159,7 +159,7 @@ class QueryReader:
 
         Args:
             records: The matches.
-            values: Their values; the same list for all readers, which lets them share the work.
+            values: Their values; pass the same list to all readers, so that they share the work.
 
         Raises:
             FilterUnavailable: The filter cannot be applied.
@@ -213,14 +213,14 @@ class QueryReader:
         )
 
     def _sees(self, time: datetime) -> bool:
-        """Whether an event of this time is the CQ's own: another one may share the destination, and see more."""
+        """Whether an event of this time is the CQ's own: another CQ may share the destination and see more."""
         query = self._query
         return (query.starts_at is None or time >= query.starts_at) and (
             query.expires_at is None or time < query.expires_at
         )
 
     def _paused(self, written_at: datetime | None) -> bool:
-        """Whether a virtual match was written during a pause: others of the group had it written."""
+        """Whether a virtual match was written during a pause of this CQ: other CQs of the group still wanted it."""
         return written_at is not None and any(
             pause.since <= written_at and (pause.until is None or written_at < pause.until)
             for pause in self._query.pauses
@@ -261,7 +261,7 @@ class QueryReader:
         if destination != self._query.destination.id:
             return None
         # A CQ re-created before its topic is deleted takes it over, with the end of its forerunner in it.
-        # `ended_at` has milliseconds; the reply's time may have more, hence the comparison in whole ones.
+        # `ended_at` has milliseconds; the reply's time may have more, so whole milliseconds are compared.
         born_at = self._query.since
         if born_at is not None and note.ended_at + _MILLISECOND <= born_at:
             return None

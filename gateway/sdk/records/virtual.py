@@ -1,8 +1,8 @@
 """Applying virtual destinations' filters and SELECT lists (docs/results.md), by DuckDB where it is installed.
 
-Everything else in the SDK does without SQL: only a reader of a virtual destination needs it. Events are taken in by the
-records of one poll and typed as the stream declares them: a BIGINT or a DECIMAL is compared digit by digit, times as
-times. The row that is handed over holds the values as they are in the record.
+Only a reader of a virtual destination needs SQL. The events of one poll become a table with the stream's types: a
+BIGINT or a DECIMAL is compared exactly, times as times. The row that is handed over holds the values as they are in the
+record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["VirtualFilters"]
 
 _DUCKDB_TYPES = {"STRING": "VARCHAR", "INT": "INTEGER", "BINARY": "VARCHAR"}
-"""Where DuckDB's name of a type is another one."""
+"""DuckDB's names of types, where they differ from the gateway's."""
 
 _decode_event = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -35,7 +35,7 @@ class VirtualFilters:
         self._events: dict[str, _EventTable] = {}
 
     def of(self, destination: Destination) -> Filter | None:
-        """Return a filter by a destination's WHERE and SELECT, or None where there is nothing to apply.
+        """Return a filter for a destination's WHERE and SELECT, or None if the destination is not virtual.
 
         Raises:
             FilterUnavailable: The destination is virtual, and DuckDB is not installed, or its filter is incomplete or
@@ -81,7 +81,8 @@ class _EventTable:
     def select_list(self, destination: str, select: str) -> dict[str, tuple[bool, Any]]:
         """Return for each output name whether it is a column, and the column's name or else the constant.
 
-        The gateway lets only plain columns and constants through: columns that hold their own names tell which.
+        The SELECT list of a virtual destination has plain columns and constants only. DuckDB runs it over a row with the
+        name of each column as its value, so the result shows the columns.
         """
         marked = ", ".join(f"{{'column': {_text(name)}}} AS {quoted(name)}" for name in self._names)
         found = self._run(destination, f"SELECT {select} FROM (SELECT {marked})")

@@ -58,9 +58,9 @@ def test_a_row_and_its_removal_have_one_key(key: dict[str, Any], record: bytes) 
 
 def test_what_is_no_key_is_refused() -> None:
     """A column that is missing, NULL or not named; a table whose topic holds no JSON."""
-    with pytest.raises(ValueError, match='"number" is of the PRIMARY KEY'):
+    with pytest.raises(ValueError, match='column "number" of the PRIMARY KEY'):
         _form("symbol", "number").key({"symbol": "A"})
-    with pytest.raises(ValueError, match='"symbol" is of the PRIMARY KEY'):
+    with pytest.raises(ValueError, match='column "symbol" of the PRIMARY KEY'):
         _form("symbol").removal(None)
     with pytest.raises(ValueError, match="several columns"):
         _form("symbol", "number").removal("A")
