@@ -48,7 +48,7 @@ SubscriberOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Whose CQs.", show_default="the user's name")
 ]
 _AT_ONCE = 1_000
-"""Statements that are sent before their replies are shown."""
+"""Largest number of statements that are sent before replies are shown."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 
@@ -61,7 +61,7 @@ def sql(
     subscriber: SubscriberOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry out statements and print the replies, all of them; the exit code is 1 when one is rejected."""
+    """Carry out statements and print every reply; the exit code is 1 if any is rejected."""
     rejected = False
     for who, texts in by_subscriber(_statements(statement, file), subscriber):
         with client_of(data, kafka, who) as client:
@@ -78,14 +78,15 @@ def _statements(text: str | None, file: Path | None) -> list[str]:
     """Return the given statements; an unsplittable text counts as a single statement, for the gateway to refuse.
 
     Raises:
-        BadParameter: There are none, or text and file are given.
+        BadParameter: There is no statement, or both text and file are given.
     """
     if (text is None) == (file is None):
         raise typer.BadParameter('give either a statement, such as "SHOW CQS", or --file')
     if file is not None:
         try:
             raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-            text = raw.decode("utf-8")  # as it is: a text file's reader would convert carriage returns
+            # A text file's reader would convert carriage returns, so the file is read as bytes.
+            text = raw.decode("utf-8")
         except (OSError, UnicodeError) as error:
             raise typer.BadParameter(f"the file cannot be read: {error}") from error
     assert text is not None, "one of both is given"
@@ -152,7 +153,7 @@ def bootstrap_of(data: Path) -> str:
 
 @contextlib.contextmanager
 def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
-    """Connect, and report mendable errors in one line."""
+    """Connect, and report errors that a user can mend in one line."""
     settings = given_settings()
     bootstrap = _bootstrap(data, kafka, settings)
     with _one_line():
@@ -170,7 +171,7 @@ def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> I
 
 @contextlib.contextmanager
 def publisher_of(data: Path | None, kafka: str | None) -> Iterator[Publisher]:
-    """Make a publisher of records, and report mendable errors in one line."""
+    """Make a publisher of records, and report errors that a user can mend in one line."""
     settings = given_settings()
     publisher = Publisher(_bootstrap(data, kafka, settings), client_options(settings.kafka))
     with _one_line(), contextlib.closing(publisher):
@@ -194,7 +195,7 @@ def _one_line() -> Iterator[None]:
 
 
 def place_shown(statement: str, detail: str | None) -> str:
-    r"""Return the line of a statement named in a detail, with a caret below its column; empty if none is named.
+    r"""Return the statement's line that an error's detail names, with a caret below the column; else an empty text.
 
     Example:
         >>> print(place_shown("CREATE CQ a AS\n SELECT FROM q", "Line 2, column 9: there should be a column."))

@@ -41,16 +41,16 @@ __all__ = ["demo"]
 
 _SEED = 2026
 _SHOWN = 12
-"""CQs of each subscriber whose results are shown; a market of thousands would only flicker."""
+"""How many CQs of each subscriber have their results shown; thousands would flicker."""
 _PACE = 0.02
-"""Seconds between two handfuls of quotes."""
+"""Seconds between two batches of quotes."""
 _REST = 2.0
-"""Seconds after the last quote in which its results come in."""
+"""Seconds to wait for the last results after the last quote."""
 _NEXT = "Go on by yourself: cq up --detach, cq sql 'CREATE STREAM …', cq sql 'CREATE CQ …', cq tail NAME, cq down"
 _LINE_SECONDS = 5.0
-"""How often a line is printed where there is no terminal."""
+"""Seconds between two printed lines where there is no terminal."""
 _ENVIRONMENT = {"CQ_RESULTS_DEDICATED_LIMIT": "20"}
-"""Few dedicated topics, so that both ways of delivery are seen and nobody waits for hundreds of topics."""
+"""Few dedicated topics: both ways of delivery are seen, and nobody waits for hundreds of topics."""
 
 
 def demo(
@@ -59,7 +59,7 @@ def demo(
     rate: Annotated[int, typer.Option(min=50, help="Quotes per second.")] = 1000,
     seconds: Annotated[float, typer.Option(min=1, help="How long quotes are streamed.")] = 60.0,
 ) -> None:
-    """Show the whole thing on generated quotes, and stop by itself; leaves nothing running."""
+    """Run the product on generated quotes, and stop; no process is left running."""
     console = Console(highlight=False)
     try:
         with _servers(console, data) as bootstrap:
@@ -81,7 +81,7 @@ def _servers(console: Console, data: Path | None) -> Iterator[str]:
         _cq("up", folder, "--detach")
         yield bootstrap_of(folder)
     finally:
-        # From here on nothing may keep the servers from being stopped, a second Ctrl-C neither.
+        # From here on, nothing may keep the servers from being stopped, not even a second Ctrl-C.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         console.print("Stopping everything …")
@@ -150,7 +150,7 @@ def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: flo
 
 def _declare(client: Client, market: Market) -> int:
     """Declare the stream and the table, which has a row for each company; return how many."""
-    with contextlib.suppress(Conflict):  # in a data folder of its own the demo resumes
+    with contextlib.suppress(Conflict):  # A demo that resumes in a folder of its own finds its sources there
         client.create_stream(STREAM, COLUMNS, partitions=2)
     with contextlib.suppress(Conflict):
         client.create_table(TABLE, COMPANY_COLUMNS, COMPANY_KEY, partitions=2)

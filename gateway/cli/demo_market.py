@@ -24,7 +24,7 @@ _JOINED = f"{STREAM} q JOIN {TABLE} c ON q.symbol = c.symbol"
 
 
 def _symbol(number: int) -> str:
-    """A ticker of three letters."""
+    """Return a ticker of three letters."""
     return "".join(chr(ord("A") + number // 26**place % 26) for place in (2, 1, 0))
 
 
@@ -54,7 +54,7 @@ class Market:
         """Yield the next quotes."""
         for symbol in self._random.choices(self._symbols, k=count):
             opened = self._opened[symbol]
-            # Drawn back a little, so that thresholds near the opening are crossed both ways.
+            # Prices tend back to the opening price, so that they cross thresholds near it in both directions.
             pull = (opened - self._prices[symbol]) * 0.02
             price = round(max(0.01, self._prices[symbol] + pull + self._random.gauss(0, opened * 0.01)), 2)
             self._prices[symbol] = price

@@ -24,7 +24,7 @@ _KEPT_DIGESTS = 3
 
 @dataclass
 class DemoTally:
-    """Counts of the demo so far; the publishing and reading threads write them, the showing one reads them."""
+    """Counts of the demo so far. The publishing and reading threads write them, the displaying thread reads them."""
 
     subscribers: int
     cqs: int
@@ -34,14 +34,14 @@ class DemoTally:
     matches: int = 0
     digests: int = 0
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_LATENCIES))
-    """Seconds from an event's publication to its hand-over, for the latest results."""
+    """Seconds from an event's publication until its result was received, for the latest results."""
     latest: deque[Match] = field(default_factory=lambda: deque(maxlen=_KEPT_MATCHES))
     latest_digests: deque[Digest] = field(default_factory=lambda: deque(maxlen=_KEPT_DIGESTS))
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, match: Match, now: float) -> None:
-        """Count a result that was handed over at `now` (seconds since 1970)."""
-        with self.lock:  # one reading thread per subscriber counts here
+        """Count a result that was received at `now` (seconds since 1970)."""
+        with self.lock:  # each subscriber has a reading thread that counts here
             self.matches += 1
             self.latencies.append(now - match.time.timestamp())
 
@@ -53,7 +53,7 @@ class DemoTally:
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Return the value below which this share of the values lies; None of none.
+    """Return the value below which this share of the values lies; None without values.
 
     Example:
         >>> quantile([4.0, 1.0, 3.0, 2.0], 0.5)

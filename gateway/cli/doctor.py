@@ -1,4 +1,4 @@
-"""`cq doctor`: faults of the installation, in a line each, and their repair."""
+"""`cq doctor`: faults of the installation, each in a line, and their repair."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def doctor(
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired without a loss.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Compare catalog, Redis and topics; the exit code is 1 when something is wrong, and stays so."""
+    """Compare catalog, Redis and topics; the exit code is 1 if a fault is found that was not repaired."""
     from gateway.doctor.doctor import Doctor  # the command line starts without it
 
     examiner = Doctor(settings_of(data, kafka, redis))

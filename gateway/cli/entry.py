@@ -1,4 +1,4 @@
-"""Where `cq` begins: the SDK is installed without the libraries of the command line, and then one line says so."""
+"""The entry point of `cq`: says in one line if the SDK was installed without the libraries of the command line."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from grouping.model.errors import ContinuousQueryError, OperationalError
 __all__ = ["TELLABLE", "checked_address", "error_line"]
 
 TELLABLE = (ContinuousQueryError, OSError)
-"""Errors that a person can mend; all others are our fault."""
+"""Errors that a person can mend; all other errors are faults of the product."""
 
 
 def error_line(error: ContinuousQueryError | OSError) -> str:

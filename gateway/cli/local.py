@@ -53,9 +53,10 @@ def up(
         kafka_port=kafka_port,
         redis_port=redis_port,
     )
-    os.umask(0o077)  # the roles, and the servers, inherit it
+    os.umask(0o077)  # the roles and the servers inherit the limit
     run.prepare()
-    launch.fetch()  # before going to the background: the download may take a while, and shows its progress
+    # The download may take a while, and shows its progress, so it comes before the process goes to the background.
+    launch.fetch()
     if detach:
         raise typer.Exit(detached(lambda tell: _supervise(launch, run, tell), run.log("supervisor"), _show))
     raise typer.Exit(_supervise(launch, run, _show))
@@ -75,12 +76,12 @@ def down(data: Data = None) -> None:
         except psutil.TimeoutExpired:
             supervisor.kill()
         print("stopped")
-    for process in supervised(run.data):  # left over from a supervisor that could not end them
+    for process in supervised(run.data):  # the process was left by a supervisor that could not end it
         process.kill()
 
 
 def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:
-    """Run until told to stop; return the exit code, after a line about the fault, if any."""
+    """Run until asked to stop. Return the exit code; a fault is told in a line before."""
     log_to(sys.stderr, logging.WARNING, launch.settings.logs.form)
     try:
         with run.taken():

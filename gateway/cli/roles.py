@@ -26,7 +26,8 @@ Redis = Annotated[str | None, typer.Option(metavar="URL", help="Redis or Valkey.
 
 def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None:
     """Take commands from Kafka, keep the registry, and reply."""
-    gc.disable()  # modules make no garbage; looking for some takes 0.1 s of the 1.7 s until a gateway is back
+    # Imported modules make no garbage; collecting it would take 0.1 s of the 1.7 s until a gateway is back.
+    gc.disable()
     from gateway.service import run_gateway
 
     gc.enable()
@@ -48,8 +49,8 @@ def evaluator(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> No
 
 
 def _settings(data: Path | None, kafka: str | None, redis: str | None) -> Settings:
-    """Return the settings, after setting the given ones in the environment, where a successor process finds them."""
+    """Return the settings, and put the given servers into the environment for a process that replaces this one."""
     given = {"CQ_DATA": data, "CQ_KAFKA_BOOTSTRAP": kafka, "CQ_REDIS_URL": redis}
-    os.umask(0o077)  # checkpoints, logs and status are for the user of this process alone
+    os.umask(0o077)  # only the user of this process may read checkpoints, logs and status
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})
     return given_settings()

@@ -25,7 +25,7 @@ from grouping.statements.script import statements_of
 __all__ = ["cq_statements", "create_statement", "export", "exported"]
 
 _AT_ONCE = 1_000
-"""CQs that are described together."""
+"""Number of CQs that are described together."""
 
 
 def export(
@@ -62,7 +62,8 @@ def exported(client: Client) -> Iterator[str]:
     """
     views = sorted(client.listing("VIEWS"), key=lambda view: str(view["created_at"]))
     sources = (*client.listing("STREAMS"), *client.listing("TABLES"), *views)
-    for source in sources:  # open access may come from a setting of this gateway; the other gateway has its own
+    # Open access may come from a setting of this gateway; the importing gateway has its own setting.
+    for source in sources:
         yield create_statement({**source, "access": None} if source.get("access") == "open" else source)
     names = [str(item["cq"]) for item in client.listing("CQS")]
     for begin in range(0, len(names), _AT_ONCE):
@@ -73,7 +74,7 @@ def _queries(client: Client, names: Sequence[str]) -> Iterator[str]:
     outcomes = client.create_many((f"DESCRIBE CQ {quoted(name)}" for name in names), check=False)
     for name, outcome in zip(names, outcomes, strict=True):
         if isinstance(outcome, CommandRejection):
-            continue  # dropped or expired since the listing
+            continue  # the CQ was dropped or has expired since the listing
         described = outcome.result or {}
         yield from cq_statements(name, str(described["text"]), paused=described["status"] == "paused")
 
@@ -92,7 +93,7 @@ def create_statement(source: Mapping[str, Any]) -> str:
 
 
 def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
-    """Yield the statements that create a CQ; none, and a line for the operator, if its text is not one statement."""
+    """Yield the statements that create a CQ; if its text is not one statement, tell the operator and yield nothing."""
     try:
         statements = statements_of(text)
     except InputError:

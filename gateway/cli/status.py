@@ -30,7 +30,7 @@ def status(
     redis: Redis = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Tell the roles that run on the folder or at these servers; the exit code is 0 only when all are ready."""
+    """Show the roles that run on the folder or at these servers; the exit code is 0 only when all are ready."""
     settings = given_settings()
     run = RunFolder((data or settings.data).absolute())
     if kafka or redis or (data is None and servers_are_elsewhere(settings, run)):
@@ -50,7 +50,7 @@ def status(
 
 
 def servers_are_elsewhere(settings: Settings, run: RunFolder) -> bool:
-    """Tell whether the environment says where the servers are, and no supervisor ever ran: so it is in a container."""
+    """Tell whether the environment names the servers and no supervisor ever ran here, as in a container."""
     return "bootstrap" in settings.kafka.model_fields_set and not run.state.exists()
 
 
@@ -77,7 +77,7 @@ def local_answer(run: RunFolder) -> dict[str, Any]:
 
 
 def _said(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a role tells beside its state."""
+    """Return the fields that a role reports besides its state."""
     recovery = {"recovery": told["recovery"]} if "recovery" in told else {}
     return {"last_error": told.get("last_error"), **recovery}
 
@@ -89,7 +89,7 @@ def _answer(
     gateway: Mapping[str, Any],
     evaluated: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return all that is told; while a stream is not evaluated, not everything is ready.
+    """Return the answer; its state is ready only if every stream is evaluated.
 
     Args:
         state: The state of all roles.
@@ -119,7 +119,7 @@ def _answer(
 
 
 def _uptime(pid: int | None) -> int | None:
-    """Return how many seconds a process has run, None where there is none."""
+    """Return how many seconds a process has run; None if there is no process."""
     try:
         return None if pid is None else round(time.time() - psutil.Process(pid).create_time())
     except psutil.NoSuchProcess:
@@ -161,7 +161,7 @@ def _show(answer: Mapping[str, Any]) -> None:
 
 
 def _process(role: Mapping[str, Any]) -> str:
-    """Return the process of a role, where known: for given servers the process is unknown."""
+    """Return the process of a role; with given servers, the process is unknown."""
     shown = []
     if "pid" in role:
         shown.append(f"pid {role['pid'] or '-'}")

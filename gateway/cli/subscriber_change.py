@@ -22,7 +22,7 @@ _BEGINS_CHANGE = re.compile(_BEGIN, re.I | re.S)
 
 
 def section(subscriber: str, statements: Sequence[str]) -> Iterator[str]:
-    """Yield a subscriber's statements behind the SET SUBSCRIBER that names the subscriber and their fingerprint.
+    """Yield a SET SUBSCRIBER, which has the subscriber and the fingerprint of the statements, then the statements.
 
     Example:
         >>> print(*section("alice", ["SHOW CQS"]), sep="; ")
@@ -33,12 +33,12 @@ def section(subscriber: str, statements: Sequence[str]) -> Iterator[str]:
 
 
 def begins_change(text: str) -> bool:
-    """Tell whether `by_subscriber` takes a statement for a SET SUBSCRIBER, perhaps a malformed one."""
+    """Tell whether `by_subscriber` treats a statement as a SET SUBSCRIBER, even a malformed one."""
     return _BEGINS_CHANGE.match(text) is not None
 
 
 def by_subscriber(texts: Iterable[str], first: str | None) -> list[tuple[str | None, list[str]]]:
-    """Return the statements of a script in sections, each with the subscriber for whom it is sent.
+    """Return the statements of a script in sections, each with the subscriber who sends them.
 
     Args:
         texts: Statements, and SET SUBSCRIBER between them.

@@ -1,4 +1,4 @@
-"""Environment variables that look like settings and are none: most are misspelt."""
+"""Environment variables that look like settings but are none, mostly misspelt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["unknown_variables"]
 
 _PREFIX = "CQ_"
 _OWN = frozenset(("CQ_DRIVER_PID", "CQ_STATUS_FILE", "CQ_SUPERVISED"))
-"""Variables that our processes set for each other."""
+"""Variables that the product's processes set for each other."""
 
 
 def unknown_variables(names: Iterable[str]) -> str | None:

@@ -33,7 +33,7 @@ def whole_script(state: CatalogState) -> Iterator[str]:
 
 
 def _sources(state: CatalogState) -> Iterator[tuple[str, str, str]]:
-    """Yield for each source its place in the order, its owner and its statement; views come last."""
+    """Yield for each source its place in the script, its owner and its statement; views come last."""
     known = state.sources
     for kind, describe in (("stream", describe_stream), ("table", describe_table), ("view", describe_view)):
         for source in known[kind].values():
@@ -52,7 +52,7 @@ def sections(statements: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield statements of many subscribers in sections that `by_subscriber` can check.
 
     Args:
-        statements: Subscriber and text. A text without a subscriber is sent for the subscriber before it.
+        statements: Subscriber and text. A text without a subscriber belongs to the subscriber before it.
     """
     for subscriber, own in groupby(_with_subscribers(statements), key=lambda each: each[0]):
         if subscriber:

@@ -21,7 +21,7 @@ __all__ = ["CsvRows"]
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _TRUTH = {"true": b"true", "false": b"false"}
 _SHOWN = 40
-"""Characters of a value in a message."""
+"""Most characters of a value that a message shows."""
 
 
 class CsvRows:
@@ -35,8 +35,8 @@ class CsvRows:
 
         Args:
             columns: The columns.
-            lenient: Whether texts of numbers and booleans fit.
-            timestamps: The unit of numbers for TIMESTAMP; may be empty.
+            lenient: Whether texts such as "7" are taken for numbers and booleans.
+            timestamps: The unit of numbers in TIMESTAMP columns; empty without one.
             longest: Bytes of key and value that a record can have.
         """
         self._columns = {column.name: column for column in columns}

@@ -59,8 +59,9 @@ def dead_letters(
 
 
 def _letters(settings: Settings, stream: Stream | None, *, follow: bool) -> Iterator[DeadLetter]:
-    """Yield the dead letters of a stream, or all: each once, though a crash may have written some twice."""
-    from gateway.cli.records.letter import DeadLetter  # the command line starts without the driver and the engine
+    """Yield the dead letters of a stream, or all; a letter that a crash had written twice comes once."""
+    # The driver and the engine are imported late: the command line starts without them.
+    from gateway.cli.records.letter import DeadLetter
     from gateway.kafka import LogReader, Topics
 
     topic, topics = settings.topics.deadletters, Topics(settings)
@@ -84,7 +85,7 @@ def _letters(settings: Settings, stream: Stream | None, *, follow: bool) -> Iter
 
 
 def _replay(stream: Stream, settings: Settings, data: Path | None, kafka: str | None, *, yes: bool) -> None:
-    """Publish the records of dead letters again, after a question. The letters are read twice, and not kept."""
+    """Publish the records of dead letters again, after asking; the letters are read twice and not kept in memory."""
     from gateway.cli.records.letter import printable, why_not_replayed
 
     places: dict[str, str] = {}

@@ -62,11 +62,11 @@ def printable(text: str) -> str:
 
 
 def why_not_replayed(letter: DeadLetter, stream: Stream, settings: Settings) -> str | None:
-    """Return why the record of a dead letter cannot be published again, None where it can.
+    """Return why the record of a dead letter cannot be published again; None if it can.
 
     Args:
         letter: The dead letter.
-        stream: The stream under its present declaration.
+        stream: The stream as it is declared now.
         settings: The settings.
 
     Example:
@@ -76,7 +76,7 @@ def why_not_replayed(letter: DeadLetter, stream: Stream, settings: Settings) -> 
     """
     if letter.code not in _OF_RECORDS or letter.value is None or letter.source.rsplit("/", 2)[0] != stream.topic:
         return "the letter holds no record"
-    if stream.registry:  # the evaluator knows the schemas
+    if stream.registry:  # only the evaluator knows the schemas
         return None
     batch = source_batch([PlacedRecord(letter.value, letter.key, letter.time, 0, 0)])
     again = next((letters for _, letters in decode_pieces(batch, stream, settings) if letters is not None), None)

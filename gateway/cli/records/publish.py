@@ -33,7 +33,7 @@ __all__ = ["publish"]
 
 _TIMEOUT = 30.0
 _DRIVER_BYTES = 1_000_000
-"""Bytes of key and value that the driver takes, where no option says otherwise."""
+"""Most bytes of key and value that the driver takes by default."""
 _STEP = 1_000
 """Lines between two changes of the progress bar."""
 _STOPPED = 130
@@ -59,7 +59,7 @@ def publish(
     kafka: KafkaAt = None,
     subscriber: SubscriberOption = None,
 ) -> None:
-    """Publish records to a stream's topic; a broken line is told and left out, and the exit code is 1 then."""
+    """Publish records to a stream's topic; broken lines are reported and left out, and make the exit code 1."""
     with client_of(data, kafka, subscriber) as client:
         declared = declared_stream(client, stream)
     if declared.format != "json" and not is_change_format(declared.format):
@@ -162,7 +162,7 @@ class _Publication:
             yield line
 
     def _key_path(self) -> RecordPath | None:
-        """Return the path of the key in a record: that of a declared column, or a field of the name."""
+        """Return the path of the key in a record: the path of a declared column, else the field of that name."""
         if self._key is None:
             return None
         levels = len(explode_levels(self._stream.explode)) if self._stream.explode else 0

@@ -1,4 +1,4 @@
-"""`cq streams describe`, and a stream's declaration as DESCRIBE STREAM tells it."""
+"""`cq streams describe`, and the declaration of a stream from DESCRIBE STREAM."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def describe(
     subscriber: SubscriberOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell a stream's topic, columns, options and owner, and which records did not fit."""
+    """Show a stream's topic, columns, options and owner, and which records did not fit."""
     with client_of(data, kafka, subscriber) as client:
         described = _described(client, name)
     if as_json:
@@ -64,7 +64,7 @@ def _described(client: Client, name: str) -> dict[str, Any]:
 
 
 def _stream(described: Mapping[str, Any]) -> Stream:
-    """Return the stream that a result of DESCRIBE STREAM is about.
+    """Return a stream from the result of its DESCRIBE STREAM.
 
     Example:
         >>> columns = [{"name": "p", "type": "DOUBLE", "from": "'$.data.p'"}]
