@@ -1,4 +1,4 @@
-"""The keys of an issuer of tokens, read from its JWKS URL by a thread of their own: no command waits for the issuer."""
+"""The keys of an issuer of tokens, read from its JWKS URL in a thread, so that no command waits for the issuer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["KeyUrl"]
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 300.0
-"""From one successful reading to the next."""
+"""Time from a successful reading to the next."""
 _AGAIN_SECONDS = 10.0
 """Time from a failed reading, or an unknown key id, to the next reading."""
 _KEPT_SECONDS = 3600.0
-"""How long keys stay in use while the issuer does not answer: the issuer may have revoked one."""
+"""How long keys stay in use while the issuer does not answer; meanwhile a revoked key still counts."""
 _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 1 << 20
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -42,7 +42,7 @@ class KeyUrl:
             clock: Monotonic seconds.
 
         Raises:
-            OperationalError: The URL is not of HTTPS, or names no host, or there is no issuer.
+            OperationalError: The URL does not begin with https://, has no host, or comes without an issuer.
         """
         parts = urlsplit(url)
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
@@ -57,7 +57,7 @@ class KeyUrl:
         self._wanted = threading.Event()
 
     def begin(self) -> None:
-        """Read the keys now and again, in a thread that ends with the process."""
+        """Read the keys now and periodically, in a thread that ends with the process."""
         threading.Thread(target=self._read_for_ever, name="jwks", daemon=True).start()
 
     @property
@@ -66,7 +66,7 @@ class KeyUrl:
         return self._read_at is not None and self._clock() - self._read_at < _KEPT_SECONDS
 
     def find(self, key_id: str) -> TokenKey | None:
-        """Return a key; an unknown key id makes the thread ask the issuer soon."""
+        """Return a key; for an unknown key id, the thread soon reads the issuer's keys again."""
         found = self._keys.get(key_id) if self.fresh else None
         if found is None:
             self._wanted.set()

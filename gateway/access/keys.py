@@ -31,13 +31,13 @@ class TokenKey(NamedTuple):
     """A key that tokens of some subscribers are signed with."""
 
     key: Any
-    """As PyJWT takes it."""
+    """The key in PyJWT's form."""
     algorithm: str
-    """``HS256``, ``RS256``, ``ES256`` or ``EdDSA``; a token of another one is refused."""
+    """``HS256``, ``RS256``, ``ES256`` or ``EdDSA``; a token with another algorithm is refused."""
     subscribers: tuple[str, ...]
     """Shell patterns of the subscribers for whom the key may sign."""
     issuer: str | None = None
-    """The `iss` required of the key's tokens, None where any will do."""
+    """The `iss` required of the key's tokens; None accepts any."""
 
     def speaks_for(self, subscriber: str) -> bool:
         """Tell whether the key may sign a subscriber's commands."""
@@ -59,12 +59,13 @@ class _Jwks(msgspec.Struct, frozen=True):
 
 
 _ASSUMED = {"RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
-"""The algorithm of an issuer's key that names none, by its `kty`; a key set of the web holds no secrets."""
+"""By `kty`, the algorithm of an issuer's key without `alg`. A public key set holds no secrets, so HS256 is not among
+them."""
 _KINDS = {"HS256": "oct", "RS256": "RSA", "ES256": "EC", "EdDSA": "OKP"}
 
 
 class KeyFile:
-    """The keys by their ids, as the file has them now."""
+    """The keys by their ids, as the file has them at the last `refresh`."""
 
     def __init__(self, path: Path) -> None:
         """Read the keys.
@@ -88,7 +89,7 @@ class KeyFile:
             )
 
     def refresh(self, now_ms: int) -> None:
-        """Read the keys again where they have changed.
+        """Read changed keys again.
 
         An unreadable key file removes its earlier key, because the key may have been revoked. A JWKS file that cannot
         be read at all leaves no key.
@@ -121,7 +122,7 @@ def _stamps(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _read(path: Path) -> tuple[dict[str, TokenKey], list[str]]:
-    """Return the readable keys, and the faults of the others."""
+    """Return the readable keys, and the faults of the unreadable keys."""
     keys: dict[str, TokenKey] = {}
     faults: list[str] = []
     try:
@@ -142,14 +143,14 @@ def _read(path: Path) -> tuple[dict[str, TokenKey], list[str]]:
 
 
 def issuer_key(fields: dict[str, Any], issuer: str) -> tuple[str, TokenKey] | None:
-    """Return a public key of an issuer's key set, which may sign for every subscriber named by its tokens.
+    """Return a public key of an issuer's key set; it may sign for any subscriber.
 
     Args:
         fields: The JWK; `alg` may be missing.
         issuer: The `iss` of its tokens.
 
     Returns:
-        None where the key is not for signatures of a known algorithm.
+        The key id and the key; None if the key is not for signatures with a known algorithm.
     """
     algorithm = fields.get("alg") or _ASSUMED.get(str(fields.get("kty")))
     if fields.get("use", "sig") != "sig" or algorithm not in _ASSUMED.values() or "d" in fields:
@@ -200,5 +201,5 @@ def _algorithm(key: object, name: str) -> str:
 
 
 def _literal(name: str) -> str:
-    """Return the shell pattern that a name alone matches."""
+    """Return the shell pattern that matches a name and nothing else."""
     return "".join(f"[{mark}]" if mark in "*?[" else mark for mark in name)

@@ -11,7 +11,7 @@ __all__ = ["OPERATOR", "in_role", "is_operator", "readable_topics"]
 
 
 OPERATOR = "operator"
-"""The role that may see and change the property of other subscribers; each of its statements is audited."""
+"""The role that may see and change objects of other subscribers; each statement of an operator is audited."""
 
 
 def in_role(settings: Settings, subscriber: str, role: str) -> bool:
@@ -28,8 +28,8 @@ def in_role(settings: Settings, subscriber: str, role: str) -> bool:
 def is_operator(settings: Settings, subscriber: str) -> bool:
     """Tell whether a subscriber is an operator.
 
-    In mode ``key`` everybody who can write a command can write any subscriber's name on it, so there the role counts
-    only if a setting allows this.
+    In mode ``key``, whoever can write a command can put any subscriber's name on it, so the role counts only if a
+    setting (`auth.operators_by_key`) allows this.
 
     Example:
         >>> auth = {"roles": {"operator": "root"}}
@@ -43,7 +43,7 @@ def is_operator(settings: Settings, subscriber: str) -> bool:
 
 
 def readable_topics(settings: Settings, subscriber: str) -> list[str] | None:
-    """Return the patterns of the topics that a subscriber may read, None where grants are not used.
+    """Return the patterns of the topics that a subscriber may read; None without grants in the settings.
 
     Example:
         >>> grants = {"alice": "quotes", "@desk": "orders.*,trades", "*": "public.*"}

@@ -23,7 +23,7 @@ class SourceRights:
         self._default = settings.streams.access
 
     def is_operator(self, subscriber: str) -> bool:
-        """Tell whether a subscriber is an operator, who sees the sources and groups of all."""
+        """Tell whether a subscriber is an operator, who sees the sources and groups of all subscribers."""
         return is_operator(self._settings, subscriber)
 
     def may_read(self, subscriber: str, source: Source) -> bool:
@@ -33,17 +33,17 @@ class SourceRights:
         return is_operator(self._settings, subscriber)
 
     def seen_by(self, subscriber: str, catalog: Catalog) -> Catalog:
-        """Return a catalog as a subscriber sees it: without unreadable sources."""
+        """Return the sources of a catalog that a subscriber may read."""
         return catalog.seen_by(lambda source: self.may_read(subscriber, source))
 
     def described(self, source: Source) -> dict[str, object]:
-        """Return the owner and access of a source, as replies tell them."""
+        """Return the owner and access of a source, for replies."""
         return {"owner": source.owner or None, "access": source.access.kind or self._default}
 
     def owns(self, subscriber: str, source: Source) -> bool:
         """Tell whether a subscriber may drop a source and grant it: its owner and operators may.
 
-        A source that a version without owners has made belongs to everybody, as it did then.
+        A source from a version of the product without owners belongs to everybody.
         """
         return source.owner in (subscriber, "") or is_operator(self._settings, subscriber)
 
@@ -51,7 +51,7 @@ class SourceRights:
         """Check that a subscriber may drop a source, or grant it to others.
 
         Args:
-            subscriber: Who sends the statement; it may read the source.
+            subscriber: The sender of the statement, who may read the source.
             source: The source.
             act: The statement's verb, in capitals.
 
@@ -69,5 +69,5 @@ class SourceRights:
 
 
 def kind_of(source: Source) -> SourceKind:
-    """Return the noun of a source."""
+    """Return the kind of a source, as statements name it."""
     return "stream" if isinstance(source, Stream) else "table" if isinstance(source, Table) else "view"

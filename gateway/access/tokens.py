@@ -21,7 +21,7 @@ __all__ = ["OidcRules", "TokenCheck"]
 _DAY_SECONDS = 86_400
 _HINT = "Make a token for each command, just before it is sent."
 _SIGNATURE_ALONE: Any = {"verify_" + claim: False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
-"""Claims are ours to check: the library would take the present time, not the record's."""
+"""The library checks signatures only: it would compare times with the present, but the record's time counts."""
 
 _EpochSeconds = Annotated[float, msgspec.Meta(ge=0, le=1 << 53)]
 """Epoch seconds; a number beyond could not be compared."""
@@ -39,15 +39,15 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class OidcRules(NamedTuple):
-    """How ordinary OpenID Connect tokens count, which name neither the command nor its text."""
+    """How to read ordinary OpenID Connect tokens, which name neither the command nor its text."""
 
     claim: str
     """The claim that identifies the subscriber, such as `sub`."""
     subscribers: Mapping[str, str]
-    """The subscriber by that claim; empty where the claim is the subscriber's name itself."""
+    """The claim's value → subscriber; empty if the claim is the subscriber's name itself."""
 
     def subscriber(self, said: Mapping[str, Any]) -> str | None:
-        """Return the subscriber that a token is for, None where it is for none."""
+        """Return the subscriber of a token; None if it is for no subscriber."""
         subject = said.get(self.claim)
         if not isinstance(subject, str):
             return None
@@ -55,7 +55,7 @@ class OidcRules(NamedTuple):
 
 
 class TokenCheck:
-    """Tells whether a command is signed by a key that may speak for its subscriber."""
+    """Tells whether a command is signed with a key that may speak for its subscriber."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class TokenCheck:
         """Take the rules that tokens are checked against.
 
         Args:
-            keys: The keys of files, None where there are none.
-            audience: The `aud` of tokens, so that no other gateway's will do.
-            skew_seconds: By how much the clocks of signer and broker may differ.
-            longest_seconds: How long a token may be valid.
-            issuer_keys: The keys of a JWKS URL, None where there are none.
-            oidc: How tokens without `text_sha256` count, None where they are refused.
+            keys: The keys of files; None without any.
+            audience: The required `aud`, so that tokens for other gateways are refused.
+            skew_seconds: Largest difference between the clocks of signer and broker, in seconds.
+            longest_seconds: Longest time from `iat` to `exp`, in seconds.
+            issuer_keys: The keys of a JWKS URL; None without any.
+            oidc: The rules for tokens without `text_sha256`; None refuses these tokens.
         """
         self._keys = keys
         self._issuer_keys = issuer_keys
@@ -114,21 +114,21 @@ class TokenCheck:
         )
 
     def refresh(self, now_ms: int) -> None:
-        """Read the keys of files again where they have changed."""
+        """Read changed keys of files again."""
         if self._keys is not None:
             self._keys.refresh(now_ms)
 
     def refusal(
         self, token: bytes | None, subscriber: str, command_id: str, text: str, at_ms: int
     ) -> InputError | None:
-        """Return why a command is refused, None where it is the subscriber's.
+        """Return why a command is refused; None if its token proves the subscriber.
 
         Args:
-            token: As it came; None where there was none.
+            token: The token; None if the record has none.
             subscriber: The subscriber named by the command.
-            command_id: Its id.
-            text: Its statement.
-            at_ms: When Kafka took it in, epoch milliseconds.
+            command_id: The command's id.
+            text: The command's statement.
+            at_ms: When Kafka appended the command, epoch milliseconds.
         """
         if token is None:
             return _refusal("It has no token.", f'Sign it, and send the token in the record header "{TOKEN_HEADER}".')
@@ -155,7 +155,7 @@ class TokenCheck:
         return None
 
     def _said(self, token: bytes, subscriber: str) -> dict[str, Any] | None:
-        """Return the claims of a token, None unless a key that may speak for the subscriber has signed the token."""
+        """Return the claims of a token; None unless it is signed with a key that may speak for the subscriber."""
         try:
             key_id = str(jwt.get_unverified_header(token).get("kid"))
             known = self._keys.keys.get(key_id) if self._keys is not None else None

@@ -37,7 +37,7 @@ class SharedQuery(NamedTuple):
 
 
 class DestinationResult(msgspec.Struct, frozen=True):
-    """Where a reader finds a CQ's results."""
+    """The destination in the result: where a reader finds the CQ's results."""
 
     id: str
     mode: str
@@ -46,11 +46,12 @@ class DestinationResult(msgspec.Struct, frozen=True):
     key: str
     offset: int | tuple[int, ...]
     member: str
-    """The token of the CQ here, by which its reader knows its own `cq.leave`."""
+    """The CQ's token in this destination, by which its reader knows its own `cq.leave`."""
     since: str | UnsetType = UNSET
-    """When the CQ came here, if this differs from its creation: an earlier `cq.end` belongs to another incarnation."""
+    """When the CQ came to this destination, if later than its creation: an earlier `cq.end` is another
+    incarnation's."""
     filter: str | UnsetType = UNSET
-    """From here on of a virtual destination."""
+    """Only virtual destinations have this field and the fields below."""
     select: str | UnsetType = UNSET
     columns: list[dict[str, str]] | UnsetType = UNSET
 
@@ -69,7 +70,7 @@ class CqResult(msgspec.Struct, frozen=True):
     pauses: list[dict[str, str | None]] | UnsetType = UNSET
     """When a virtual destination was paused."""
     warnings: tuple[str, ...] | UnsetType = UNSET
-    """Conditions of the query that can never hold though they seem to; absent for nearly all queries."""
+    """Warnings about conditions that can never be TRUE; absent for nearly all queries."""
 
 
 def cq_result(
@@ -125,7 +126,7 @@ def trigger_result(
         destination: The CQ's destination.
         cq: The CQ.
         now_ms: The instant from which the next tick is counted, epoch milliseconds.
-        key: The node of its plan that has the key of edges or silences, where the key is shown.
+        key: The plan's node with the key of edges or silences; None leaves the key out.
     """
     found = _leaving(destination.trigger, cq, now_ms)
     if destination.edges is None or not destination.edges.edge:

@@ -25,24 +25,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AuditTrail:
-    """Makes the audit records, written with the replies: one per first reply, in one transaction."""
+    """Makes the audit records: one for each first reply, written in the transaction of the replies."""
 
     def __init__(self, settings: Settings) -> None:
         self._topic = settings.topics.audit
         self._minute: datetime | None = None
         self._refused = 0
-        """Statements in this minute that were refused before they were parsed."""
+        """Statements that were refused before parsing in this minute."""
         self._left_out = 0
 
     def records(self, request: Request, title: str, reply: Reply) -> list[OutgoingRecord]:
-        """Return the record of a statement that was answered, by its title; none where its kind is not audited."""
+        """Return the audit record of an answered statement; nothing if statements of its title are not audited."""
         return self._record(request, request.text, reply) if STATEMENTS[title].audit else []
 
     def refused(self, request: Request, reply: Reply) -> list[OutgoingRecord]:
         """Return the record of an operator's statement refused before parsing; nothing for other texts.
 
-        The reason of this kind of refusal is the token, the rate or the syntax. A flood of them leaves some hundred
-        records a minute, and the next record says how many it left out.
+        The refusal is for the token, the rate or the syntax. At most some hundred of these records are written in a
+        minute, and the next record says how many were left out.
         """
         text = _sent_text(request)
         if not _OPERATORS.match(text):

@@ -21,7 +21,7 @@ class CommandOutcome(NamedTuple):
 
     request: Request
     title: str
-    """The title of its statement; "" for a text that is no statement."""
+    """The title of the command's statement; "" for a text that is no statement."""
     code: str
     """The code of the reply."""
 
@@ -38,7 +38,7 @@ class CommandTraces:
     """Reports the commands of a unit of work as spans, once their replies are on Kafka."""
 
     def __init__(self, traces: Traces) -> None:
-        """Begin; `traces` takes the spans."""
+        """Begin with the exporter of the spans, `traces`."""
         self._traces = traces
 
     @classmethod
@@ -47,7 +47,7 @@ class CommandTraces:
         if not settings.traces.endpoint:
             return None
         from grouping.process.trace_exporter import (
-            Traces,  # optional packages, whose import takes a fifth of a second
+            Traces,  # the tracing packages are optional, and their import takes a fifth of a second
         )
 
         return cls(Traces.to_collector(settings, "gateway"))
@@ -59,7 +59,7 @@ class CommandTraces:
             trace = trace_id(f"{request.subscriber}/{request.command_id or request.record.position}")
             parent = Parent.of(dict(request.record.headers).get(TRACEPARENT))
             if self._traces.chosen(trace, parent):
-                # The clock of the record's time differs from the gateway's.
+                # The record's time is of another clock than the gateway's.
                 sent = min(request.record.time_ms * 1_000_000, times.began)
                 parts = (
                     Span("wait", sent, times.began),

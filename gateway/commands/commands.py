@@ -44,9 +44,9 @@ Clock = Callable[[], int]
 
 
 _READ_AGAIN_SECONDS = 0.1
-"""Most seconds of one read of commands that did not fit into memory before."""
+"""Longest time of a read of commands that had not fitted into memory."""
 UNIT_BYTES = 64 << 20
-"""Approximate bytes of replies and dead letters at which a unit of work ends, for Redis and Kafka to take it."""
+"""Approximate bytes of replies and dead letters that end a unit of work, so that Redis and Kafka accept the unit."""
 
 
 class Commands:
@@ -68,9 +68,9 @@ class Commands:
         self._commits = commits
         self._clock = clock
         self.trials = CommandTrials(commits.take_in_hand)
-        """Attempts at commands during which an earlier gateway may have died."""
+        """Notes in Redis of commands in hand, by which a command that kills the gateway is found."""
         self._held_since: dict[bytes | None, tuple[str, int]] = {}
-        """By subscriber whose command is held: its position, and when the command was first tried."""
+        """Subscriber with a held command → the command's position, and when the command was first tried."""
         limits = settings.limits
         self._requests = RequestReader(
             settings, lambda name: working.inventory.limit(name, "commands_per_second", limits)
@@ -111,14 +111,14 @@ class Commands:
         """Carry out records as one unit of work, commit the unit, and return the records left over, in their order.
 
         Args:
-            records: The commands.
+            records: The records.
             seconds: The compilation time after which the unit takes in no further command.
             patient: Whether to wait for the unit's new topics: thousands take as long as a single topic.
         """
         began_ns = time.time_ns()
         requests = [self._requests.read(record) for record in records]
         refused: dict[int, InputError] = {}
-        """Refusals by number of the requests that the gateway must not carry out."""
+        """Number of a request → the reason why the gateway must not carry it out."""
         for number in self.trials.take(records, [request.remember for request in requests]):
             requests[number] = self._requests.checked(requests[number])
             refused[number] = requests[number].refusal or deadly()
@@ -134,7 +134,7 @@ class Commands:
                 refused[restart.number] = restart.refusal
             else:
                 requests = requests[: len(requests) // 2]
-            self._working.open()  # the unit's changes in memory are undone: the state is read from Redis again
+            self._working.open()  # the unit's changes in memory are lost: the state is read from Redis again
             self._statements.reload()
         self.queue.hold(batch.held)
         self.queue.charge(
@@ -157,16 +157,16 @@ class Commands:
     def _run_all(
         self, requests: Sequence[Request], refused: Mapping[int, InputError], batch: _Batch, until: float
     ) -> _Restart | None:
-        """Carry out requests, the first one whatever the time is.
+        """Carry out requests until the time is up, but at least the first request.
 
         Args:
             requests: The requests.
-            refused: Refusals by number of the requests that must not be carried out.
+            refused: Number of a request → the reason why the gateway must not carry it out.
             batch: Collects the outcomes.
-            until: The time after which no further request is taken in, by the monotonic clock.
+            until: The time after which no further request is begun, by the monotonic clock.
 
         Returns:
-            Why the unit must begin anew; None where it need not.
+            Why the unit must begin anew; None if the unit stands.
         """
         ids = [request.remember for request in requests if request.remember is not None]
         repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), UNIT_BYTES)
@@ -275,7 +275,7 @@ class _Compilation(msgspec.Struct, frozen=True):
     """A command after compilation: a prepared command or an error."""
 
     number: int
-    """In its unit of work."""
+    """The number of the request in its unit of work."""
     request: Request
     prepared: PreparedCommand[Statement] | InputError
 
@@ -289,16 +289,16 @@ class _Batch(NamedTuple):
     done: list[int]
     """Numbers of the requests that are carried out, in their order."""
     held: dict[bytes | None, Callable[[], bool]]
-    """By subscriber whose command must wait: a function to check whether the command can run now."""
+    """Subscriber with a command that must wait → a function that tells whether the command can run now."""
     costs: dict[int, float]
-    """By number of a request, the seconds spent on the request."""
+    """Number of a request → the seconds spent on it."""
     accepted: set[bytes | None]
-    """Subscribers of whom a command was accepted."""
+    """Subscribers with an accepted command in this unit."""
     answered: list[CommandOutcome]
-    """For traces, where there are any."""
+    """The outcomes for the traces; empty without traces."""
 
     def fits(self, replies: int, changes: int) -> bool:
-        """Return whether each reply and each catalog change, from two numbers on, is small enough for Kafka."""
+        """Tell whether Kafka takes each of the replies and catalog changes from these two indexes on."""
         sizes = [len(key) + len(value or b"") for key, value in self.work.catalog[changes:]]
         sizes += [record.size for record in self.replies.records[replies:]]
         return max(sizes, default=0) <= FITTING_BYTES
@@ -310,9 +310,9 @@ class _Restart(NamedTuple):
     number: int
     """The command at which the unit ended."""
     refusal: InputError | None = None
-    """The answer to this command: the gateway failed on it, or its records are too large for Kafka.
+    """The answer to this command, if the gateway failed on it or its records are too large for Kafka.
 
-    None where the replies of several commands are too large for one unit.
+    None if the replies of several commands together are too large for one unit.
     """
 
 

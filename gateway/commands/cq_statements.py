@@ -55,7 +55,7 @@ class CqStatements:
         self._known_queries: dict[tuple[str, str], SharedQuery] = {}
 
     def reload(self) -> None:
-        """Forget queries of the working copy, which was read anew."""
+        """Forget queries, because the working copy was read anew."""
         self._known_queries = {}
 
     def create(self, loaded: Loaded, command: PreparedCommand[CreateCq], origin: Origin) -> Answer:
@@ -115,13 +115,14 @@ class CqStatements:
         return shared
 
     def describe(self, loaded: Loaded, command: PreparedCommand[Describe], origin: Origin) -> Answer:
-        """Describe a CQ of the sender's."""
+        """Describe one of the sender's CQs."""
         cq = self._registry.find(loaded, command.key, command.statement.name)
         membership = loaded.membership_of(cq)
         destination = membership.destination
         matches: int | None
         if destination.mode == "virtual":
-            matches, last_ms = None, None  # each reader of a virtual destination filters the group's records itself
+            # Each reader of a virtual destination filters the group's records itself, so it needs the filter.
+            matches, last_ms = None, None
         else:
             matches, last_ms = self._counts.of(destination.stream_id, membership.number)
         described: Result = msgspec.to_builtins(self._cq(loaded, command.key, cq, origin.accepted_ms))
@@ -140,14 +141,14 @@ class CqStatements:
         )
 
     def explain(self, loaded: Loaded, command: PreparedCommand[ExplainCq], origin: Origin) -> Answer:
-        """Return the plan of a CQ of the sender's."""
+        """Return the plan of one of the sender's CQs."""
         cq = self._registry.find(loaded, command.key, command.statement.name)
         destination = loaded.destination_of(cq)
         stream, plan, select = self._shared_query(destination)
         return Answer(self._explained(CompiledQuery(plan, destination.row, select), stream, origin.accepted_ms))
 
     def explain_event(self, loaded: Loaded, command: PreparedCommand[ExplainCq], origin: Origin) -> Answer:
-        """Tell whether an event matches a CQ of the sender's, and whether the event would be delivered."""
+        """Tell whether an event matches one of the sender's CQs, and whether the event would be delivered."""
         cq, now_ms = self._registry.find(loaded, command.key, command.statement.name), origin.accepted_ms
         destination = loaded.destination_of(cq)
         stream, plan, select = self._shared_query(destination)

@@ -1,4 +1,4 @@
-"""BY of a digest clause: its names are columns of the SELECT list, and TOP needs an order and an end."""
+"""Checks of BY in a digest clause: its names are columns of the SELECT list, and TOP needs a type with an order."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int
     """Return the statement with BY's columns spelt as the SELECT list has them.
 
     Args:
-        statement: As it was parsed.
-        query: Its SELECT, compiled.
+        statement: The parsed statement.
+        query: The compiled SELECT of the statement.
         top_rows: The most rows that TOP may show.
 
     Raises:

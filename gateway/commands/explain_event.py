@@ -25,7 +25,7 @@ from grouping.values.times import instant, parse_instant
 __all__ = ["explain_event"]
 
 _MOST_BYTES = 64 * 1024
-"""Most bytes of the event and the rows given with it."""
+"""Most bytes of the event and of the rows given with it."""
 _FIELDS = ("_key", "_time", "_headers")
 _headers = msgspec.json.Decoder(dict[str, str]).decode
 _rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -45,14 +45,14 @@ def explain_event(
     """Return the answer: `event` as data, and the same as `text`.
 
     Args:
-        statement: The statement, with the event and the rows and fields given for it.
+        statement: The statement, which gives the event, rows of tables and fields of the record.
         cq: The CQ.
-        destination: Where its results go.
-        query: Its compiled form.
-        stream: Its stream.
-        tables: By id, all tables.
-        not_evaluated: Why the CQ is not evaluated, None where it is.
-        now_ms: The time.
+        destination: The destination of the CQ's results.
+        query: The CQ's compiled query.
+        stream: The stream of the event.
+        tables: All tables, by id.
+        not_evaluated: Why the CQ is not evaluated; None if it is.
+        now_ms: The present, epoch milliseconds.
         evaluate: Evaluates the event (`Evaluations.outcome`).
 
     Raises:
@@ -110,7 +110,7 @@ def explain_event(
 
 
 def _field(name: str) -> str | None:
-    """Return the field of the record itself that has a name, such as `_time`; None for other names."""
+    """Return the field of the record that has a name, such as `_time`; None for other names."""
     return folded if (folded := name.casefold()) in _FIELDS else None
 
 
@@ -128,7 +128,7 @@ def _headers_of(text: str) -> tuple[tuple[str, bytes], ...]:
 
 
 def _rows_by_table(given: Mapping[str, str], joined: Mapping[str, Table]) -> dict[str, Sequence[bytes]]:
-    """Return the given rows by id of their table."""
+    """Return table id → the rows that the statement gives."""
     names = {table.name.casefold(): table_id for table_id, table in joined.items()}
     rows: dict[str, Sequence[bytes]] = {}
     for name, text in given.items():

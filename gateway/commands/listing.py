@@ -38,7 +38,7 @@ __all__ = ["Listing", "cq_item", "like_filter", "page_limit", "page_of", "search
 
 _MOST = 1000
 _SEARCHED = 50_000
-"""Most names examined for one page: all commands wait while a LIKE goes through a million names."""
+"""Most names examined for a page: all commands wait while a LIKE goes through a million names."""
 _PAGE_BYTES = 4 << 20
 """Bytes at which a page ends: a thousand items of any size would not fit into a reply."""
 _LONGEST_PATTERN = 6 * NAME_LENGTH + 1
@@ -72,7 +72,7 @@ class Listing:
         return Answer(describe_function(command.statement.name))
 
     def show(self, command: PreparedCommand[Show], origin: Origin) -> Answer:
-        """Return one page; `next` is the name to go on AFTER. SHOW lists nothing about unreadable sources."""
+        """Return one page of what the sender may read; `next` is the name for AFTER in the next SHOW."""
         return Answer(self._page(command.statement, command.key.subscriber, origin.accepted_ms))
 
     def _page(self, statement: Show, subscriber: Subscriber, now_ms: int) -> Result:
@@ -112,7 +112,7 @@ class Listing:
         return page_of(statement.what, "cq", chosen, limit, item, searched_to)
 
     def _groups(self, subscriber: Subscriber, catalog: Catalog) -> dict[GroupId, GroupUse]:
-        """Return the groups that a subscriber sees: an operator sees all groups over the sources of a catalog."""
+        """Return the groups that a subscriber sees; an operator sees all groups over the sources of a catalog."""
         if self._rights.is_operator(subscriber):
             return all_groups(self._working, self._upkeep, catalog)
         return own_groups(self._working, subscriber)
@@ -149,7 +149,7 @@ class Listing:
 
 
 def search(items: Iterable[_T], matches: Callable[[_T], bool], limit: int) -> tuple[list[_T], _T | None]:
-    """Return a page's items, one more if there are more, and the last item examined if the search was cut short.
+    """Return up to `limit + 1` wanted items, and the last item examined if the search was cut short.
 
     Args:
         items: The items to choose from, in order.
@@ -168,7 +168,7 @@ def search(items: Iterable[_T], matches: Callable[[_T], bool], limit: int) -> tu
 
 
 def page_limit(limit: int | None) -> int:
-    """Return how many items a page has, at most, for the LIMIT of a statement."""
+    """Return the most items of a page under a statement's LIMIT."""
     return _MOST if limit is None else min(limit, _MOST)
 
 
@@ -206,7 +206,7 @@ def page_of(
 
 
 def like_filter(pattern: str) -> Callable[[str], bool]:
-    """Return a function to check names against a LIKE pattern, in any case; an overlong pattern matches none."""
+    """Return a function that matches names with a LIKE pattern, in any case; an overlong pattern matches no name."""
     pattern = re.sub("%+", "%", pattern.casefold())
     if len(pattern) > _LONGEST_PATTERN:
         return lambda name: False
@@ -220,7 +220,7 @@ def like_filter(pattern: str) -> Callable[[str], bool]:
 
 
 def cq_item(loaded: Loaded, key: CqKey, now_ms: int) -> dict[str, object]:
-    """Return how SHOW lists a CQ."""
+    """Return a CQ's item of SHOW."""
     cq = loaded.existing(key)
     destination = loaded.destination_of(cq)
     return {
@@ -236,12 +236,12 @@ def cq_item(loaded: Loaded, key: CqKey, now_ms: int) -> dict[str, object]:
 def _computation(
     working: WorkingCopy, live: LiveComputation, seen: Sequence[int], state: StateFigures | None
 ) -> Result:
-    """Return how SHOW lists a computation.
+    """Return a computation's item of SHOW.
 
     Args:
-        working: Knows the sources.
+        working: The working copy, which knows the sources.
         live: The computation.
-        seen: The numbers of CQs in each of its groups, as the sender sees them.
+        seen: The CQs that the sender sees in each of its groups, counted.
         state: The state in the workers, None if no worker has reported it.
     """
     stream, computation = working.inventory.streams[live.stream_id], live.computation

@@ -1,4 +1,4 @@
-"""Statements of operators, about other subscribers' CQs; the role ``operator`` says who is an operator."""
+"""Statements about other subscribers' CQs, for subscribers in the role ``operator``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from grouping.statements.tokens import clipped
 __all__ = ["OperatorStatements", "check_operator"]
 
 _DROPPED_AT_ONCE = 2_000
-"""CQs that a DROP CQS drops: a unit of work has room for thousands."""
+"""Most CQs that a DROP CQS drops: a unit of work has room for thousands."""
 
 
 class OperatorStatements:
@@ -92,7 +92,7 @@ class OperatorStatements:
         return Answer({"subscriber": subscriber, "dropped": len(keys), "more": left}, joined(changes))
 
     def set_quota(self, command: PreparedCommand[SetQuota], origin: Origin) -> Answer:
-        """Set limits of a subscriber, and return all of them."""
+        """Set limits of a subscriber, and return all its limits."""
         name = command.statement.subscriber
         old = self._working.inventory.quotas.get(name, Quota())
         new = msgspec.structs.replace(old, **dict(command.statement.limits))
@@ -105,7 +105,7 @@ class OperatorStatements:
         return Answer(self._quota(command.statement.subscriber))
 
     def _quota(self, name: str) -> Result:
-        """Return the limits of a subscriber, and the names of its own limits."""
+        """Return the limits of a subscriber, and which of them are its own."""
         inventory, limits = self._working.inventory, self._settings.limits
         own = inventory.quotas.get(name, Quota())
         return {
@@ -173,7 +173,7 @@ def check_operator(settings: Settings, subscriber: str, own_form: str | None) ->
 
 
 def _place(statement: ShowCqsOf) -> CqKey:
-    """Return the place to go on after.
+    """Return the CQ that AFTER names.
 
     Raises:
         InputError: ``syntax-error``: AFTER is not a place from a reply.

@@ -29,19 +29,19 @@ class Create(msgspec.Struct, frozen=True):
 
 
 class PreparedCommand(msgspec.Struct, Generic[_Statement_co], frozen=True):
-    """A command after parsing and compiling, before anything was looked up for it."""
+    """A command after parsing and compiling, before any state is looked up for it."""
 
     statement: _Statement_co
     title: str
     """The title of the statement's row in `STATEMENTS` (statement_table.py)."""
     key: CqKey
-    """The CQ that the command is about; without a name where the command is about no CQ."""
+    """The CQ that the command is about, with an empty name if the command is about no CQ."""
     text: str = ""
-    """The text of a statement whose SELECT is not compiled yet: errors name places in the text."""
+    """The text of a statement with a SELECT that is compiled later, whose errors name places in the text."""
     create: Create | None = None
     """The further fields of a CREATE CQ."""
     asked_ms: int = 0
-    """When the command was tried first, epoch milliseconds: EVERY counts from here, however long it was held."""
+    """When the command was first tried, epoch milliseconds: EVERY counts from then, even if the command was held."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -51,4 +51,4 @@ class Answer(msgspec.Struct, frozen=True):
     change: Change = _NONE
     """The change that the statement makes, to be written with its unit of work."""
     not_before_ms: int = 0
-    """The earliest time of the answer, epoch milliseconds, where the statement's effect has a later time."""
+    """The earliest time of the answer, epoch milliseconds, if the statement takes effect later than now."""

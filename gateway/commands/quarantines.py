@@ -29,7 +29,7 @@ class Quarantines:
         self._known: dict[StreamId, dict[str, Quarantine]] = {}
 
     def refresh(self, now_ms: int) -> None:
-        """Read the evaluator's quarantines, remove past ones, and count for the quota and the metrics.
+        """Read the evaluator's quarantines, remove past ones, and update the counts for quota and metrics.
 
         Raises:
             OperationalError: Redis does not answer.
@@ -40,7 +40,7 @@ class Quarantines:
         for stream_id, known in found.items():
             live = {unit: state for unit, state in known.items() if self._lives(stream_id, unit)}
             over = [unit for unit, state in known.items() if state.is_over(now_ms)]
-            # The quota counts a quarantine of a dropped CQ, too.
+            # A quarantine counts for the quota even after its CQ was dropped.
             faults = [unit for unit, state in known.items() if unit not in live and not state.times]
             if over := over + self._gone(stream_id, faults):
                 self._store.forget(stream_id, over)
@@ -66,18 +66,18 @@ class Quarantines:
         return {unit: _shown(state) for unit, state in self._known.get(stream_id, {}).items()}
 
     def of_cq(self, stream_id: StreamId, group_id: GroupId, select_id: SelectId) -> Shown | None:
-        """Return why a CQ is not evaluated, None when it is."""
+        """Return why a CQ is not evaluated; None if it is."""
         known = self._known.get(stream_id, {})
         state = known.get(group_id) or known.get(unit_of(group_id, select_id))
         return None if state is None else _shown(state)
 
     def pause(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
-        """Return since when a group is paused by an operator, None where it is not."""
+        """Return since when an operator has paused a group; None if no operator has."""
         pause = self._working.inventory.pauses.get(stream_id, {}).get(group_id)
         return None if pause is None else {"since": instant(pause.since_ms)}
 
     def why_not_evaluated(self, stream_id: StreamId, group_id: GroupId, select_id: SelectId) -> str | None:
-        """Return in words why a CQ is not evaluated, None when it is."""
+        """Return in words why a CQ is not evaluated; None if it is."""
         if (state := self.of_cq(stream_id, group_id, select_id)) is not None:
             return f"the CQ is not evaluated until {state['until']}: {state['reason']}"
         if (pause := self.pause(stream_id, group_id)) is not None:
@@ -85,7 +85,7 @@ class Quarantines:
         return None
 
     def of_group(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
-        """Return why a group, or a SELECT list of the group, is not evaluated, None when all is evaluated."""
+        """Return why a group, or a SELECT list of the group, is not evaluated; None if all is."""
         known = self._known.get(stream_id, {})
         states = [state for unit, state in sorted(known.items()) if group_of(unit) == group_id]
         return next(map(_shown, states), None)

@@ -1,8 +1,8 @@
 """Repeated commands: their first replies, looked up together for a unit of work.
 
-A client without replies may send thousands of commands again at once. Reading is bounded in time and bytes, since the
-commands of others wait meanwhile: a command whose first reply was not reached gets `unavailable`, which is not
-remembered, and the client sends the command again.
+A client without replies may send thousands of commands again. The commands of others wait while the first replies are
+read, so reading is bounded in time and bytes. A command with a first reply beyond these bounds gets `unavailable`,
+which is not remembered, and the client sends the command again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Repeats:
 
         Args:
             reader: Reads the topic of replies.
-            looked_up: The places of the first replies, by key, once they are looked up.
+            looked_up: Key of a command's id → the place of the first reply, once looked up.
             most_bytes: The bytes of replies after which reading ends.
         """
         self._reader = reader
@@ -41,7 +41,7 @@ class Repeats:
         """Bytes of the replies that were read."""
 
     def read(self) -> None:
-        """Read the replies, once; the looked-up ids and the places of replies must be on Kafka by now.
+        """Read the first replies, once; the ids must be looked up before, and the replies be on Kafka.
 
         Raises:
             OperationalError: Kafka failed.

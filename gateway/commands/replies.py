@@ -42,12 +42,12 @@ class Replies:
         self.size = 0
         """Bytes of the replies and letters so far."""
         self.to_remember: dict[int, bytes] = {}
-        """By number of a record that is a first reply: the key of the command's id."""
+        """Number of a record that is a first reply → the key of the command's id."""
         self._first: dict[bytes, int] = {}
-        """The same numbers, by that key."""
+        """The same, reversed: key of a command's id → number of the record."""
 
     def first(self, remember: bytes) -> Reply | None:
-        """Return the first reply to a command id, by its key; None when there is none in this unit."""
+        """Return the first reply to a command id in this unit, by the id's key; None if there is none."""
         number = self._first.get(remember)
         if number is None:
             return None
@@ -56,7 +56,7 @@ class Replies:
         return decode_reply(value)
 
     def accept(self, command_id: str | None, subscriber: str, message: str, result: object, at_ms: int) -> Reply:
-        """Return the reply to a command that was carried out at an instant, epoch milliseconds."""
+        """Return the reply to a command that was carried out at an instant (epoch milliseconds)."""
         return Reply(
             command_id=command_id,
             subscriber=subscriber,
@@ -86,7 +86,7 @@ class Replies:
         Args:
             request: The request to answer.
             reply: The answer; `unavailable` is not remembered.
-            repeated: Whether the command's id had this answer before.
+            repeated: Whether the answer is the first reply, given again.
         """
         key, remember = request.record.key, None if repeated else request.remember
         self._codes[reply.code] += 1

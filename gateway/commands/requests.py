@@ -23,7 +23,7 @@ __all__ = ["Request", "RequestReader"]
 _KEY_BYTES = 4096
 """Most bytes of a subscriber's name."""
 _LETTER_KEY_BYTES = 1 << 20
-"""Most bytes of a record's key that a dead letter or a reply repeats."""
+"""Most bytes of a record's key in a dead letter or a reply."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -31,14 +31,14 @@ class Request(msgspec.Struct, frozen=True):
 
     record: Record
     command_id: str | None
-    """None where it could not be decoded."""
+    """The command's id; None if it could not be decoded."""
     subscriber: str
     """The receiver of the reply: the record's key."""
     text: str
     encoding: Encoding
     """The encoding of the command, and of its reply."""
     remember: bytes | None
-    """The key of the command's id; None where the answer does not count as a reply to that id."""
+    """The key of the command's id; None if the answer does not count as a reply to that id."""
     refusal: InputError | None = None
     """Why the command is refused before its text is looked at."""
     letter: OutgoingRecord | None = None
@@ -54,17 +54,17 @@ class RequestReader:
     """Decodes command records."""
 
     def __init__(self, settings: Settings, rate: Callable[[str], int]) -> None:
-        """Begin; `rate` returns how many commands a second a subscriber may send, 0 for any number."""
+        """Begin; `rate` gives how many commands a second a subscriber may send, with 0 for no limit."""
         self._letters = settings.topics.deadletters
         self._rates, self._rate = CommandRates(), rate
         self._per_second: dict[str, int] = {}
-        """By subscriber, the answer of `rate` for this unit of work."""
+        """Subscriber → the result of `rate` for this unit of work."""
         self._tokens = _token_check(settings)
         self._checked: dict[Place, Request] = {}
         """Requests that are genuine and have not been carried out."""
 
     def refresh(self, now_ms: int) -> None:
-        """Read the keys of tokens again where they have changed, and ask anew how many commands each may send."""
+        """Read changed keys of tokens again, and forget the rates of the last unit of work."""
         self._per_second.clear()
         if self._tokens is not None:
             self._tokens.refresh(now_ms)
@@ -94,7 +94,7 @@ class RequestReader:
         return self._tokens is not None
 
     def is_genuine(self, record: Record) -> bool:
-        """Tell whether a record is a command with a token of the subscriber named in it.
+        """Tell whether a record is a command with a valid token of its subscriber.
 
         Checking a signature takes a tenth of a millisecond, so genuine records are noted for `checked`.
         """
@@ -122,7 +122,7 @@ class RequestReader:
         return msgspec.structs.replace(request, text="", remember=None, refusal=refusal)
 
     def refusal(self, request: Request, now_ms: int) -> InputError | None:
-        """Count a request whose turn has come, and return the reason to refuse it unread, None if there is none."""
+        """Count a request when its turn has come; return a reason to refuse it unread, None without one."""
         if request.refusal is None and request.record.key is not None:
             subscriber = request.subscriber
             rate = self._per_second.get(subscriber)
@@ -152,17 +152,16 @@ class RequestReader:
 def _token_check(settings: Settings) -> TokenCheck | None:
     if settings.auth.mode != "token":
         return None
-    from gateway.access.tokens import TokenCheck  # cryptography takes a tenth of a second to import
+    from gateway.access.tokens import TokenCheck  # the import of cryptography takes a tenth of a second
 
     return TokenCheck.of(settings)
 
 
 def _command(key: bytes | None, value: bytes | None) -> Command:
-    """Return the command that a record is.
+    """Return the command in a record.
 
     Raises:
-        MalformedCommand: The record is not a command; a key longer than any name is malformed too, since replies repeat
-            the key.
+        MalformedCommand: The record is not a command, or its key is longer than any name: replies repeat the key.
     """
     if value is not None and len(value) > LARGEST_RECORD:
         raise MalformedCommand(f"The record has {len(value)} bytes; it may have {LARGEST_RECORD}.")
@@ -192,7 +191,7 @@ def _command_letter(topic: str, source: str, detail: str, key: bytes | None, val
     Args:
         topic: The topic of dead letters.
         source: The record's own place, as text.
-        detail: Why it is no command.
+        detail: Why the record is no command.
         key: The record's key.
         value: The record's value.
 

@@ -61,7 +61,7 @@ class SourceStatements:
         """Declare a stream or a table, in the catalog too.
 
         Raises:
-            InputError: Why the source cannot be declared; nothing was changed.
+            InputError: The source cannot be declared; nothing was changed.
             NotYet: Kafka has not answered; nothing was changed.
         """
         statement, catalog = command.statement, self._seen_by(origin.owner)
@@ -86,7 +86,7 @@ class SourceStatements:
         """Declare a view, in the catalog too.
 
         Raises:
-            InputError: Why the view cannot be declared; nothing was changed.
+            InputError: The view cannot be declared; nothing was changed.
         """
         statement, catalog = command.statement, self._seen_by(origin.owner)
         found = catalog.find_source(statement.name) if statement.if_not_exists else None
@@ -99,7 +99,7 @@ class SourceStatements:
         return Answer(described | self._rights.described(source), Change(catalog=(source_record(source),)))
 
     def _kept(self, source: Source) -> Answer:
-        """Return the answer to IF NOT EXISTS for an existing source."""
+        """Return the answer to an IF NOT EXISTS when the source exists."""
         return Answer(describe_source(source) | self._rights.described(source))
 
     def alter_stream(self, command: PreparedCommand[AlterStream], origin: Origin) -> Answer:
@@ -131,7 +131,7 @@ class SourceStatements:
         return Answer({statement.kind: source.name, "dropped": True}, change)
 
     def _dropped(self, statement: Drop, catalog: Catalog, sender: str) -> tuple[Source, list[CatalogChange]]:
-        """Drop a source, and return it with the records of pauses, and of a table's changes, that end with it."""
+        """Drop a source; return it, with the catalog records that end its pauses and its stream of changes."""
         rights, working, name = self._rights, self._working, statement.name
         match statement.kind:
             case "stream":
@@ -147,7 +147,7 @@ class SourceStatements:
                 raise AssertionError("a CQ is no source")
 
     def change_access(self, command: PreparedCommand[ChangeAccess], origin: Origin) -> Answer:
-        """Grant or revoke the right to read a source, in the catalog too; CASCADE drops CQs of those who lost it.
+        """Grant or revoke the right to read a source, in the catalog too; CASCADE drops CQs that lost the right.
 
         Raises:
             InputError: unknown-stream, not-allowed, quota-exceeded.
@@ -201,7 +201,7 @@ class SourceStatements:
                 raise AssertionError("neither is a source")
 
     def _told(self, stream: Stream) -> Result:
-        """Return the progress of a stream, and the values and records that did not fit."""
+        """Return the progress of a stream, and counts of values and records that did not fit."""
         notes, ids = self._working.evaluator, [stream.stream_id]
         misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
         count = split_keys(notes, [stream]).get(stream.stream_id)
@@ -224,7 +224,7 @@ def describe_source(source: Source) -> dict[str, object]:
 
 
 def _fits(statement: CreateStream | CreateTable, topics: TopicQuestions) -> bool:
-    """Tell whether the existing topic has the number of partitions that a statement gives."""
+    """Tell whether an existing topic has the number of partitions that a statement asks for."""
     if statement.partitions is None:
         return True
     form = topics.forms([statement.topic]).get(statement.topic)

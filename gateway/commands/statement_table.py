@@ -1,4 +1,4 @@
-"""All kinds of statements: who carries each out, the word of its reply, its audit, and who may send it."""
+"""All kinds of statements: their methods, the messages of their replies, their audit, and their senders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["STATEMENTS", "Desks", "StatementRow", "title_of"]
 
 
 class Desks(NamedTuple):
-    """The objects that carry out statements."""
+    """The objects that carry out statements, by area."""
 
     cqs: CqStatements
     sources: SourceStatements
@@ -36,14 +36,15 @@ class StatementRow(NamedTuple):
     reply: str = "done"
     """The message of an accepted reply."""
     audit: Literal["", "answered", "always"] = ""
-    """Whether the statement is audited: once it was parsed and answered, or also where it was refused unread."""
+    """When the statement is audited: ``answered``, once it was parsed and answered; ``always``, even if refused
+    unread."""
     operators_only: bool = False
     own_form: str | None = None
-    """For subscribers who are not operators: the statement that does the same for their own CQs."""
+    """For operators' statements: a hint with the statement that other subscribers can send for their own CQs."""
     is_about_cq: bool = False
-    """Whether the statement's `name` is a CQ of the sender's that the statement needs."""
+    """Whether the statement's `name` is a CQ of the sender's, which is loaded for the statement."""
     changes_sources: bool = False
-    """Whether later commands compile differently once the statement is carried out."""
+    """Whether the statement changes how later commands compile."""
 
 
 def _about_cq(
@@ -109,7 +110,7 @@ STATEMENTS: dict[str, StatementRow] = {
     "SET QUOTA": StatementRow(lambda desks, _: desks.operators.set_quota, "set", "always", operators_only=True),
     "SHOW QUOTA": StatementRow(lambda desks, _: desks.operators.show_quota, audit="always", operators_only=True),
 }
-"""By title."""
+"""Title of a kind of statements → its row."""
 
 
 def title_of(statement: Statement) -> str:

@@ -74,7 +74,7 @@ class Statements:
         self.reload()
 
     def reload(self) -> None:
-        """Take the streams from the working copy anew."""
+        """Take the sources from the working copy anew."""
         self._counts.open()
         self.registry.reload()
         self._positions.topic_desk.forget()
@@ -88,10 +88,10 @@ class Statements:
         return self._rights.seen_by(subscriber, self.catalog)
 
     def prepare(self, subscriber: str, text: str, asked_ms: int) -> PreparedCommand[Statement]:
-        """Parse and compile a subscriber's text, which was tried first at that instant (epoch milliseconds).
+        """Parse and compile a subscriber's text that was first tried at an instant (epoch milliseconds).
 
         Raises:
-            InputError: The text's error.
+            InputError: The text has an error.
         """
         check_bytes(text, self._settings.commands.text_bytes)
         check_words(text, self._settings.limits.statement_words)
@@ -113,7 +113,7 @@ class Statements:
         return PreparedCommand(create, "CREATE CQ", key, create=Create(cut, query, request), asked_ms=asked_ms)
 
     def load(self, run: Iterable[PreparedCommand[Statement]]) -> Loaded:
-        """Look up the state that commands compiled against the same streams need, all at once."""
+        """Look up the state needed by commands that were compiled against the same sources, all at once."""
         keys, requests = [], []
         for prepared in run:
             if prepared.key.name:
@@ -129,7 +129,7 @@ class Statements:
             prepared: The statement.
             loaded: The result of `load` for the run of commands that has the statement.
             record: The command's record; its partition and offset name the new CQ or source.
-            now_ms: The time of acceptance.
+            now_ms: The time of acceptance, epoch milliseconds.
 
         Raises:
             InputError: The statement is refused; nothing was changed.

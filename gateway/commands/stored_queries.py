@@ -1,7 +1,7 @@
-"""Stored CQs are compared with their texts, once for each revision of the compiler, while the gateway serves.
+"""Compares stored CQs with their texts while the gateway serves, once for each revision of the compiler.
 
-The fast path of earlier versions gave a second CQ of a text template the SELECT list, the aggregates or the join of the
-first one, where a literal stood in several places of the plan. A CQ stored with literals that differ from its text is
+If a literal stood in several places of the plan, the fast path of earlier versions gave later CQs of a text template
+the SELECT list, aggregates or join of the template's first CQ. A CQ stored with literals that differ from its text is
 compiled anew, as by CREATE OR REPLACE. CQs of templates without fixed literals are right.
 """
 
@@ -46,9 +46,9 @@ class StoredQueries:
         self._positions = positions
         self._pass = CqPass(working, REVISION)
         self._waiting: deque[tuple[CqKey, bytes]] = deque()
-        """CQs that were read and not compared, with the ids of their templates."""
+        """CQs that were read but not yet compared, with the ids of their templates."""
         self._is_fixed: dict[bytes, bool] = {}
-        """By template: whether its CQs may be wrong."""
+        """Template → whether its CQs may be wrong."""
         self._compared = self._replaced = 0
 
     def reload(self) -> None:
@@ -122,7 +122,7 @@ class StoredQueries:
         return changes
 
     def _compiled(self, loaded: Loaded, key: CqKey, template: bytes) -> CompiledQuery | None:
-        """Return the query of a loaded CQ's text; None where the CQ is right by its template, or gone."""
+        """Return the query of a loaded CQ's text; None if the CQ is right by its template, or gone."""
         cq = loaded.cq(key)
         try:
             if cq is None or not self._may_be_wrong(template, cq.text):
@@ -131,7 +131,7 @@ class StoredQueries:
             return self._preparer.create(cq.text)[1]
         except InputError as error:
             _log_kept(key, error)
-        except Exception:  # a fault of the compiler must not stop the gateway, now and after each restart
+        except Exception:  # A fault of the compiler must not stop the gateway now and after each restart
             log.exception("a stored cq met a fault of the compiler", extra={"cq": key.name})
         return None
 

@@ -1,4 +1,4 @@
-"""How many CQs use a group, as seen by a subscriber, and each part of a query."""
+"""How many CQs use a group, as far as a subscriber sees them, and how many use each part of a query."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from grouping.plan.table_changes import readable_streams
 __all__ = ["GroupUse", "all_groups", "own_groups", "use_of"]
 
 _COUNTED = 10_000
-"""Most CQs of a subscriber that are counted: a statement must not keep others waiting."""
+"""Most CQs of a subscriber that are counted: a long statement would keep all others waiting."""
 _LOADED = 1_000
-"""CQs that are read from Redis at once."""
+"""Number of CQs that are read from Redis together."""
 
 
 class GroupUse(NamedTuple):
@@ -46,7 +46,7 @@ def all_groups(working: WorkingCopy, upkeep: TableUpkeep, catalog: Catalog) -> d
 
 
 def own_groups(working: WorkingCopy, subscriber: Subscriber) -> dict[GroupId, GroupUse]:
-    """Return the groups of a subscriber's CQs, with the counts of these alone; of its first 10,000 CQs by name."""
+    """Return the groups of a subscriber's first 10,000 CQs by name, with the counts of these CQs alone."""
     cqs: dict[GroupId, int] = {}
     rows: dict[GroupId, set[str]] = {}
     streams: dict[GroupId, StreamId] = {}
@@ -63,7 +63,7 @@ def own_groups(working: WorkingCopy, subscriber: Subscriber) -> dict[GroupId, Gr
 
 
 def use_of(plan: GroupPlan, working: WorkingCopy, registry: Registry, now_ms: int) -> Use:
-    """Return who uses the parts of a plan, which may be of a query that nobody has created.
+    """Return how many CQs use the parts of a plan; its query need not be a CQ.
 
     Raises:
         StoreUnavailable: Redis does not answer.
