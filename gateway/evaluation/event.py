@@ -32,12 +32,12 @@ __all__ = ["answered"]
 
 _DESTINATION = "d_" + "0" * 24
 _SETTINGS = Settings.model_construct()
-"""The defaults, whatever the environment says."""
+"""The default settings, whatever the environment says."""
 _encode, _decode = msgspec.json.Encoder(decimal_format="string").encode, msgspec.json.decode
 
 
 def answered(question: EventQuestion) -> EventOutcome:
-    """Return how an event stands to a query.
+    """Return the outcome of an event for a query.
 
     Raises:
         RowsRefused: A row does not fit its table.
@@ -64,10 +64,10 @@ def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> Event
         for letter in output.letters.values():
             if not any(events.count for events in output.pieces) or letter.code != "undecodable":
                 return _of_letter(letter.code, letter.detail)
-            # Other elements of the record are events.
+            # The event is another element of the record.
             return replace(_told(standing, output, at_ms), dead_letter=letter.code)
         return _told(standing, output, at_ms)
-    except FAULTS as fault:  # of ours: the evaluator makes a dead letter of the event, and goes on
+    except FAULTS as fault:  # after a fault of the product, the evaluator makes a dead letter of the event, and goes on
         return _of_letter("not-evaluated", f"it failed with {type(fault).__name__}")
 
 
@@ -104,7 +104,7 @@ def _counts(standing: StandingQuery, judgement: Judgement, at_ms: int) -> bool:
 
 
 def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing: Sequence[str]) -> EventOutcome:
-    """Return the outcome of the conjuncts over the stream's columns, where the tables' rows are not known."""
+    """Return the outcome by the conjuncts over the stream's columns alone, if rows of tables were not given."""
     pieces = list(decode_pieces(source_batch([record]), standing.stream, _SETTINGS))
     for _, letters in pieces:
         if letters is not None:
@@ -150,7 +150,7 @@ def _read_by(conjunct: Expression) -> list[Reference]:
 
 
 def _values(source: RowSource, names: Sequence[Reference], row: int) -> dict[str, Any]:
-    """Return columns of a row as JSON has them, a table's columns behind its name."""
+    """Return columns of a row as JSON values; a table's columns have its name in front."""
     values: dict[Reference, Any] = {}
     for name in names:
         if source.declares(name):

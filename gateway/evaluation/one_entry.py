@@ -1,4 +1,4 @@
-"""The constant tables of a stream with a single query: one row, as a worker holds it."""
+"""The constant tables of a stream with a single query: a single row, as a worker holds it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSION = TableVersion(1, 1)
 
 
 class _OneEntry:
-    """Where the worker's tables are read from: the first segment has the row, and there is no other."""
+    """A source of segments for the worker's tables: the first segment has the row, and there is no other segment."""
 
     def __init__(self, standing: StandingQuery, entry: Entry) -> None:
         self._query = standing.query
@@ -41,7 +41,7 @@ def snapshot_of(standing: StandingQuery, destination: str, mode: str) -> Snapsho
     Args:
         standing: The query.
         destination: The id under which its matches go.
-        mode: Where to (`grouping.store.constant_table.MODES`).
+        mode: How results are delivered (`grouping.store.constant_table.MODES`).
     """
     query, row, bounds = standing.query, standing.query.row, b""
     window = standing.start_ms, standing.expire_ms

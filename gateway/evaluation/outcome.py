@@ -20,27 +20,27 @@ class RowsRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class EventQuestion:
-    """A live query, and an event."""
+    """A question to the evaluation process: a live query and an event."""
 
     stream: Stream
     """The query's stream; records of it are JSON."""
     query: CompiledQuery
     trigger: TriggerSpec
-    """When its results leave."""
+    """The query's trigger."""
     window: tuple[int | None, int | None]
     """START and EXPIRE."""
     rows: Mapping[str, Sequence[bytes]]
-    """By id of a table that is joined, its rows as JSON objects."""
+    """Id of a joined table → its rows as JSON objects."""
     tables: Mapping[str, Table]
     """The joined tables by id; records of them are JSON."""
     value: bytes
-    """The record's value, JSON whatever the format of the stream."""
+    """The record's value: JSON, whatever the format of the stream."""
     key: bytes | None
-    """The record's."""
+    """The record's key."""
     headers: tuple[tuple[str, bytes], ...]
-    """The record's."""
+    """The record's headers."""
     at_ms: int
-    """Its time."""
+    """The record's time, epoch milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class ConjunctOutcome:
 
 @dataclass(frozen=True, slots=True)
 class EventOutcome:
-    """How an event stands to a query."""
+    """The outcome of an event for a query."""
 
     matches: bool | None
-    """None where rows of tables decide, which were not given."""
+    """Whether the event matches; None if it depends on rows of tables that were not given."""
     why: str | None
-    """Why it is no match, or may be none; None for a match."""
+    """Why the event is no match, or may be none; None for a match."""
     conjuncts: list[ConjunctOutcome] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
     """Rows of the SELECT list for the event; empty for a query with aggregates."""

@@ -1,4 +1,4 @@
-"""The process in which the gateway has events evaluated: an expression may take for ever, or all memory.
+"""The process in which the gateway evaluates events: an expression may take for ever, or all memory.
 
 Only this process loads the evaluator's libraries. The process starts with the first question, and ends with the
 gateway.
@@ -24,16 +24,16 @@ from grouping.process.without_pandas import spare_pandas
 __all__ = ["MOST_WAITING", "EvaluationProcess", "Evaluations", "TooCostly"]
 
 _SECONDS = 1.0
-"""CPU time that a question may take: others wait meanwhile."""
+"""Most CPU seconds of a question, since others wait meanwhile."""
 _MOST_SECONDS = 10.0
-"""How long it may take where others have the cores."""
+"""Longest time of a question while other processes use the cores."""
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 60.0
 MOST_WAITING = 20
 """Largest number of open questions, including the one under evaluation."""
 _MEMORY_BYTES = 2 << 30
 _PAUSE_SECONDS = 60.0
-"""How long who asked for too much gets no answers: others wait while his question is evaluated."""
+"""How long a subscriber gets no answers after a question that cost too much, since others waited for it."""
 
 
 class TooCostly(Exception):
@@ -41,27 +41,28 @@ class TooCostly(Exception):
 
 
 class Evaluations:
-    """The questions of subscribers, answered in sequence while the gateway goes on."""
+    """The subscribers' questions, answered one after the other while the gateway goes on."""
 
     def __init__(self) -> None:
         """Begin without a question."""
         self._process = EvaluationProcess()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._asked: dict[str, tuple[str, Future[EventOutcome]]] = {}
-        """By subscriber: the question under way."""
+        """Subscriber → its open question."""
 
     def outcome(self, question: EventQuestion, asker: str, name: str) -> EventOutcome:
-        """Return how an event stands to a query.
+        """Return the outcome of an event for a query.
 
         Args:
-            question: Query and event.
+            question: The query and the event.
             asker: The subscriber, who has one question open at a time.
             name: Identifies the question among the subscriber's questions, also when asked again.
 
         Raises:
-            NotYet: It is being evaluated: ask again.
+            NotYet: The event is being evaluated; ask again.
             RowsRefused: A row does not fit its table.
-            TooCostly: There was no answer in time, or none a moment ago; or too many wait for theirs.
+            TooCostly: There was no answer in time, now or to the subscriber's last question, or too many questions
+                wait.
         """
         known, answer = self._asked.get(asker, ("", None))
         if answer is None or known != name:
@@ -77,7 +78,7 @@ class Evaluations:
         return answer.result()
 
     def close(self) -> None:
-        """End the process after its present question; waiting questions get no answer."""
+        """End the process after its present question; waiting questions get no answers."""
         self._thread.shutdown(cancel_futures=True)
         self._process.close()
 
@@ -90,18 +91,18 @@ class EvaluationProcess:
         self._process: BaseProcess | None = None
         self._end: Connection | None = None
         self._paused: dict[str, float] = {}
-        """Until when (monotonic) a subscriber gets no answers."""
+        """Subscriber → time (monotonic) until which it gets no answers."""
 
     def outcome(self, question: EventQuestion, asker: str) -> EventOutcome:
-        """Return how an event stands to a query.
+        """Return the outcome of an event for a query.
 
         Args:
-            question: Query and event.
+            question: The query and the event.
             asker: The subscriber.
 
         Raises:
             RowsRefused: A row does not fit its table.
-            TooCostly: There was no answer in time, or none a moment ago.
+            TooCostly: There was no answer in time, now or to the subscriber's last question.
         """
         if time.monotonic() < self._paused.get(asker, 0.0):
             raise TooCostly(f"An event did so within the last {_PAUSE_SECONDS:g} s.")
@@ -138,7 +139,7 @@ class EvaluationProcess:
         return times.user + times.system
 
     def close(self) -> None:
-        """End the process, whatever it is at."""
+        """End the process, even during a question."""
         if self._process is not None and self._end is not None:
             self._process.kill()
             self._process.join()
@@ -159,7 +160,7 @@ class EvaluationProcess:
 
 
 def _answer(end: Connection) -> None:
-    """Answer questions until the gateway is gone."""
+    """Answer questions until the gateway ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     spare_pandas()
     from gateway.evaluation.event import answered  # noqa: PLC0415 - loads Polars

@@ -27,17 +27,17 @@ __all__ = ["NO_ELEMENT", "Judgement", "Truths", "holds", "judgements", "reason",
 NO_ELEMENT = "the record has no elements"
 
 Truths = dict[str, bool | None]
-"""By conjunct, as text with its constants: whether it is TRUE, FALSE or (None) NULL."""
+"""Conjunct, as text with its constants → TRUE, FALSE or (None) NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How an event, or its row after the join with tables, stands to a predicate."""
+    """The values of a predicate's conjuncts for an event, or for its row after the join with tables."""
 
     conjuncts: Truths
-    """Empty where a join leaves nothing of the event."""
+    """The values of the conjuncts; empty if a join leaves no row of the event."""
     row: int | None
-    """The row in the source that was judged."""
+    """The row of the source that was judged."""
 
 
 def judgements(
@@ -47,15 +47,15 @@ def judgements(
     rows: NDArray[np.int64],
     framed: FramedRows | None = None,
 ) -> tuple[RowSource, list[Judgement]]:
-    """Return, for each of some events, the values of a query's conjuncts, and the rows used for them.
+    """Return the values of a query's conjuncts for each of some events, and the rows that were used.
 
-    If an event makes several rows with tables, the first matching row counts, else the first row.
+    If an event has several rows after the join with tables, the first matching row counts, else the first row.
 
     Args:
         standing: The query.
-        snapshot: The tables with its row alone.
+        snapshot: The constant tables with the query's row alone.
         events: The batch.
-        rows: Which of the events.
+        rows: Indexes of the events.
         framed: The rows with values of frames, for a query with window functions.
     """
     plan = standing.query.plan
@@ -90,10 +90,10 @@ def truths(
 
     Args:
         standing: The query.
-        snapshot: The tables with its row alone.
+        snapshot: The constant tables with the query's row alone.
         source: The rows.
-        rows: Which of them.
-        which: The conjuncts by their places; all of them unless given.
+        rows: Indexes of the rows.
+        which: Indexes of the conjuncts; None for all.
     """
     [table] = [each for each in snapshot.tables if not each.shape.ending]
     [part] = table.parts
@@ -111,7 +111,7 @@ def holds(conjuncts: Truths) -> bool:
 
 
 def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
-    """Return why an event is no match, or (of a query with edges) no edge."""
+    """Return why an event is no match, or, for a query with edges, no edge."""
     reasons = []
     if standing.start_ms is not None and at_ms < standing.start_ms:
         reasons.append(f"its time {instant(at_ms)} is before START {instant(standing.start_ms)}")
@@ -133,7 +133,7 @@ def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
 
 
 def _no_edge(edge: Edge, failed: Sequence[str], *, stays: bool) -> str:
-    """Return why an event is no edge; `failed` are the conjuncts that are not TRUE, none of a match."""
+    """Return why an event is no edge; `failed` are the conjuncts that are not TRUE, empty for a match."""
     if edge == "changes":
         why = f"{', '.join(failed)}, and no match was right before it"
         return why if failed else "the SELECT list is as that of the row before"

@@ -1,4 +1,4 @@
-"""Records of a source topic, as Spark's Kafka source gives them to a task."""
+"""Records of a source topic, in the form in which Spark's Kafka source gives them to a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlacedRecord:
 
 
 def source_batch(records: Iterable[PlacedRecord]) -> pa.RecordBatch:
-    """Return records as Spark's Kafka source gives them to a task."""
+    """Return records as a batch of Spark's Kafka source."""
     records = list(records)
     return pa.record_batch(
         {

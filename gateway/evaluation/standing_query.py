@@ -1,4 +1,4 @@
-"""A query as tasks evaluate it: compiled, with its times, and the rows of its joined tables."""
+"""A query in the form in which tasks evaluate it: compiled, with its times, and the rows of its joined tables."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class StandingQuery:
     texts: Sequence[str]
     """The conjuncts of WHERE as people read them, with their constants."""
     views: Mapping[str, TableView]
-    """By id, the tables that the query may join."""
+    """Table id → table that the query may join."""
 
 
 def without_edges(query: CompiledQuery) -> CompiledQuery:
-    """Return a query with the matches of a query as results, whatever comes before or after; without `_edge`."""
+    """Return a query without its edges: each match is a result, and `_edge` is left out."""
     if not query.edge:
         return query
     plan, select = query.plan, query.select
@@ -52,7 +52,7 @@ def conjunct_texts(conjuncts: Sequence[Expression], constants: Sequence[str]) ->
 
     Args:
         conjuncts: The predicate's conjuncts.
-        constants: By slot, as SQL writes them.
+        constants: Slot → constant as SQL text.
     """
     return [_enclosed(conjunct, render_part(conjunct, constants)) for conjunct in conjuncts]
 

@@ -1,4 +1,4 @@
-"""Given rows of a table, as a worker holds them."""
+"""Given rows of a table, in the form in which a worker holds them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_jobs.engine.rows.headers import unpacked_headers
 __all__ = ["table_of"]
 
 _SETTINGS = Settings.model_construct()
-"""The defaults, whatever the environment says."""
+"""The default settings, whatever the environment says."""
 
 
 def table_of(declared: Table, records: Sequence[bytes]) -> TableView:
@@ -23,10 +23,11 @@ def table_of(declared: Table, records: Sequence[bytes]) -> TableView:
 
     Args:
         declared: The table.
-        records: Its topic's, in the table's format; of two with one PRIMARY KEY the later counts.
+        records: Records of its topic, in the table's format; a later record replaces an earlier record with the same
+            PRIMARY KEY.
 
     Raises:
-        ValueError: A record is no row of the table: it would be a dead letter.
+        ValueError: A record is no row of the table, and would become a dead letter.
     """
 
     def refuse(letters: pa.RecordBatch) -> None:
@@ -38,7 +39,7 @@ def table_of(declared: Table, records: Sequence[bytes]) -> TableView:
 
 
 class _WholeTopic:
-    """The topic of the table: its records are there as a whole."""
+    """The topic of the table, with all records in memory."""
 
     def __init__(self, records: Sequence[bytes]) -> None:
         self._records = records

@@ -1,4 +1,4 @@
-"""Records through decode, match and split, as a task of the evaluator takes them."""
+"""Runs records through decode, match and split, as a task of the evaluator does."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from spark_jobs.engine.stages.task import Observer, Task
 __all__ = ["Letter", "Place", "TaskOutput", "evaluated"]
 
 _AT_ONCE = 1_000
-"""Records of a task: few enough that each failed one can have a dead letter of its own."""
+"""Most records of a task: few enough that each failed record can have a dead letter of its own."""
 _SETTINGS = Settings.model_construct()
-"""The defaults, whatever the environment says."""
+"""The default settings, whatever the environment says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,15 @@ class TaskOutput:
     """The output of a task for some records."""
 
     pieces: list[Events]
-    """The events of records that could be decoded; several pieces only where records have many elements."""
+    """The events of the records that were decoded; in several pieces only if records have many elements."""
     snapshot: Snapshot
-    """The tables that they met."""
+    """The constant tables that the events were evaluated with."""
     framed: dict[int, FramedRows] = field(default_factory=dict)
-    """By place of a piece, its rows with values of frames, for a query with window functions."""
+    """Index of a piece → its rows with values of frames, for a query with window functions."""
     values: dict[Place, list[bytes]] = field(default_factory=dict)
-    """By event: its results, one for each row of the join with tables."""
+    """Event → its results, one for each row of the join with tables."""
     edges: dict[Place, str] = field(default_factory=dict)
-    """By event: the edge of its result, of a query with edges."""
+    """Event → the edge that its result reports, for a query with edges."""
     letters: dict[Place, Letter] = field(default_factory=dict)
     pending: list[bytes] = field(default_factory=list)
     """Records of matches that wait for a tick."""
@@ -69,11 +69,11 @@ class TaskOutput:
 def evaluated(
     standing: StandingQuery, records: Sequence[PlacedRecord], destination: str, mode: str
 ) -> Iterator[TaskOutput]:
-    """Yield the outputs of tasks for records, a number of them at a time.
+    """Yield the outputs of tasks, each for some of the records.
 
     Args:
         standing: The query.
-        records: In their order.
+        records: The records, in their order.
         destination: The id under which matches go.
         mode: ``shared`` for results, ``pending`` for matches that wait.
     """
@@ -111,7 +111,7 @@ class _DecodedEvents(Observer):
         self.framed: dict[int, FramedRows] = {}
 
     def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
-        """Keep them."""
+        """Keep decoded events."""
         self.pieces.append(events)
 
     def operated(self, rows: RowSource) -> None:
@@ -121,7 +121,7 @@ class _DecodedEvents(Observer):
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
-    """Sort the rows that are to be written to Kafka."""
+    """Sort the records that are to be written to Kafka into the output."""
     code = dead_letter_code(rows)
     for row in rows.select(["value", "topic", "headers"]).to_pylist():
         headers = dict(unpacked_headers(row["headers"]))
@@ -138,6 +138,6 @@ def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
 
 
 def _place(source: bytes) -> Place:
-    """Return the place that ``<stream or topic>/<partition>/<offset>`` names, whatever number of a row follows."""
+    """Return the place in ``<stream or topic>/<partition>/<offset>``; a number of a row may follow."""
     _, partition, offset, *_number = source.decode().split("/")
     return int(partition), int(offset)

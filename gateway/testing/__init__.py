@@ -1,6 +1,7 @@
 """The test kit: the results of a continuous query over given rows, in this process and without servers.
 
-The evaluator's own code decodes, looks up, checks and encodes; the kit only tells each row's outcome.
+The evaluator's own code decodes the rows, evaluates them and encodes the results; the kit reports the outcome of each
+row.
 
 Example:
     >>> from gateway.testing import Stream, evaluate

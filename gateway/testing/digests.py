@@ -52,24 +52,24 @@ def digests(
 ) -> list[dict[str, Any]]:
     """Return the digests that a query with EVERY makes of rows, in the order of their ticks.
 
-    Each match is in the digest of the first tick after its time; so rows without a time are all in the first one. The
-    last tick is the first after all rows, or the EXPIRE of the query if that is before.
+    Each match is in the digest of the first tick after its time, so matches of rows without a time are all in the first
+    digest. The last tick is the first tick after all rows, or the query's EXPIRE if that is earlier.
 
     Args:
         query: A SELECT with EVERY, or a whole CREATE CQ.
         stream: The stream after FROM.
         rows: As `evaluate` takes them.
         tables: As `evaluate` takes them.
-        views: The same.
-        accepted_at: When the query was accepted: ticks count from there, unless there is a START.
-        until: Ticks up to this time count too, though no row is as late: for EVEN IF EMPTY.
+        views: As `evaluate` takes them.
+        accepted_at: When the query was accepted: ticks are counted from then, or from a START.
+        until: Ticks up to this time are made too, even after the last row: for EVEN IF EMPTY.
 
     Returns:
-        For each digest, its parts put together: `fired_at`, `from`, `to`, `count` and `rows`.
+        The digests, each with all its parts: `fired_at`, `from`, `to`, `count` and `rows`.
 
     Raises:
-        InputError: As the gateway refuses the query; ``bad-interval`` for one without EVERY.
-        ValueError: A row is no record.
+        InputError: The gateway would refuse the query; ``bad-interval`` for a query without EVERY.
+        ValueError: A row cannot be a record of the stream.
 
     Example:
         >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
@@ -94,7 +94,7 @@ def digests(
 
 
 class _LoneDestination:
-    """A destination with a single query, and its matches in a log of one partition."""
+    """A destination with a single query. Its matches lie in a log with one partition."""
 
     def __init__(self, asked: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes]) -> None:
         self._plan, self._select = asked.query.plan, asked.query.select
@@ -110,7 +110,7 @@ class _LoneDestination:
         return iter([(offset, self._pending[offset]) for offset in range(first, min(last + 1, len(self._pending)))])
 
     def digests(self, latest_ms: int, until_ms: int) -> Iterator[dict[str, Any]]:
-        """Yield the digests of all ticks up to the first after `latest_ms`, and of others up to `until_ms`."""
+        """Yield the digests of all ticks up to the first after `latest_ms`, and of later ticks up to `until_ms`."""
         membership = self._membership
         at_ms = membership.timed.born_ms
         tick_ms = following_tick(membership, None, self._matches(None).left_ms, at_ms)

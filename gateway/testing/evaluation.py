@@ -29,23 +29,24 @@ class EvaluatedRow:
     """The outcome of one row."""
 
     matches: bool
-    """Whether the query's readers get it: of a query with edges, whether it is an edge."""
+    """Whether the query's readers get a result for the row; for a query with EMIT ON, whether the row is an edge."""
     result: dict[str, Any] | None
-    """The result's JSON value, decoded; the first of several. None without a match, and for a result too large for a
-    record."""
+    """The decoded JSON value of the first result; None without a match, and for a result too large for a record."""
     why: str | None
     """Why there is no result: the conjuncts of WHERE that are FALSE or NULL, with the constants as the query spells
-    them, or the fault of the record. None where there is a result."""
+    them, or the fault of the record. None if there is a result."""
     dead_letter: str | None = None
-    """The code with which the record, or its result, becomes a dead letter; else None."""
+    """The code of the dead letter that the record or its result becomes; None for other rows."""
     conjuncts: Truths = field(default_factory=dict)
-    """The value of each conjunct of WHERE for the row: TRUE, FALSE or (None) NULL. Empty where none was evaluated."""
+    """The value of each conjunct of WHERE for the row: TRUE, FALSE or (None) NULL. Empty if none was evaluated."""
     id: str = ""
-    """``<stream>/<partition>/<offset>``: the result's `ce_id`, or its beginning where an event may have several."""
+    """``<stream>/<partition>/<offset>``: the result's `ce_id`, or its beginning if an event can have several
+    results."""
     results: list[dict[str, Any]] = field(default_factory=list)
-    """All results: a record has several where its elements are events, or an event meets several rows of a table."""
+    """All results: a record has several if its elements are events, or if an event is joined with several table
+    rows."""
     edge: str | None = None
-    """``enter`` or ``exit``: the edge that the result is, of a query with EMIT ON ENTER or EXIT."""
+    """For a query with EMIT ON ENTER or EXIT: the edge that the result reports, ``enter`` or ``exit``."""
 
 
 def evaluate(
@@ -59,11 +60,11 @@ def evaluate(
 ) -> list[EvaluatedRow]:
     """Evaluate a continuous query over rows, in this process and without servers.
 
-    For a query with EVERY the results are the rows that go into its digests (`digests`); for a VIRTUAL query, the
-    results that its readers make from the group's events.
+    For a query with EVERY, the results are the rows that go into its digests (`digests`). For a VIRTUAL query, they are
+    the results that its readers make from the group's events.
 
     Args:
-        query: A SELECT, with its clauses where it has any, or a whole CREATE CQ.
+        query: A SELECT with or without clauses, or a whole CREATE CQ.
         stream: The stream after FROM.
         rows: Dictionaries, which are encoded in the stream's format and decoded again; records as bytes; None for a
             record without a value; or `Record`, to give key, time, partition or offset.
@@ -72,11 +73,12 @@ def evaluate(
         accepted_at: When the query was accepted; the first row has this time by default.
 
     Returns:
-        The outcome of each row, in their order.
+        The outcome of each row, in the order of the rows.
 
     Raises:
-        InputError: As the gateway refuses the query, with its code, detail and hint.
-        ValueError: A row is no record: a time without a zone, offsets that don't grow.
+        InputError: The gateway would refuse the query; the error has the gateway's code, detail and hint.
+        ValueError: A row cannot be a record of the stream, for example with a time without a zone, or offsets that do
+            not grow.
 
     Example:
         >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
@@ -104,7 +106,7 @@ def evaluate(
 
 
 def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
-    """Yield the outcomes of a task's records, each with its place; none of a record that has no elements."""
+    """Yield the outcomes of a task's records, each with its place; a record without elements has no outcome."""
     judged: dict[Place, tuple[Truths, int]] = {}
     for number, events in enumerate(output.pieces):
         places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))

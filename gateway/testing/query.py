@@ -32,12 +32,12 @@ from grouping.values.literals import OF_STRINGS
 __all__ = ["ACCEPTED_AT", "CheckedQuery", "checked"]
 
 ACCEPTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""When a test's queries are accepted by default; the first record has this time too."""
+"""When a test's queries are accepted, unless the test says otherwise; by default the first record has this time too."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuery(StandingQuery):
-    """A query that the gateway would accept; its texts have the constants as the query spells them."""
+    """A query that the gateway would accept; its texts show the constants as the query spells them."""
 
     statement: CreateCq
     accepted_ms: int
@@ -50,17 +50,17 @@ def checked(
     tables: Sequence[Table] = (),
     views: Mapping[str, str] | None = None,
 ) -> CheckedQuery:
-    """Return the query that a text is.
+    """Return the query in a text.
 
     Args:
-        text: A CREATE CQ, or a SELECT, with its clauses where it has any.
+        text: A SELECT with or without clauses, or a whole CREATE CQ.
         stream: The only stream.
         accepted_at: The time of acceptance.
         tables: All tables.
         views: SELECTs by name, for FROM; a view may read the views before it.
 
     Raises:
-        InputError: As the gateway refuses it.
+        InputError: The gateway would refuse the query.
     """
     statement = parse(f"CREATE CQ query AS {text}" if _begins_select(text) else text)
     if not isinstance(statement, CreateCq):

@@ -24,31 +24,31 @@ _STEP = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of the source topic, where more than its value matters."""
+    """A record of the source topic, for tests that set more than its value."""
 
     value: Mapping[str, object] | bytes | None
-    """The row, to be written in the stream's format, with the schema of the largest id where the stream has several;
-    or the bytes as they are, None for a record without a value."""
+    """The row, which is encoded in the stream's format, with the schema of the largest id if there are several; bytes
+    are taken unchanged, and None makes a record without a value."""
     key: str | bytes | None = None
     time: datetime | None = None
-    """With a zone; by default a millisecond after the previous record."""
+    """A time with a zone; by default a millisecond after the previous record."""
     partition: int = 0
     offset: int | None = None
-    """By default the offset after the previous record in the partition."""
+    """The offset in the partition; by default the offset after the previous record there."""
     headers: Mapping[str, str | bytes] = field(default_factory=dict)
-    """For columns FROM HEADER."""
+    """The headers, for columns FROM HEADER."""
 
 
 Row = Mapping[str, object] | bytes | Record | None
 
 
 def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedRecord]:
-    """Return rows as records, one after the other.
+    """Return rows as records, in their order.
 
     Args:
         rows: The rows of the test.
-        stream: Theirs.
-        begin: The time of the first, where it has none.
+        stream: The stream of the rows.
+        begin: The time of the first record, if the row gives none.
 
     Raises:
         ValueError: A time has no zone, offsets do not grow, or no Avro record holds a row.
@@ -115,7 +115,7 @@ def _proto_record(row: Mapping[str, object], stream: Stream) -> bytes:
 
 
 def json_record(row: Mapping[str, object]) -> bytes:
-    """Return a row as JSON, with NaN and lone surrogates, which JSON lacks and the decoder refuses."""
+    """Return a row as JSON, with NaN and lone surrogates, which JSON does not have and the decoder refuses."""
     return json.dumps(dict(row), default=_json_value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 

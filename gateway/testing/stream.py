@@ -37,14 +37,14 @@ class Stream:
         """Declare a stream.
 
         Args:
-            declaration: ``name (column TYPE, …)``, or a whole CREATE STREAM, whose topic and partitions don't matter
-                and which says the rest itself.
-            format: In which form records are.
+            declaration: ``name (column TYPE, …)``, or a whole CREATE STREAM with its own options; its topic and
+                partitions do not matter.
+            format: The format of the records.
             schema: The writer's schema of Avro records, as JSON.
-            framing: The bytes before their bodies.
+            framing: The framing before the bodies of Avro and Protobuf records.
 
         Raises:
-            InputError: As CREATE STREAM is refused.
+            InputError: The gateway would refuse the CREATE STREAM.
         """
         statement = _declared(declaration, format, schema, framing)
         check_schemas(statement, statement.columns)
@@ -55,11 +55,11 @@ class Stream:
             created_at="",
             **declared_fields(statement),
         )
-        """As the gateway and the evaluator know it."""
+        """The declaration in the form of the gateway and the evaluator."""
 
     @property
     def name(self) -> str:
-        """Its name in FROM."""
+        """The stream's name in FROM."""
         return self.declared.name
 
     def __repr__(self) -> str:

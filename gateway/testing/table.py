@@ -17,7 +17,7 @@ __all__ = ["Table"]
 
 
 class Table:
-    """A table: the name and columns that its CREATE TABLE has, and the rows that events meet.
+    """A table: the name and columns that its CREATE TABLE has, and the rows that events are joined with.
 
     Example:
         >>> profiles = Table("profiles (symbol STRING PRIMARY KEY, industry STRING)", [{"symbol": "INTC"}])
@@ -30,11 +30,11 @@ class Table:
 
         Args:
             declaration: ``name (column TYPE, …, PRIMARY KEY (column, …))``.
-            rows: The rows; the later one counts where two have the same PRIMARY KEY.
+            rows: The rows; a later row replaces an earlier row with the same PRIMARY KEY.
 
         Raises:
-            InputError: As CREATE TABLE is refused.
-            ValueError: A row does not fit the table, and would be a dead letter.
+            InputError: The gateway would refuse the CREATE TABLE.
+            ValueError: A row does not fit the table: on a gateway it would become a dead letter.
         """
         statement = parse(f"CREATE TABLE {declaration} WITH (topic = 'rows', format = 'json')")
         if not isinstance(statement, CreateTable):
@@ -50,13 +50,13 @@ class Table:
             format=statement.format,
             created_at="",
         )
-        """As the gateway and the evaluator know it."""
+        """The declaration in the form of the gateway and the evaluator."""
         self._records = [json_record(row) for row in rows]
         self.view()
 
     @property
     def name(self) -> str:
-        """Its name in JOIN."""
+        """The table's name in JOIN."""
         return self.declared.name
 
     def view(self) -> TableView:
