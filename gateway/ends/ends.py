@@ -2,9 +2,9 @@
 
 Events that were published before a DROP still count: a destination leaves the constant table when they are evaluated. A
 micro-batch pinned earlier may still write results, so the end waits until no such batch is under way. The topic stays
-for late readers, and because a task that meets a deleted topic fails its stream. A destination that was taken up again
-has ended all the same: readers of its first incarnation get their `cq.end`. In the same way `cq.leave` tells the
-readers of CQs that left a destination to others.
+for late readers, and because a task that meets a deleted topic fails its stream. A destination that is used again has
+ended nevertheless: readers of its first incarnation get their `cq.end`. If other CQs stay in a destination, `cq.leave`
+tells the readers of the CQs that left.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from grouping.settings.settings import Settings
 __all__ = ["Ends", "end_record", "leave_records"]
 
 _AT_ONCE = 8000
-"""Notices looked at in one unit of work."""
+"""Most notices that a unit of work looks at."""
 _UNIT_BYTES = 32 << 20
 """Approximate bytes of last digests in one unit of work."""
 
@@ -54,7 +54,7 @@ class Ends:
         self._last_digests = last_digests
         self._notices = commits.notices
         self.busy = False
-        """Whether more ends are due than one step looks at; a few can wait, for each commit has its costs."""
+        """Whether more ends are due than a step carries out; fewer ends can wait, since each commit has a cost."""
 
     def reload(self) -> None:
         """Read the notices from the working copy."""
@@ -64,7 +64,7 @@ class Ends:
         self._topics.sweep(self._wanted_topics())
 
     def _wanted_topics(self) -> Iterator[str]:
-        """Yield the topics of live destinations, and of ended ones that readers may still read."""
+        """Yield the topics of live destinations, and of ended destinations that readers may still read."""
         settings = self._settings
         yield from (topic_of(settings, each.destination) for each in self._notices.open.values())
         yield from (topic_of(settings, each.destination) for each in self._notices.lingering.values())
@@ -88,7 +88,8 @@ class Ends:
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(loaded, over)
-        self._delete_topics(now_ms)  # of ends that are written already: `records` go to their topics first
+        # Topics are deleted only for ends that are written already: this unit's `records` go to their topics first.
+        self._delete_topics(now_ms)
         for notice in over:
             if notice.members or notice.destination.mode == "shared" or _lives(loaded, notice):
                 self._notices.remove(notice)
@@ -109,7 +110,7 @@ class Ends:
             stream_id = notice.destination.stream_id
             if notice.members and not _lives(loaded, notice):
                 self._last_digests.forget(loaded, [notice])
-                self._notices.remove(notice)  # the other members have left too: `cq.end` tells all readers
+                self._notices.remove(notice)  # the other members have left too, so `cq.end` tells all readers
                 continue
             if notice.until:
                 if stream_id not in committed:
@@ -124,7 +125,7 @@ class Ends:
             if stream_id not in pins:
                 pins[stream_id] = self._working.evaluator.oldest_pin(stream_id)
             pin = pins[stream_id]
-            # A notice may name a version that was never published; then the latest version counts.
+            # A notice may name a version that was never published; the latest version counts then.
             version = min(notice.version, self._working.inventory.versions.get(stream_id, notice.version))
             if pin is None or pin >= (epoch, version):
                 yield notice
@@ -138,7 +139,7 @@ class Ends:
         return reached
 
     def _delete_topics(self, now_ms: int) -> None:
-        """Delete topics that have lingered long enough, unless their destination lives again or is written to."""
+        """Delete topics that have lingered long enough, unless their destination is used again or is written to."""
         since_ms = now_ms - round(self._settings.results.linger_seconds * 1000)
         due = [notice for notice in self._notices.lingering.values() if notice.lingers_since_ms <= since_ms]
         if not due:
@@ -157,7 +158,7 @@ class Ends:
                 topics.add(topic)
             self._notices.remove(notice)
         if topics:
-            self._commits.finish()  # the thread may still be writing their `cq.end`
+            self._commits.finish()  # the thread may still be writing the `cq.end` of these topics
             self._topics.delete(topics)
 
 
@@ -167,7 +168,7 @@ def _lives(loaded: Loaded, notice: EndNotice) -> bool:
 
 
 def _others_follow(loaded: Loaded, notice: EndNotice) -> bool:
-    """Tell whether the remaining members expire together with the departed, so a single end tells all readers."""
+    """Tell whether the remaining members expire with the departed members, so that one `cq.end` tells all readers."""
     if not notice.members or notice.reason != "expired":
         return False
     membership = loaded.membership(notice.destination.destination_id)
@@ -206,7 +207,7 @@ def _record(
 
 @lru_cache(maxsize=1024)
 def _of_ends(kind: str, ended_ms: int, reason: str, source: str) -> tuple[bytes, tuple[_Header, ...], _Header]:
-    """Return the parts shared by all ends of one instant and stream: the beginning of the body, and headers."""
+    """Return the parts that all ends of an instant and stream share: the beginning of the body, and headers."""
     at = instant(ended_ms).encode()
     headers = (("ce_specversion", b"1.0"), ("ce_type", kind.encode()), ("ce_source", source.encode()))
     return b'{"ended_at":"%b","reason":"%b"' % (at, reason.encode()), headers, ("ce_time", at)

@@ -22,7 +22,7 @@ _UNIT_BYTES = 1 << 20
 
 
 class LastDigests:
-    """The timers' part in the ends of destinations."""
+    """The last digests of destinations that end, made by the timers."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, timers: Timers, commits: Commits) -> None:
         self._settings = settings
@@ -31,19 +31,19 @@ class LastDigests:
         self._commits = commits
         commits.after_write.append(lambda work: self.hold(work.notices))
         self._clear: dict[str, int] = {}
-        """By notice of a destination without further matches: the count of `Timers.taken_in` at which all have arrived.
-        """
+        """Notice of a destination without further matches → the count of `Timers.taken_in` at which all its matches
+        have arrived."""
         self._last_ticks: dict[str, int] = {}
-        """By notice of departed members: the last tick whose digest may hold their matches."""
+        """Notice of departed members → the last tick with a digest that may hold their matches."""
 
     def reload(self, notices: Iterable[EndNotice]) -> None:
-        """Hold the matches of the ends that are under way, after a crash."""
+        """Keep the matches of destinations with an end under way, after a crash."""
         self._clear.clear()
         self._last_ticks.clear()
         self.hold(notices)
 
     def owes(self, notice: EndNotice) -> bool:
-        """Tell whether a destination may still owe a last digest."""
+        """Tell whether a destination may still need a last digest."""
         return _pending(notice) and not (notice.members or notice.written)
 
     def hold(self, notices: Iterable[EndNotice]) -> None:
@@ -53,7 +53,7 @@ class LastDigests:
                 self._timers.retention.hold(notice.destination.destination_id, _store(notice))
 
     def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[OutgoingRecord]]]:
-        """Yield notices whose last digests can be made, with their records: none where nothing is pending.
+        """Yield notices whose last digests can be made, with their records; the list is empty if no match is pending.
 
         Args:
             notices: Notices of destinations to which no micro-batch under way writes.
@@ -65,12 +65,14 @@ class LastDigests:
                 yield notice, []
                 continue
             if self._timers.under_way(notice.destination.stream_id):
-                continue  # a Spark job may still write a digest of an earlier tick, and `cq.end` comes last
+                # A Spark job may still write a digest of an earlier tick, and `cq.end` must be the last record.
+                continue
             if notice.members and self._timers.waits(notice.destination):
-                continue  # a digest that waits for room comes before a leave; an end's last digest has its matches
+                # A digest that waits for room must come before a leave; before an end, the last digest has its matches.
+                continue
             if not _pending(notice) or notice.written:
                 yield notice, []
-            # The probe under way began before this moment; the next one has all matches written by now.
+            # The probe under way began before this moment, so only the next probe has all matches written by now.
             elif taken_in and taken_in >= self._clear.setdefault(notice.key, taken_in + 2):
                 if not notice.members:
                     owing.append(notice)
@@ -86,7 +88,7 @@ class LastDigests:
                     yield notice, self._records(notice, ready)
 
     def _fired(self, notice: EndNotice) -> bool:
-        """Tell whether all digests with possible matches of the departed members are written."""
+        """Tell whether all digests that may hold matches of the departed members are written."""
         last_ms = self._last_ticks.get(notice.key)
         if last_ms is None:
             last_ms = self._timers.tick_after(notice.destination, notice.ended_ms - 1)
@@ -101,7 +103,7 @@ class LastDigests:
             records.append(record)
             size += len(record.value or b"")
             if size > _UNIT_BYTES:
-                # Too much for a unit of work. After a crash the same records are written again.
+                # The records are too much for a unit of work. After a crash the same records are written again.
                 self._commits.write_records(records)
                 records, size = [], 0
         return records
@@ -110,8 +112,8 @@ class LastDigests:
         """Forget destinations within the unit of work of their end, and return the tombstones of their cursors.
 
         Args:
-            loaded: Has the destinations.
-            notices: Their notices.
+            loaded: The destinations, as loaded.
+            notices: The notices of the destinations.
         """
         timed = [notice for notice in notices if notice.destination.trigger.timed]
         for notice in timed:
@@ -131,7 +133,7 @@ class LastDigests:
 
 
 def _pending(notice: EndNotice) -> bool:
-    """Tell whether the pending matches of an ended destination, or of members that left, are delivered."""
+    """Tell whether pending matches of an ended destination, or of departed members, are to be delivered."""
     return notice.destination.trigger.timed and notice.reason != "dropped"
 
 

@@ -34,7 +34,7 @@ class Lifetimes:
             return Change()
         change = self._registry.expire(self._working.load(due), due, self._evaluated())
         removed = len(change.notices)
-        # CQs of a stream that lags stay first in Redis, and the next step skips them.
+        # The CQs of a lagging stream stay first in Redis; the next step skips them.
         self._skip = self._skip + len(due) - removed if len(due) == _CHUNK else 0
         self.busy = removed > 0 and len(due) == _CHUNK
         return change

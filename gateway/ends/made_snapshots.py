@@ -1,4 +1,4 @@
-"""Snapshots that the evaluator has written: the catalog learns that their destinations are owed none any more."""
+"""Snapshots that the evaluator has written: the catalog notes that their CQs need none any more."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["MadeSnapshots"]
 
 
 class MadeSnapshots:
-    """Takes the evaluator's notes over into the records of CQs, so that a lost Redis does not repeat the snapshots."""
+    """Copies the evaluator's notes into the records of CQs, so that a loss of Redis does not repeat snapshots."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
 
     def step(self) -> Change:
-        """Take the notes over within the unit of work, and return the change.
+        """Copy the notes within the unit of work, and return the change.
 
         Raises:
-            OperationalError: Redis does not answer, or is another gateway's by now.
+            OperationalError: Redis does not answer, or another gateway has taken over.
         """
         made = self._working.evaluator.made_snapshots()
         if not made:
@@ -36,7 +36,7 @@ class MadeSnapshots:
             if cq is not None and cq.destination_id == name:
                 moved = self._working.unit.move_edges(name, settled=True)
             if cq is None or moved is None:
-                gone.append(name)  # the CQ was dropped or replaced, or its record says so already
+                gone.append(name)  # the CQ was dropped or replaced, or its record has the note already
             else:
                 catalog.append(cq_record(key, cq, moved))
         if gone:

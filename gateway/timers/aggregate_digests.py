@@ -1,4 +1,4 @@
-"""Digests of aggregate queries. Destinations with equal questions share their aggregates; queries come one by one.
+"""Digests of aggregate queries. Destinations with equal questions share their aggregates; queries are handled in turn.
 
 The engine's operator `aggregate` merges partial aggregates and decides HAVING. Functions import it when they need it,
 so a gateway without aggregate queries starts without its libraries, which take a second and 110 MB.
@@ -28,20 +28,20 @@ log = logging.getLogger(__name__)
 _MOST_KNOWN = 20_000
 """Most answers in the cache."""
 _MOST_BYTES = 64 << 20
-"""Bytes of aggregates in the cache; a single query may have more until the next query is gathered."""
+"""Bytes of aggregates in the cache; a single query may exceed the limit until the next query is gathered."""
 
 
 class AggregateRequest(NamedTuple):
-    """A destination's question about aggregates."""
+    """A destination's question about aggregates: which of its store's matches its digest counts."""
 
     destination: Destination
     question: DigestQuestion
     plan: GroupPlan
     select: SelectList
     from_ms: int = 0
-    """The time at which its digest begins."""
+    """The time at which the digest begins."""
     reached: int = 0
-    """The offset up to which its partition of the log is taken in."""
+    """The offset up to which the destination's partition of the log is taken in."""
     ended_ms: int = 0
     """The end of the destination, for its last digest; else 0."""
 
@@ -55,16 +55,16 @@ class _CachedAnswer(NamedTuple):
     late: int
     """How many of the aggregated matches have times before the digest begins."""
     reached: int
-    """The offset of the log up to which they were gathered."""
+    """The offset up to which the log was read for the answer."""
 
 
 _Answers = dict[bytes, _CachedAnswer | None]
-"""By content of a question: its answer, None where it has more aggregates than a digest may hold."""
+"""Content of a question → its answer; None if it has more aggregates than a digest may hold."""
 _REFUSAL = "It has too many aggregates, or too large ones."
 
 
 class AnswerCache:
-    """Aggregates gathered lately for a cut: destinations of one store share them, also across chunks of a big tick."""
+    """Aggregates gathered lately for a cut. Destinations of a store share them, also across chunks of a big tick."""
 
     def __init__(self) -> None:
         self._covered: SourceOffsets = {}
@@ -74,8 +74,8 @@ class AnswerCache:
     def of(self, covered: SourceOffsets | None) -> _Answers:
         """Return the cached answers under a cut, by the content of their questions; without a cut, an empty cache.
 
-        An answer stays valid while the log grows: later records are beyond the cut, and wait for later ticks. So an
-        answer notes the offset up to which the log was read for it.
+        An answer stays valid while the log grows, because later records are beyond the cut and wait for later ticks. An
+        answer therefore notes the offset up to which the log was read.
         """
         full = len(self._found) > _MOST_KNOWN or self._bytes > _MOST_BYTES
         if covered is None or covered != self._covered or full:
@@ -98,9 +98,9 @@ def aggregate_digests(
 def each_aggregate_digest(
     pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache
 ) -> Iterator[tuple[int, DigestAnswer]]:
-    """Yield the digests of destinations, each with its place among the questions, query by query.
+    """Yield the digests of destinations, each with the index of its question, query by query.
 
-    So memory holds the aggregates of a single query at a time, besides the cache.
+    Besides the cache, memory holds the aggregates of a single query at a time.
 
     Args:
         pending: The log with the aggregates.
@@ -127,7 +127,7 @@ def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> 
     except TooManyTogether:
         pass
     except FAULTS as fault:
-        # Our own fault in a query must not hold up other digests: the query is tried again.
+        # A fault of the product in one query must not hold up other digests; the query is tried again.
         log.exception("aggregates not put together", extra={"group": asked[0].plan.group_id})
         failure = f"Its aggregates failed with {type(fault).__name__}."
         for place, _ in some[done:]:
@@ -142,7 +142,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def _content(each: AggregateRequest) -> bytes:
-    """Return the parts of a question that decide its answer."""
+    """Return the parts of a question that decide its answer, as bytes."""
     question = each.question
     over_ms = each.destination.trigger.over_ms
     query = each.plan.group_id, each.select.select_id
@@ -201,7 +201,7 @@ def _made(asked: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | N
 
 
 def _gather(pending: PendingLog, select: SelectList, new: Mapping[bytes, AggregateRequest], gathered: _Answers) -> int:
-    """Answer different questions; if a question has too many aggregates, the others are answered without it.
+    """Gather answers to distinct questions; if one has too many aggregates, the others are answered without it.
 
     Returns:
         The bytes of their aggregates.

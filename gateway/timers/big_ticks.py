@@ -1,11 +1,11 @@
-"""Ticks of very many destinations: a Spark job makes their digests, for a single tick of a single stream at a time.
+"""Ticks of very many destinations: a Spark job makes their digests, one tick of one stream at a time.
 
 The gateway writes orders to `cq.orders`, some thousand destinations in a record, and asks the evaluator for a job that
 carries the orders out. When the job is over, the gateway closes each order: cursors move, and the destinations are
-armed anew. An open order holds up the ticks and ends of its stream until nobody can write its digests any more.
+armed anew. An open order holds up the ticks and ends of its stream until no job can write its digests any more.
 
-The gateway carries orders out itself where the evaluator does not take the request (the gateway withdraws it), and
-where the evaluator lost its lease, and with the lease its JVM, during the job. The digests are the same either way.
+The gateway carries orders out itself if the evaluator does not take the request (the gateway withdraws it), or if the
+evaluator lost its lease, and with the lease its JVM, during the job. The digests are the same either way.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = ["BigTicks"]
 log = logging.getLogger(__name__)
 
 _MOST_ORDERS = 200
-"""Orders of a job, about half a million destinations: bounds the memory of their answers."""
+"""Most orders of a job, about half a million destinations: bounds the memory of their answers."""
 _PATIENCE_MS = 3000
 """How long a request waits for an evaluator: a running evaluator takes the request far sooner."""
 
 
 class BigTicks:
-    """The tick whose digests Spark makes, if there is one; never two. Used by the gateway's one thread."""
+    """The tick whose digests a Spark job makes; at most one at a time. For use by the gateway's main thread only."""
 
     def __init__(
         self,
@@ -69,19 +69,20 @@ class BigTicks:
 
     def _begin(self, stream_id: StreamId | None) -> None:
         self.stream_id = stream_id
-        """The stream whose tick is under way, None when there is none."""
+        """The stream of the tick under way; None without a tick."""
         self._ordering_still = False
         self._job: Job | None = None
         self._alone_on = ""
-        """The run id of the Redis server that knows every job ever requested for these orders; empty if unknown."""
+        """The run id of the Redis server that knows every job ever requested for these orders; empty if it is
+        unknown."""
         self._asked_ms = 0
         self._lost_ms: int | None = None
-        """When the evaluator that was asked stopped leading."""
+        """When the evaluator with the job stopped leading."""
         self._answers: dict[int, bytes] | None = None
-        """Answers by the offset of their order, None while a job may still carry the orders out."""
+        """Offset of an order → the job's answer; None while a job may still carry the orders out."""
 
     def recover(self, closed: int) -> None:
-        """Read the open orders from Kafka, from an offset on."""
+        """Read the open orders from Kafka, beginning at the offset `closed`."""
         self._begin(self._orders.recover(closed))
         if self.stream_id is None:
             self._jobs.forget()  # a restarted Redis may hold a finished job
@@ -91,7 +92,7 @@ class BigTicks:
                 self._job = job
 
     def take(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Take over a stream's due ticks if they are many and an evaluator has the stream; return whether it did so."""
+        """Take over a stream's due ticks if they are many and an evaluator has the stream; return whether it did."""
         if not self._from or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < self._from:
             return False
         if self._jobs.leader(stream_id) is None:
@@ -102,7 +103,7 @@ class BigTicks:
         return True
 
     def step(self) -> bool:
-        """Do a bounded amount of work, and return whether more can be done at once."""
+        """Do a bounded amount of work; return whether there is more to do now."""
         if self.stream_id is None:
             return False
         if self._ordering_still:
@@ -165,7 +166,7 @@ class BigTicks:
             self._withdraw(asked)
 
     def _without(self, asked: Job | None, now_ms: int) -> None:
-        """Continue after the asked evaluator has lost its lease, or if it is not known which evaluator was asked."""
+        """Continue after the evaluator with the job lost its lease, or if it is unknown which evaluator that is."""
         if asked is None and (leader := self._leader()) is not None:
             self._ask(leader)
             return
@@ -179,7 +180,7 @@ class BigTicks:
             self._answers = {}
 
     def _withdraw(self, job: Job) -> bool:
-        """Carry the orders out here, if no evaluator can have taken the request; return whether that is certain."""
+        """Carry the orders out here if it is certain that no evaluator took the request; return whether it is."""
         if not self._alone_on or self._jobs.withdraw(job) != self._alone_on:
             self._alone_on = ""
             return False
@@ -190,7 +191,7 @@ class BigTicks:
     # -- closing -------------------------------------------------------------------------------------------------------
 
     def _close(self, answers: dict[int, bytes]) -> None:
-        """Close the first open order; carry it out first, where the job did not."""
+        """Close the first open order; carry it out first if the job did not."""
         offset = self._orders.open[0]
         left: dict[str, Cut] = {}
 
@@ -215,7 +216,7 @@ class BigTicks:
         self._ordering.carried_out(answer, _cursors(answered))
 
     def _left(self, offset: int, answered: list[DigestOutcome]) -> dict[str, Cut]:
-        """Return the cut, by its key, of an order's digests that found no room; empty when all found room."""
+        """Return the digests of an order that found no room, as a cut by its name; empty if all found room."""
         failures = {each.destination_id: each.failure for each in answered if each.failure}
         if not failures:
             return {}
@@ -229,7 +230,7 @@ class BigTicks:
         return {f"order-{offset}": Cut(order.stream_id, order.covered, named, order.fired_ms)}
 
     def _made(self, order: Order, answered: list[DigestOutcome]) -> Iterator[OutgoingRecord]:
-        """Yield the records of an order's digests, with the cursors that they move."""
+        """Yield the records of an order's digests, with the cursors that move."""
         for each, digest, told in carry_out(self._pending, order):
             answered.append(told)
             if digest is not None:

@@ -1,7 +1,7 @@
 """Checkpoints of the positions of pending matches, on `cq.positions`: a gateway that starts reads only the log's tail.
 
 Each partition of `cq.pending` has a checkpoint of its own. The gateway rewrites the checkpoint when four times its size
-has come in: writing costs at most a quarter of the input, and a start reads a bounded part of the log.
+has come in: so the gateway writes at most a quarter of what comes in, and a start reads a bounded part of the log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _StoreRecord(msgspec.Struct, array_like=True, frozen=True):
     earliest_ms: int
     older: int | None
     positions: bytes
-    """Offsets, int64 each."""
+    """Offsets of the matches, int64 each."""
     rolled: int | None = None
     rolled_before: int = 0
 
@@ -91,10 +91,10 @@ class TimerCheckpoints:
 
         Args:
             index: An empty index.
-            ends: By partition, the log's end; a checkpoint beyond it belongs to another log.
+            ends: Partition → end of the log; a checkpoint beyond the end belongs to another log.
 
         Returns:
-            By partition with a checkpoint: the offset from which the log has to be read.
+            Partition with a checkpoint → offset from which the log has to be read.
         """
         bodies: dict[tuple[int, int], bytes] = {}
         reader = LogReader(self._settings)
@@ -123,7 +123,7 @@ class TimerCheckpoints:
 
 
 def _groups(stores: Iterator[tuple[bytes, MatchPlaces]]) -> Iterator[list[_StoreRecord]]:
-    """Cut a partition's stores into runs, one run for each record; the last may be empty."""
+    """Cut a partition's stores into lists, one for each record; the last may be empty."""
     group: list[_StoreRecord] = []
     size = 0
     for store, stored in stores:

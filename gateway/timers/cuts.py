@@ -1,4 +1,4 @@
-"""The cut: the source offsets that the digests of a tick cover, written before the first digest is."""
+"""The cut: the source offsets that the digests of a tick cover, written before the first of these digests."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from grouping.model.ids import DestinationId, StreamId
 __all__ = ["Cut", "Named"]
 
 Named = tuple[DestinationId, int, int]
-"""Destination, tick, and the instant at which the digest's time begins."""
+"""A digest: destination, tick, and the instant at which the digest begins."""
 
 
 class Cut(msgspec.Struct, array_like=True, frozen=True):
-    """The source offsets that some digests cover; on `cq.ticks` under `cut/<name>` until all of them are written.
+    """The source offsets that some digests cover; on `cq.ticks` as `cut/<name>` until all these digests are written.
 
-    A digest holds the matches below the cut, of times before its tick, that no earlier digest held.
+    A digest holds the matches of events below the cut and before its tick that no earlier digest held.
     """
 
     stream_id: StreamId
     covered: SourceOffsets
-    """By source partition: the digests cover events of lower offsets."""
+    """Source partition → offset: the digests cover events with lower offsets."""
     digests: tuple[Named, ...]
     fired_ms: int
     """The time in the digests' records."""
     gaps: tuple[DestinationId, ...] = ()
-    """Destinations with OVER LAST that missed ticks before the window of their digest."""
+    """Destinations with OVER LAST that missed ticks before the window of this digest."""

@@ -1,8 +1,8 @@
 """Delivery of digests: first the cut, in a transaction of its own, then the digests with the cursors that they move.
 
-The successor of a gateway that died in between finds the cut on `cq.ticks` and writes the same digests: an id never has
-two contents, also for readers who do not wait for commits. A cursor with the tick, or with a later tick, shows that the
-tick's digest is written.
+If a gateway dies in between, its successor finds the cut on `cq.ticks` and writes the same digests. An id therefore
+never has two contents, even for readers of uncommitted records. A cursor with the tick, or with a later tick, shows
+that the tick's digest is written.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TRANSACTION_BYTES = 64 << 20
 
 
 class DueDigest(NamedTuple):
-    """A digest that is to be written."""
+    """A digest to be written."""
 
     destination: Destination
     digest: Digest
@@ -47,13 +47,13 @@ class DueDigest(NamedTuple):
     from_ms: int
     incarnation: str
     cursor: Cursor
-    """The cursor of this incarnation of the destination, once the digest is written."""
+    """The cursor of this incarnation of the destination after the digest."""
     letter: OutgoingRecord | None = None
     """A dead letter that is written with the digest."""
 
     @property
     def named(self) -> Named:
-        """How a cut names the digest."""
+        """The digest as a cut names it."""
         return self.destination.destination_id, self.tick_ms, self.from_ms
 
 
@@ -79,7 +79,7 @@ def digest_records(
 
 
 def source_of(working: WorkingCopy, stream_id: StreamId) -> str:
-    """Return the source in a stream's digests: the stream's name, its id when the stream is dropped."""
+    """Return the source in a stream's digests: the stream's name, or its id if the stream is dropped."""
     stream = working.inventory.streams.get(stream_id)
     return stream.name if stream is not None else stream_id
 
@@ -103,7 +103,7 @@ class Delivery:
             destination: The destination.
             matches: All matches of the tick.
             from_ms: The instant at which the digest begins.
-            select: The SELECT list, for TOP; looked up when it is not given.
+            select: The SELECT list, which TOP needs; looked up if None.
 
         Raises:
             RowsUnavailable: There is no room for the digest's rows.
@@ -121,7 +121,7 @@ class Delivery:
         fired_ms: int,
         gaps: Iterable[DestinationId] = (),
     ) -> tuple[str, Cut]:
-        """Put a cut on Kafka, ahead of its digests, and return it with its name."""
+        """Write a cut to Kafka, before its digests, and return it with its name."""
         self._number += 1
         name = f"{fired_ms}-{self._number}"
         cut = Cut(stream_id, covered, tuple(named), fired_ms, tuple(gaps))
@@ -134,7 +134,7 @@ class Delivery:
         Args:
             destination: The destination.
             tick_ms: The tick.
-            reason: Why, a full sentence.
+            reason: Why the digest is never made, as a full sentence.
         """
         return self._letter(destination, tick_ms, "The digest is left out, and its matches are skipped.", reason)
 
@@ -144,7 +144,7 @@ class Delivery:
         Args:
             destination: The destination.
             tick_ms: The tick.
-            reason: Which rows and why, a full sentence.
+            reason: Which rows are left out and why, as a full sentence.
         """
         return self._letter(destination, tick_ms, "The digest is shortened.", reason)
 
@@ -170,9 +170,9 @@ class Delivery:
             name: The name of the cut.
             cut: The offsets that the digests cover.
             ready: The digests.
-            left: The rest of the cut, None where nothing is left.
-            quiet: Cursors, by incarnation, that move without a digest.
-            letters: Dead letters that stand for digests.
+            left: The rest of the cut; None if nothing is left.
+            quiet: Incarnation → cursor that moves without a digest.
+            letters: Dead letters in place of digests.
         """
         encode = cursor_encoder()
 
@@ -195,13 +195,13 @@ class Delivery:
         answered: Collection[DigestOutcome],
         left: Callable[[], Mapping[str, Cut]],
     ) -> None:
-        """Write an order's cursors, and that the order is carried out.
+        """Write an order's cursors, and mark the order as carried out.
 
         Args:
             offset: The order's offset on its log.
             records: Cursors, and digests that the Spark job did not write.
             answered: The outcomes of the order's digests; complete once the records are read through.
-            left: Called at the end; returns, by name, the cut of digests that could not be made.
+            left: Called at the end; returns the cut, by its name, of the digests that could not be made.
         """
 
         def last() -> list[OutgoingRecord]:
@@ -215,7 +215,7 @@ class Delivery:
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
     def move(self, cursors: Mapping[str, Cursor], letters: Sequence[OutgoingRecord] = ()) -> None:
-        """Write the cursors of destinations that had matches at a tick but get no digest, and dead letters for some."""
+        """Write dead letters, and cursors of destinations that had matches at a tick but get no digest."""
         if cursors:
             encode = cursor_encoder()
             moved = (self._record(TickKey.of("cursor", name), encode(cursor)) for name, cursor in cursors.items())
@@ -226,7 +226,7 @@ class Delivery:
         return self._record(TickKey.of("cursor", incarnation), _encode(cursor))
 
     def _write(self, records: Iterable[OutgoingRecord], last: Callable[[], Iterable[OutgoingRecord]]) -> None:
-        """Write records in one transaction, or in several when they are large; `last` goes into the last of these."""
+        """Write records in one transaction, or in several if they are large; `last` goes into the last transaction."""
         transaction: list[OutgoingRecord] = []
         size = 0
         for record in records:

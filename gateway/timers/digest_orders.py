@@ -58,18 +58,18 @@ class OrderDesk:
     def begin(self, stream_id: StreamId, due_ms: int) -> None:
         """Begin to order a stream's digests that are due up to an instant.
 
-        Their destinations stay on the event list until the orders are `carried_out`, so that a crash loses none.
+        The destinations stay on the event list until their orders are `carried_out`, so a crash loses no digest.
         """
         self._stream_id, self._due_ms = stream_id, due_ms
         self._passed = 0
         self._names: set[str] = set()
 
     def order(self) -> Order | None:
-        """Return an order of digests that are due, None when no destination is due any more.
+        """Return an order of due digests; None if no destination is due any more.
 
-        The gateway itself serves destinations that only need a look, and destinations of aggregate queries, because it
-        makes their few rows as fast as Spark. New matches move destinations on the event list meanwhile: a destination
-        that comes up twice is skipped the second time, and a missed destination is still due afterwards.
+        The gateway itself serves destinations that need only a look, and destinations of aggregate queries, whose few
+        rows it makes as fast as Spark. New matches may move destinations on the event list between two orders: a
+        destination found again is skipped, and a missed destination is still due afterwards.
         """
         stream_id = self._stream_id
         due = self._state.due(stream_id, self._due_ms, CHUNK, self._passed)
@@ -117,7 +117,7 @@ class OrderDesk:
 
         Args:
             answer: The answer to the order.
-            cursors: The cursors that moved, by incarnation of a destination.
+            cursors: Incarnation of a destination → the cursor that moved.
         """
         idle: list[DestinationId] = []
         ticks: dict[DestinationId, int] = {}
@@ -126,13 +126,13 @@ class OrderDesk:
         for each, membership in zip(answer.digests, self._state.memberships(names), strict=True):
             name = each.destination_id
             if membership is None or membership.timed.born_ms != each.born_ms:
-                continue  # the destination ended; another incarnation was armed by itself
+                continue  # the destination ended, and its next incarnation is armed already
             if each.failure:
-                idle.append(name)  # a look follows when its digest is written
+                idle.append(name)  # a look follows once its digest is written
                 continue
             stored = self._intake.index.get(store_key(membership.timed.store))
             if stored is not None and stored.reaches(each.reached):
-                ticks[name] = 0  # matches came in since the order: a look tells the next tick
+                ticks[name] = 0  # matches came in since the order, so a look finds the next tick
             else:
                 progress = self._probes.progress(answer.stream_id)
                 following = following_tick(membership, each.tick_ms, each.left_ms, progress.fired_ms, progress.runs)

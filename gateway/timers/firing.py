@@ -1,4 +1,4 @@
-"""Firing of ticks: the gateway gathers destinations' matches, writes the cut and the digests, and arms them anew."""
+"""Firing of ticks: gathers destinations' matches, writes the cut and the digests, and arms the destinations anew."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ __all__ = ["CHUNK", "LastDigest", "TickRun"]
 log = logging.getLogger(__name__)
 
 CHUNK = 2500
-"""Most destinations that are served at once."""
+"""Most destinations that are served together."""
 _BYTES = 64 << 20
-"""Approximate bytes of rows of the digests that are made at once."""
+"""Approximate bytes of rows of the digests that are made together."""
 _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
 LastDigest = DueDigest | OutgoingRecord | None
 """The last digest of a destination, or a dead letter if it is too large; None if nothing is pending."""
 _SAME_CUT_MS = 1_000
-"""How long chunks of destinations share one cut."""
+"""How long chunks of destinations share a cut."""
 
 
 class TickRun:
@@ -80,16 +80,16 @@ class TickRun:
         self._gathering = gathering
         self.windows = WindowTicks()
         self._last_cut: tuple[str, int, int, dict[str, int]] = ("", 0, 0, {})
-        """The last cut: its stream, the instant up to which ticks fired, its time, and its offsets."""
+        """The last cut: its stream, the instant up to which ticks fired, the time of the cut, and its offsets."""
         self._patience: dict[str, int] = {}
-        """By destination whose last digest found no room: when the gateway tries again."""
+        """Destination whose last digest found no room → when the gateway tries again."""
         self.fired: list[int] = []
         """The ticks of the digests of the last call."""
         self.shortened: dict[DestinationId, tuple[int, int]] = {}
-        """By destination: the first epoch and version of its visibility history that is still needed."""
+        """Destination → the first epoch and version of its visibility history that is still needed."""
 
     def fire(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Serve some destinations that are due for a tick or a look; False if none are due, or only waiting windows."""
+        """Serve some destinations due for a tick or a look; return False if none is due but waiting windows."""
         found = self._state.due(stream_id, due_ms, CHUNK + self.windows.waiting(stream_id))
         others, windows = self.windows.divide(stream_id, found)
         if others:
@@ -113,9 +113,9 @@ class TickRun:
 
         Args:
             stream_id: The destinations' stream.
-            served: The destinations that are served.
-            idle: Destinations to disarm; destinations with nothing left to wait for are added.
-            due_ms: The instant up to which ticks fire, where more chunks of destinations may follow.
+            served: The destinations to serve.
+            idle: Destinations to disarm; served destinations without a next tick are added.
+            due_ms: The instant up to which ticks fire, if more chunks of destinations may follow.
         """
         progress = self._probes.progress(stream_id)
         covered, runs = self._covered(stream_id, due_ms), progress.runs
@@ -157,7 +157,7 @@ class TickRun:
             REPEATED_MATCHES.inc(answer.repeats)
             size += answer.rows.size if isinstance(answer, DigestMatches) else 0
             if size > _BYTES:
-                break  # the others are due still
+                break  # the destinations that are left out are still due
         if ready or left:
             named = [*(one.named for one in ready), *left]
             gaps = (each.name for each in served if each.gap)
@@ -172,9 +172,9 @@ class TickRun:
         self._retention.release(done, cursors)
 
     def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
-        """Return the offsets that a cut covers now; the last cut's, while ticks up to the same instant fire.
+        """Return the offsets for a new cut: the offsets of the last cut while ticks up to the same instant fire.
 
-        Destinations of a store then share the gathered matches. The older cut, too, has all matches before the instant.
+        Destinations of a store then share gathered matches. The last cut, too, has all matches before the instant.
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:
@@ -184,7 +184,7 @@ class TickRun:
     def _digest(
         self, destination: Destination, answer: DigestAnswer, since_ms: int, select: SelectList | None = None
     ) -> Digest | None:
-        """Return a destination's digest, None when there is no room for its rows."""
+        """Return a destination's digest; None if there is no room for its rows."""
         try:
             if not isinstance(answer, DigestMatches):
                 raise RowsUnavailable("the rows of a digest cannot be kept", detail=answer.reason)
@@ -221,14 +221,14 @@ class TickRun:
     def choose(
         self, stream_id: StreamId, due: Sequence[tuple[DestinationId, int]]
     ) -> tuple[list[DueDestination], list[DestinationId]]:
-        """Return the due destinations that are served now, and the due destinations to disarm."""
+        """Return the due destinations to serve now, and the due destinations to disarm."""
         missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
         idle: list[DestinationId] = []
         armed: list[tuple[DestinationId, Membership, int]] = []
         for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
             owed = name in self._retention.owed or name in self._cuts.waiting
             if membership is None or owed or not may_fire(membership, armed_ms):
-                # The destination has ended, was paused, or owes an earlier digest, after which a look follows.
+                # The destination has ended, was paused, or still owes an earlier digest, after which it gets a look.
                 idle.append(name)
             else:
                 armed.append((name, membership, armed_ms))
@@ -244,7 +244,7 @@ class TickRun:
                 or run_of(membership, tick, runs)
                 or not is_tick(membership, tick, runs)
             ):
-                tick = None  # served before a crash, or no tick any more: a look tells the next tick
+                tick = None  # the tick was served before a crash, or is no tick any more: a look finds the next tick
             last_ms = last_tick(membership, cursor, runs)
             from_ms = 0 if tick is None else digest_from(membership, tick, missed, last_ms)
             gap = tick is not None and has_gap(membership, tick, missed, last_ms)
@@ -258,17 +258,17 @@ class TickRun:
         return moves.of(each.cursor, tick, reached, answer.held, over_ms)
 
     def _came_since(self, each: DueDestination, answer: DigestAnswer) -> bool:
-        """Tell whether matches came in since an answer was gathered: the next tick looks at their times."""
+        """Tell whether matches came in after an answer was gathered; their times decide the next tick."""
         stored = self._intake.index.get(store_key(each.membership.timed.store))
         return stored is not None and isinstance(answer, AggregatedMatches) and stored.reaches(answer.reached)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
-        """Note the part of a destination's history that no later match can refer to.
+        """Note up to where a destination's history is no longer needed, because no later match can refer to it.
 
         Args:
             name: The destination's id.
             membership: The destination with its members.
-            oldest: Epoch and version of the tables that gave the oldest match left for later ticks.
+            oldest: Epoch and version of the constant tables for the oldest match that is left for later ticks.
         """
         visibility, floor = membership.timed.visibility, self._probes.floor(membership.destination.stream_id)
         if len(visibility) > 1 and floor is not None:
@@ -277,7 +277,7 @@ class TickRun:
                 self.shortened[name] = table
 
     def finish(self, key: str, cut: Cut) -> None:
-        """Write the digests of an open cut. The cut decides their content, so they are the same at each try."""
+        """Write the digests of an open cut. The cut decides their content, so each try gives the same digests."""
         memberships = self._state.memberships([name for name, _, _ in cut.digests])
         known = [
             DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick, since_ms)
@@ -288,7 +288,8 @@ class TickRun:
         left = [
             each._replace(cursor=cursor, gap=each.name in cut.gaps).behind_gap(cut.covered)
             for each, cursor in zip(known, cursors, strict=True)
-            if cursor.tick_ms != each.tick  # not written yet; an open cut lets no later digest of the destination out
+            # The digest is not written yet: a destination with an open cut gets no later digest.
+            if cursor.tick_ms != each.tick
         ]
         ready, again = list[DueDigest](), list[Named]()
         quiet, letters = dict[str, Cursor](), list[OutgoingRecord]()
@@ -315,8 +316,8 @@ class TickRun:
     def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, LastDigest]]:
         """Yield destinations that have ended with their last digests.
 
-        The notice gives the versions of the tables seen by a destination, so a last digest is the same whenever it is
-        made. A destination whose digest finds no room is left out, and skipped for a while.
+        The notice gives the versions of the constant tables that the destination saw, so a last digest is the same
+        whenever it is made. If a digest finds no room, its destination is left out now, and skipped for a while.
         """
         now_ms, index = self._clock(), self._intake.index
         self._patience = {name: at_ms for name, at_ms in self._patience.items() if 0 < at_ms - now_ms <= _AGAIN_MS}

@@ -28,11 +28,11 @@ class DueDestination(NamedTuple):
     incarnation: str
     cursor: Cursor
     tick: int | None
-    """The tick; None for a look, which finds the tick to arm the destination for."""
+    """The tick; None for a look, which finds the next tick of the destination."""
     from_ms: int = 0
-    """The time at which the tick's digest begins."""
+    """The time at which the digest begins."""
     gap: bool = False
-    """Whether ticks before its window were missed, so that their matches are in no digest."""
+    """Whether ticks before the digest's window were missed, so that no digest has their matches."""
 
     def behind_gap(self, covered: SourceOffsets) -> DueDestination:
         """Return the destination with the cursor from which its digest is gathered under a cut."""
@@ -54,7 +54,7 @@ class DigestGathering:
     def answers(
         self, served: Sequence[DueDestination], covered: SourceOffsets
     ) -> Iterator[tuple[DueDestination, DigestAnswer]]:
-        """Yield destinations with their matches or aggregates: first all with matches, then query by query."""
+        """Yield destinations with their matches, then, query by query, destinations with their aggregates."""
         single = [each for each in served if each.membership.destination.slots is None]
         yield from zip(single, gather(self._intake.log, self._questions(single, covered)), strict=True)
         aggregated = [each for each in served if each.membership.destination.slots is not None]

@@ -30,11 +30,11 @@ from grouping.settings.settings import Settings
 __all__ = ["READERS_AT_ONCE", "Intake"]
 
 _TAKEN = 500
-"""Records of the log taken in at once."""
+"""Records of the log that are taken in together."""
 READERS_AT_ONCE = 2500
-"""Readers of stores that are armed at once: a store may have a million, and commands wait meanwhile."""
+"""Readers of stores that are armed together: a store may have a million readers, and commands wait meanwhile."""
 _RESTORED = 5000
-"""Restored stores whose readers are armed at once."""
+"""Restored stores whose readers are armed together."""
 
 
 class Intake:
@@ -68,15 +68,15 @@ class Intake:
         self._tail: TailReader | None = None
         self._restored: Iterator[tuple[bytes, MatchPlaces]] = iter(())
         self.held: Counter[bytes] = Counter()
-        """By store, how many last digests still need the store, although no destination may read it any more."""
+        """Store → number of last digests that still need the store, even if no destination reads it any more."""
         self.aggregate_bytes: Counter[int] = Counter()
-        """By partition: the bytes of records of aggregates since the last rolling."""
+        """Partition → bytes of records of aggregates since the last rolling."""
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))
         self.index = PendingIndex()
         self.complete = False
         """Whether the readers of all restored stores are armed."""
         self._wanted: dict[DestinationId, int] = {}
-        """Readers still to be armed: the earliest time of each reader's waiting matches."""
+        """Reader still to be armed → the earliest time of its waiting matches."""
 
     def recover(self) -> None:
         """Read the checkpoints, and follow the log from there."""
@@ -95,17 +95,17 @@ class Intake:
 
     @property
     def reached(self) -> dict[int, int]:
-        """By partition: the offset up to which the log is taken in."""
+        """Partition → offset up to which the log is taken in."""
         assert self._tail is not None, "recovered before"
         return self._tail.reached
 
     @property
     def armed(self) -> bool:
-        """Whether the readers of all matches taken in are armed: until then no tick fires."""
+        """Whether the readers of all matches taken in are armed; no tick fires before."""
         return self.complete and not self._wanted
 
     def step(self) -> bool:
-        """Do a bounded amount of work, and return whether more can be done at once."""
+        """Do a bounded amount of work; return whether there is more to do now."""
         if self._wanted:
             self._arm_some()
             return True
@@ -116,7 +116,7 @@ class Intake:
         return self._take_in() == _TAKEN or bool(self._wanted)
 
     def _restore(self, some: list[tuple[bytes, MatchPlaces]]) -> None:
-        """Arm the readers of restored stores, and drop positions that the cursors passed since the checkpoint."""
+        """Arm the readers of restored stores, and drop positions that cursors have passed since the checkpoint."""
         if not some:
             self.complete = True
             return
@@ -134,7 +134,7 @@ class Intake:
         self._arm(armed)
 
     def _join(self) -> None:
-        """Note destinations that have begun to read a store with pending matches."""
+        """Arm destinations that have begun to read a store with pending matches."""
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}
@@ -173,8 +173,8 @@ class Intake:
     def _arm(self, stores: dict[bytes, tuple[MatchPlaces, int]]) -> None:
         """Arm the readers of stores with new matches.
 
-        If a match is earlier than every match that the store had, all readers are armed, else only idle readers. A
-        step arms a bounded number of readers; the next steps arm the rest.
+        If a match is earlier than all earlier matches of the store, all readers are armed, else only idle readers. A
+        step arms a bounded number of readers, and the next steps arm the rest.
         """
         everyone = [
             store

@@ -1,7 +1,7 @@
-"""Open cuts: some of their digests are not written yet, because of a crash or because there was no room for the rows.
+"""Open cuts: cuts with unwritten digests, because of a crash or because there was no room for the rows.
 
-The gateway tries the digest again, at first after ten seconds, out of the same cut, so its content is the same whenever
-it is written. Until then its destination gets no digest except a last one; the rest go on.
+The gateway tries such a digest again, first after ten seconds, with the same cut, so its content does not depend on the
+time of writing. Until then its destination gets no other digest, except a last digest.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gateway.timers.cuts import Cut
 __all__ = ["OpenCuts"]
 
 _AGAIN_MS, _LONGEST_MS = 10_000, 300_000
-"""First and longest wait between two tries. Each wait is twice the one before, since reading a large digest is slow."""
+"""First and longest wait between two tries. Each wait doubles the wait before, since reading a large digest is slow."""
 
 
 class _Attempt(NamedTuple):
-    """The last try of a cut, and the wait before the next."""
+    """The last try of a cut, and the wait until the next try."""
 
     since_ms: int
     wait_ms: int
@@ -31,7 +31,7 @@ class _Attempt(NamedTuple):
 
 
 class OpenCuts:
-    """Open cuts by their names. Used by the gateway's one thread."""
+    """Open cuts by their names; for use by the gateway's main thread only."""
 
     def __init__(self) -> None:
         self.recover({})
@@ -43,7 +43,7 @@ class OpenCuts:
         self._count()
 
     def keep(self, name: str, left: Cut | None, now_ms: int) -> None:
-        """Note the rest of a cut that was tried just now, None when all its digests are written."""
+        """Note the unwritten rest of a cut that was tried just now; None if all its digests are written."""
         if left is not None:
             wait_ms = min(2 * self._tries[name].wait_ms, _LONGEST_MS) if name in self._tries else _AGAIN_MS
             self._cuts[name], self._tries[name] = left, _Attempt(now_ms, wait_ms)
@@ -55,11 +55,11 @@ class OpenCuts:
 
     def _count(self) -> None:
         self.waiting = {name for cut in self._cuts.values() for name, _, _ in cut.digests}
-        """Destinations whose digests an open cut holds."""
+        """Destinations with a digest in an open cut."""
         WAITING_DIGESTS.set(len(self.waiting))
 
     def due(self, now_ms: int) -> tuple[str, Cut] | None:
-        """Return a cut whose next try is due, with its name; a cut left by a crash is due at once."""
+        """Return a cut that is due for another try, with its name; a cut left by a crash is due immediately."""
         for name, cut in self._cuts.items():
             if name not in self._tries or self._tries[name].due(now_ms):
                 return name, cut
@@ -67,11 +67,11 @@ class OpenCuts:
 
     @property
     def untried(self) -> bool:
-        """Whether a crash left cuts that were not tried since."""
+        """Whether cuts that a crash left have not been tried since."""
         return len(self._tries) < len(self._cuts)
 
     def of_streams(self) -> Counter[str]:
-        """Return how many digests wait, by stream."""
+        """Return the number of waiting digests by stream."""
         found: Counter[str] = Counter()
         for cut in self._cuts.values():
             found[cut.stream_id] += len(cut.digests)

@@ -18,7 +18,7 @@ __all__ = ["OrderLog"]
 
 _encode = msgspec.msgpack.encode
 _AT_ONCE = 8
-"""Records held at once while the log is read: a record may have megabytes."""
+"""Records in memory at once while the log is read: a record may have megabytes."""
 
 
 class OrderLog:
@@ -33,7 +33,7 @@ class OrderLog:
         """The offsets of the open orders."""
 
     def recover(self, closed: int) -> StreamId | None:
-        """Find the open orders, and return their stream; None when no order is open.
+        """Find the open orders, and return their stream; None if no order is open.
 
         Args:
             closed: The offset before which all orders are closed.
@@ -60,11 +60,11 @@ class OrderLog:
         return _decode_order(record.value)
 
     def answers_end(self) -> int:
-        """Return where the next answer will lie."""
+        """Return the offset of the next answer."""
         return self._topics.offsets.ends([(self._topic, ANSWERS)])[self._topic, ANSWERS]
 
     def answers(self, since: int) -> dict[int, bytes]:
-        """Return the answers from an offset on, still packed, by the offsets of their orders."""
+        """Return offset of an order → its undecoded answer, for the answers from an offset on."""
         found: dict[int, bytes] = {}
         for record in self._reader.since(self._topic, {ANSWERS: since}, _AT_ONCE):
             if record.key is not None and record.value is not None:
@@ -72,7 +72,7 @@ class OrderLog:
         return found
 
     def trim(self) -> None:
-        """Delete all orders and answers: all orders are closed."""
+        """Delete all orders and answers; all orders must be closed."""
         places = [(self._topic, ORDERS), (self._topic, ANSWERS)]
         ends = self._topics.offsets.ends(places, committed=True)
         self._topics.offsets.delete_before(

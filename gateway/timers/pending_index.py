@@ -1,6 +1,7 @@
 """The index of pending matches: from stores to records of `cq.pending`. The index holds no matches.
 
-The index is in memory, about four hundred bytes for a store with pending matches; checkpoints bring it back on start.
+The index is in memory and takes about four hundred bytes for a store with pending matches. At the start it is restored
+from checkpoints.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class PendingIndex:
         return iter(self._stores.items())
 
     def get(self, store: bytes) -> MatchPlaces | None:
-        """Return a store's matches, None when nothing is pending."""
+        """Return a store's matches; None if no match is pending."""
         return self._stores.get(store)
 
     def take_in(self, record: PendingMatches, partition: int, offset: int) -> Iterator[tuple[bytes, MatchPlaces, int]]:
-        """Note a record's matches, and yield the stores whose readers are to be armed, with their earliest times."""
+        """Note a record's matches; yield the stores whose readers are to be armed, with their earliest times."""
         for part in record.whole:
             times = part.time_of
             for store, (begin, end) in part.spans.items():
@@ -58,7 +59,7 @@ class PendingIndex:
         self._stores[store] = self._by_partition[stored.partition][store] = stored
 
     def of_partition(self, partition: int) -> Iterator[tuple[bytes, MatchPlaces]]:
-        """Return the stores of one partition of the log."""
+        """Yield the stores of a partition of the log."""
         return iter(self._by_partition[partition].items())
 
     def drop(self, store: bytes) -> None:
@@ -68,7 +69,7 @@ class PendingIndex:
             del self._by_partition[stored.partition][store]
 
     def floors(self) -> dict[int, int]:
-        """Return the first needed record by partition; a partition without any is left out."""
+        """Return partition → first record that is needed; partitions without one are left out."""
         floors: dict[int, int] = {}
         for stored in self._stores.values():
             if (first := stored.first) is not None:

@@ -1,8 +1,8 @@
 """Probes of all streams: the ends of source partitions, the evaluator's commits, and the intake of their matches.
 
-A tick may fire when the evaluator has committed all events published before the tick, *and* the gateway has taken in
-the matches of these commits. So a probe reads the commits first and then the end of `cq.pending`; the commits count
-once the intake has reached that end.
+A tick may fire when the evaluator has committed all events published before the tick, and the gateway has taken in the
+matches of these commits. So a probe first reads the commits and then the end of `cq.pending`; the commits count once
+the intake has reached that end.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ log = logging.getLogger(__name__)
 
 _EVERY_MS = 100
 _ABSENT_MS = 10_000
-"""A gateway without a probe for this long was suspended, or its clock was set: it has missed the ticks since."""
+"""A gateway without a probe for this long was suspended, or its clock was set: the ticks since then are missed
+ticks."""
 _TURNED_MS = 2_000
-"""A clock this far behind the progress was turned back; for less the gateway waits until the clock catches up."""
+"""A clock this far behind the progress was turned back; for a smaller difference, the gateway waits."""
 
 
 class ProgressProbes:
@@ -53,11 +54,11 @@ class ProgressProbes:
         self._floors: dict[StreamId, tuple[int, int]] = {}
         self._probed_ms = 0
         self._partitions: dict[str, int] = {}
-        """By stream: the number of source partitions at the last probe."""
+        """Stream → number of source partitions at the last probe."""
         self.turned_back = False
-        """Whether the clock was turned back: the progress has to be on Kafka, for a successor, before a tick fires."""
+        """Whether the clock was turned back: the progress must be on Kafka, for a successor, before a tick fires."""
         self.completed = 0
-        """The number of completed probes: the matches of all commits that such a probe read are taken in."""
+        """The number of completed probes: all matches of the commits that these probes read are taken in."""
 
     def progress(self, stream_id: StreamId) -> StreamProgress:
         """Return a stream's progress."""
@@ -72,15 +73,15 @@ class ProgressProbes:
         return found
 
     def missed(self, stream_id: StreamId) -> MissedTicks | None:
-        """Return the time in which no gateway fired a stream's ticks, until the missed ticks have fired."""
+        """Return the time in which no gateway fired a stream's ticks; None once the missed ticks have fired."""
         return self._missed.get(stream_id)
 
     def step(self, now_ms: int, reached: Mapping[int, int]) -> None:
-        """Look at the ends of all streams, a few times a second.
+        """Probe all streams; called a few times a second.
 
         Args:
-            now_ms: The present.
-            reached: By partition, the offset up to which `cq.pending` is taken in.
+            now_ms: The present, epoch milliseconds.
+            reached: Partition of `cq.pending` → offset up to which it is taken in.
         """
         if not 0 <= now_ms - self._probed_ms < _EVERY_MS:
             self._probe(now_ms)
@@ -104,7 +105,7 @@ class ProgressProbes:
         ends = self._topics.offsets.known_ends(places)
         silent = self._topics.offsets.silent(places)
         if not silent.isdisjoint(own):
-            # The end of `cq.pending` is not known, so the commits do not count.
+            # The end of `cq.pending` is unknown, so the commits do not count.
             self._topics.forms([self._log])
         elif self._candidate is None:
             self._candidate = committed, {place[1]: ends[place] for place in own}
@@ -117,7 +118,7 @@ class ProgressProbes:
             self._look_at_partitions(stream, progress)
             self._note_absence(stream.stream_id, progress, now_ms)
             if now_ms > progress.fired_ms:
-                # A deleted source holds up nothing: its events that were not evaluated are gone.
+                # A deleted source holds up nothing, since its remaining events are lost.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
                 found = stream.positions({number: end for number, end in known.items() if end is not None})
                 certain = not any((stream.topic, int(number)) in silent for number in known)
@@ -125,7 +126,7 @@ class ProgressProbes:
         self._probed_ms = now_ms
 
     def _note_absence(self, stream_id: StreamId, progress: StreamProgress, now_ms: int) -> None:
-        """Count the ticks that came due between two probes far apart as missed."""
+        """If two probes are far apart, count the ticks between them as missed."""
         since_ms = self._probed_ms or progress.fired_ms
         if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
             before = self._missed.get(stream_id)
@@ -134,7 +135,7 @@ class ProgressProbes:
             progress.skip(missed)
 
     def _turn_back(self, stream_id: StreamId, progress: StreamProgress, now_ms: int) -> None:
-        """Have ticks fire by a clock that was turned back; ticks that have fired already do not fire again.
+        """Follow a clock that was turned back; ticks that have fired already do not fire again.
 
         Some of the ticks under way may have fired, so all of them count as fired.
         """
@@ -151,27 +152,27 @@ class ProgressProbes:
         self._state.note_progress({stream_id: self.note(stream_id)})
 
     def _look_at_partitions(self, stream: Stream, progress: StreamProgress) -> None:
-        """Discard the probes so far if the source has partitions that they did not cover."""
+        """Discard the probes so far if the source has partitions that they do not cover."""
         count = len(stream.start_offsets)
         if count > self._partitions.setdefault(stream.stream_id, count):
             progress.doubt()
         self._partitions[stream.stream_id] = count
 
     def runs(self, stream_id: StreamId) -> tuple[Run, ...]:
-        """Return the runs ahead of the present, in which ticks fired before the clock was turned back."""
+        """Return the runs that lie ahead of a clock that was turned back: their ticks have fired."""
         known = self._progress.get(stream_id)
         return () if known is None else known.runs
 
     def floor(self, stream_id: StreamId) -> tuple[int, int] | None:
-        """Return the lowest epoch and version of a stream's tables at which matches not taken in yet can be found.
+        """Return the lowest epoch and version of a stream's constant tables that matches to come can have.
 
-        Versions only grow from micro-batch to micro-batch, so the floor is the pin of the last micro-batch with all
-        matches taken in; None when there is none.
+        Versions only grow from micro-batch to micro-batch, so the floor is the pin of the last micro-batch with all its
+        matches taken in; None without such a micro-batch.
         """
         return self._floors.get(stream_id)
 
     def due(self, stream_id: StreamId, now_ms: int) -> int:
-        """Return the instant up to which a stream's ticks may fire; it stays until all of them have fired."""
+        """Return the instant up to which a stream's ticks may fire; it stays until all these ticks have fired."""
         progress = self.progress(stream_id)
         due_ms = self._due.get(stream_id, 0)
         if due_ms <= progress.fired_ms:

@@ -19,19 +19,19 @@ from grouping.settings.settings import Settings
 __all__ = ["Retention"]
 
 _READERS = 2500
-"""Approximate number of readers whose cursors are looked up at once."""
+"""Approximate number of readers whose cursors are looked up together."""
 
 
 class _Passed(NamedTuple):
-    """Matches no longer needed by some readers of a store."""
+    """The matches of a store that some of its readers no longer need."""
 
     readers: int = 0
     low: int = 0
-    """All these readers have passed the positions before this one, except `held`."""
+    """All these readers have passed the positions below this one, except for the positions in `held`."""
     held: frozenset[int] = frozenset()
 
     def joined(self, cursors: Iterable[Cursor]) -> _Passed:
-        """Return the same with further readers."""
+        """Return the matches that further readers do not need either."""
         readers, low, held = self.readers, self.low, set(self.held)
         for cursor in cursors:
             low = min(low, cursor.next) if readers else cursor.next
@@ -41,14 +41,14 @@ class _Passed(NamedTuple):
 
 
 class _LargeStore(NamedTuple):
-    """A store with very many readers, some of whose cursors were looked up."""
+    """A store with very many readers, whose cursors are looked up step by step."""
 
     store: bytes
     names: list[DestinationId]
     """The readers whose cursors are still to be looked up."""
     passed: _Passed
     reached: int
-    """The offset up to which its partition of the log was taken in at the first look-up."""
+    """The offset up to which the store's partition of the log was taken in at the first look-up."""
 
 
 class Retention:
@@ -60,13 +60,14 @@ class Retention:
         self._state = state
         self._intake = intake
         self.owed: Counter[str] = Counter()
-        """By destination, how many incarnations still owe a last digest: a later incarnation fires only after them."""
+        """Destination → number of incarnations that still owe a last digest; a later incarnation fires only
+        afterwards."""
         self._served: dict[bytes, None] = {}
         """Stores with several readers whose positions may be forgotten."""
         self._large: _LargeStore | None = None
 
     def reset(self) -> None:
-        """Begin anew, as after a crash; the owners of last digests call `hold` again."""
+        """Begin anew, as after a crash; `LastDigests` calls `hold` again."""
         self.owed.clear()
         self._served.clear()
         self._large = None
@@ -76,8 +77,8 @@ class Retention:
         """Forget positions that all readers of a store have passed; with several readers, in a later `step`.
 
         Args:
-            served: Destinations whose ticks have fired, or that were looked at.
-            moved: The cursors that have moved, by incarnation of a destination.
+            served: Destinations with a fired tick or a look.
+            moved: Incarnation of a destination → the cursor that has moved.
         """
         index = self._intake.index
         for name, membership in served:
@@ -97,7 +98,7 @@ class Retention:
                 self._served[store] = None
 
     def step(self) -> bool:
-        """Forget positions of some stores with several readers, and return whether more can be done at once.
+        """Forget positions of some stores with several readers; return whether there is more to do now.
 
         No tick waits for this work, which looks up the cursors of all readers of a store. For a store with very many
         readers, a step looks up some of the cursors; cursors may move on between steps, but never backwards.
@@ -122,7 +123,7 @@ class Retention:
         return bool(self._served)
 
     def _look_on(self, store: bytes) -> bool:
-        """Look up the cursors of some further readers of a store, and forget positions after the last reader."""
+        """Look up the cursors of some further readers of a store; after the last reader, forget positions."""
         if self._large is None or self._large.store != store:
             [names] = self._state.readers([store])
             stored = self._intake.index.get(store)
@@ -136,7 +137,7 @@ class Retention:
             self._large = None
             del self._served[store]
             if store not in self._intake.held:
-                # Readers that began meanwhile need no earlier matches.
+                # Readers that began in the meantime need no earlier matches.
                 self._forget(store, passed._replace(low=min(passed.low, large.reached)))
         return bool(self._served)
 
@@ -161,8 +162,8 @@ class Retention:
         """Undo `hold` for destinations whose last digests are written.
 
         Args:
-            done: The destinations, with their stores; one for each call of `hold`.
-            living: The destinations with a new incarnation, which may fire now.
+            done: The destinations with their stores, each as often as `hold` was called.
+            living: The ones with a new incarnation, which may fire now.
         """
         held = self._intake.held
         for destination, store in done:
@@ -190,7 +191,7 @@ class Retention:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def trim(self) -> None:
-        """Delete the records of the log that no store needs any more, and note the end of `cq.ticks` in Redis."""
+        """Delete the records of the log that no store needs, and note the end of `cq.ticks` in Redis."""
         floors = dict(self._intake.reached) | self._intake.index.floors()
         topic = self._settings.topics.pending
         beginnings = self._topics.offsets.beginnings([(topic, number) for number in floors])

@@ -1,4 +1,4 @@
-"""Rolling: waiting aggregates are merged, so that the log does not grow with the time until their tick.
+"""Rolling: merges waiting aggregates, so that the log does not grow with the time until their tick.
 
 A rolled record replaces all records of its stores before an offset (`grouping/digests/rolling.py`). The gateway writes
 the rolled record to the log itself and takes it in like any other; then no store needs the records before that offset,
@@ -34,23 +34,23 @@ log = logging.getLogger(__name__)
 LEAST_BYTES = 8 << 20
 """Least bytes of aggregates that arrive on a partition between two rollings."""
 _RATIO = 4
-"""The least input between two rollings, in multiples of the bytes read by the last rolling."""
+"""Least bytes that arrive between two rollings, in multiples of the bytes read by the last rolling."""
 _MOST_BYTES = 64 << 20
 """Most bytes of records that are read at once."""
 _AT_ONCE = 64
 _READERS = 2500
-"""Approximate number of readers whose cursors are looked up at once."""
+"""Approximate number of readers whose cursors are looked up together."""
 _PLACES = 10_000
-"""Approximate number of positions that are merged at once: commands wait for less than a second."""
+"""Approximate number of positions that are merged together: commands wait for less than a second."""
 REST = 50
-"""Least pause after a rolling, in multiples of the time that the rolling took."""
+"""Least pause after a rolling, in multiples of its duration."""
 
 _Query = tuple[StreamId, SelectId]
 _PendingRecords = list[tuple[int, PendingMatches]]
 
 
 class _Roll(NamedTuple):
-    """A partition whose records are merged up to an offset."""
+    """A partition with records that are merged up to an offset."""
 
     partition: int
     before: int
@@ -83,11 +83,12 @@ class Rolling:
     def reset(self) -> None:
         """Begin anew, as after a crash."""
         self._reached: dict[int, int] = {}
-        """By partition: the end of the intake at the last `begin`. Most records before it are of committed events."""
+        """Partition → end of the intake at the last `begin`. Nearly all records before the end are of committed
+        events."""
         self._written: dict[int, int] = {}
-        """By partition: the last rolled record."""
+        """Partition → offset of the last rolled record."""
         self._sizes: dict[int, int] = {}
-        """By partition: the bytes that the last rolling read."""
+        """Partition → bytes that the last rolling read."""
         self._due: list[_Roll] = []
         self._spent = self._rested = 0.0
 
@@ -105,7 +106,7 @@ class Rolling:
         self._reached = dict(self._intake.reached)
 
     def step(self) -> bool:
-        """Merge the aggregates of some stores, and return whether more can be done at once."""
+        """Merge the aggregates of some stores; return whether there is more to do now."""
         if not self._due or self._cuts.untried:
             return False
         started = time.monotonic()
@@ -130,7 +131,8 @@ class Rolling:
         queries = self._queries(some)
         if not queries:
             return
-        from spark_jobs.engine.operators.aggregate.rolled import rolled_records  # not at the gateway's start
+        # The import takes too long for the gateway's start.
+        from spark_jobs.engine.operators.aggregate.rolled import rolled_records
         from spark_jobs.engine.rows.faults import FAULTS
 
         bodies: list[bytes] = []
@@ -140,7 +142,7 @@ class Rolling:
             try:
                 bodies += rolled_records(select, records, stores, covered, before)
             except FAULTS:
-                # Our own fault in one query must not hold up others: the query's aggregates stay as they are.
+                # A fault of the product in one query must not hold up others; the query's aggregates stay as they are.
                 log.exception("aggregates not rolled", extra={"stream": stream_id, "select": select_id})
         if bodies:
             records_out = [OutgoingRecord(self._topic, None, body, (), roll.partition) for body in bodies]
@@ -170,9 +172,9 @@ class Rolling:
         return queries
 
     def _records(self, roll: _Roll, places: Iterable[MatchPlaces]) -> tuple[_PendingRecords, int]:
-        """Return the records of stores before an offset, in the order of counting, and the offset.
+        """Return the records of stores before an offset, in the order in which they are merged, and the offset.
 
-        If they are too large, the records before an earlier offset are returned.
+        If these records are too large, the offset is lowered.
         """
         rolled = {each.rolled for each in places if each.rolled is not None}
         single = sorted({offset for each in places for offset in each.positions if offset < roll.before} - rolled)

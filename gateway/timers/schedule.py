@@ -1,4 +1,4 @@
-"""When a destination fires, and where its digest begins: rules of docs/results.md as functions of times. No I/O."""
+"""When a destination fires, and where its digest begins: the rules of docs/results.md as functions. No I/O."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ __all__ = [
 
 
 Run = tuple[int, int]
-"""First and last instant of a time in which ticks fired without a gap, before the clock was turned back or set."""
+"""A run: first and last instant of a time in which ticks fired without a gap, until the clock was turned back or
+set."""
 
 
 class MissedTicks(NamedTuple):
-    """A time without a gateway to fire ticks: each destination's ticks in this time become one."""
+    """A time without a gateway to fire ticks; all ticks of a destination in this time become one tick."""
 
     since_ms: int
     until_ms: int
 
 
 def last_instant(membership: Membership) -> int | None:
-    """Return when the last of a destination's CQs expires, None when some never expire or are paused."""
+    """Return when the last of a destination's CQs expires; None if a CQ never expires or is paused."""
     windows = membership.seen
     if membership.paused or not windows or windows[-1][1] is None:
         return None
@@ -46,15 +47,15 @@ def last_instant(membership: Membership) -> int | None:
 
 
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
-    """Return a destination's first tick later than an instant, None when no tick comes before its last CQ expires.
+    """Return a destination's first tick later than an instant; None if its last CQ expires before.
 
-    At the EXPIRE of the last CQ the last digest takes the tick's place. No tick comes before the acceptance, or before
-    the anchor shortly after it, although matches may be older: publishers set the record times.
+    At the EXPIRE of the last CQ, the last digest replaces the tick. No tick comes before the CQ's acceptance, nor
+    before the anchor shortly after it; matches may be older, since publishers set the record times.
 
     Args:
         membership: The destination with its members.
         at_ms: Epoch milliseconds.
-        runs: The runs of ticks in the future; an acceptance within a run was noted by a clock that was later turned
+        runs: The runs of ticks that lie ahead; an acceptance within such a run was noted before the clock was turned
             back.
     """
     windows = membership.seen
@@ -74,19 +75,19 @@ def tick_behind(membership: Membership, at_ms: int) -> int | None:
 def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> bool:
     """Tell whether an instant is a tick of a destination.
 
-    True for any instant if all its CQs are paused: `may_fire` has decided that the destination fires.
+    The result is True for any instant if all CQs are paused: `may_fire` has already decided that the destination fires.
     """
     return not membership.windows or tick_after(membership, at_ms - 1, runs) == at_ms
 
 
 def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | None, runs: Collection[Run] = ()) -> int:
-    """Return the tick at which an armed destination fires: the last of its missed ticks, if any.
+    """Return the tick at which an armed destination fires: the last of its missed ticks, else the armed tick.
 
     Args:
         membership: The destination with its members.
-        armed_ms: The tick that it is armed for.
+        armed_ms: The tick that the destination is armed for.
         missed: A time in which no gateway fired ticks.
-        runs: The runs of ticks that lie ahead: a missed tick in one of them has fired already.
+        runs: The runs of ticks that lie ahead: a missed tick within a run has fired already.
     """
     if missed is None or not missed.since_ms < armed_ms <= missed.until_ms:
         return armed_ms
@@ -98,7 +99,7 @@ def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | No
 
 
 def run_of(membership: Membership, tick_ms: int, runs: Iterable[Run]) -> Run | None:
-    """Return the run in which a tick may have fired already: the id of its digest must not be used again.
+    """Return the run in which a tick may have fired already, so that the id of its digest must not be used again.
 
     A run's first tick may lie before the run's beginning, since missed ticks become one.
     """
@@ -111,14 +112,14 @@ def run_of(membership: Membership, tick_ms: int, runs: Iterable[Run]) -> Run | N
 
 
 def last_tick(membership: Membership, cursor: Cursor, runs: Iterable[Run]) -> int:
-    """Return the tick of the last digest, 0 where that tick lies ahead because the clock was turned back."""
+    """Return the tick of the last digest; 0 if the clock was turned back to before that tick."""
     return cursor.tick_ms if run_of(membership, cursor.tick_ms, runs) is None else 0
 
 
 def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> int:
     """Return the instant at which a digest begins.
 
-    That is the tick before (the tick before all missed ones), and for the first digest START or the acceptance.
+    A digest begins at the previous tick (before all missed ticks); the first digest begins at START or the acceptance.
 
     Args:
         membership: The destination with its members.
@@ -135,8 +136,8 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # A destination has no tick before its anchor or START. But both instants were noted by the clock: after the clock
-    # was turned back, ticks come before them.
+    # A destination has no tick before its anchor or START. But the clock that noted these instants may have been turned
+    # back since: then ticks come before them.
     if max(note.born_ms, note.from_ms) > tick_ms:
         return note.from_ms if before is None else before
     first = max(_anchor(membership, note.born_ms), note.from_ms)
@@ -151,7 +152,7 @@ def _anchor(membership: Membership, born_ms: int) -> int:
 
 
 def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> bool:
-    """Tell whether ticks before the window of a tick with OVER LAST were missed, and no digest lies in the window.
+    """For OVER LAST: tell whether ticks before a tick's window were missed and no digest lies in the window.
 
     Args:
         membership: The destination with its members.
@@ -168,8 +169,8 @@ def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, la
 def may_fire(membership: Membership, armed_ms: int) -> bool:
     """Tell whether a destination that was armed for a tick (0: for a look) fires, or waits for a RESUME.
 
-    A destination whose CQs are all paused fires at ticks up to the PAUSE. Where an EXPIRE left only paused CQs, it
-    fires once more: paused CQs do not hold up the matches of the CQ that expired.
+    If all CQs are paused, the destination fires at ticks up to the PAUSE. If an EXPIRE left only paused CQs, it fires
+    once more, so that paused CQs do not hold up the matches of the expired CQ.
     """
     if membership.windows:
         return True
@@ -181,31 +182,31 @@ def may_fire(membership: Membership, armed_ms: int) -> bool:
 def following_tick(
     membership: Membership, tick: int | None, left_ms: int | None, served_ms: int, runs: Collection[Run] = ()
 ) -> int | None:
-    """Return the tick for which a destination is armed next: its first tick with a digest, None when nothing waits.
+    """Return the tick to arm a destination for: its next tick with a digest; None if no match waits.
 
     Args:
         membership: The destination with its members.
-        tick: The tick at which it was served, None after a look.
-        left_ms: The earliest time of the matches that wait for later ticks, None when no match waits.
-        served_ms: The instant up to which its ticks have fired.
+        tick: The tick at which the destination was served; None after a look.
+        left_ms: The earliest time of the matches that wait for later ticks; None if no match waits.
+        served_ms: The instant up to which the destination's ticks have fired.
         runs: The runs of ticks that lie ahead and may have fired: these ticks are skipped.
     """
     after_ms = max(served_ms, tick or 0)
     born_ms, changed_ms = (_past(at_ms, runs) for at_ms in (membership.timed.born_ms, membership.timed.changed_ms))
     if tick is None and changed_ms > born_ms:
-        after_ms = max(after_ms, changed_ms)  # RESUME: waiting matches come at the first tick after it
+        after_ms = max(after_ms, changed_ms)  # after a RESUME, waiting matches come at the next tick
     if membership.destination.clause.even_if_empty:
         return _unused(membership, tick_after(membership, after_ms, runs), runs)
     return None if left_ms is None else _unused(membership, tick_after(membership, max(after_ms, left_ms), runs), runs)
 
 
 def _past(at_ms: int, runs: Collection[Run]) -> int:
-    """Return a noted instant, 0 where it was noted by a clock that was turned back since."""
+    """Return a noted instant; 0 if it lies within a run ahead, because the clock was turned back since."""
     return 0 if runs and any(first_ms <= at_ms <= last_ms for first_ms, last_ms in runs) else at_ms
 
 
 def _unused(membership: Membership, tick: int | None, runs: Collection[Run]) -> int | None:
-    """Return a tick, or the first after it that cannot have fired."""
+    """Return a tick, or the first tick after it that cannot have fired yet."""
     while tick is not None and (run := run_of(membership, tick, runs)) is not None:
         tick = tick_after(membership, run[1], runs)
     return tick

@@ -2,7 +2,8 @@
 
 From time to time the gateway looks up the ends of the source's partitions (a *probe*). Once the evaluator has committed
 these ends, all events published before the probe are evaluated, and every tick up to the probe may fire. An idle
-partition holds nothing up. A tick waits for `timers.wait_seconds` at most; an EXPIRE waits for as long as it takes.
+partition holds nothing up. A tick waits for the evaluator at most `timers.wait_seconds`; an EXPIRE waits without a
+limit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["StreamProgress", "covers"]
 
 
 _RUNS = 16
-"""Past runs to remember: each comes from a clock that was set, or from an absence of the gateway."""
+"""Most past runs that are remembered; each ended because the clock was set, or the gateway was absent."""
 
 
 class _Probe(NamedTuple):
@@ -29,7 +30,7 @@ class _Probe(NamedTuple):
 
 
 def covers(reached: SourceOffsets, wanted: SourceOffsets) -> bool:
-    """Tell whether every partition has reached the offset that is wanted."""
+    """Tell whether every partition with a wanted offset has reached it."""
     return all(reached.get(partition, 0) >= end for partition, end in wanted.items())
 
 
@@ -41,7 +42,7 @@ class StreamProgress:
 
         Args:
             fired_ms: The instant up to which all ticks have fired.
-            covered: By source partition, the offset up to which the evaluator is known to have committed.
+            covered: Source partition → offset up to which the evaluator is known to have committed.
             wait_ms: How long a tick waits for the evaluator.
         """
         self.fired_ms = fired_ms
@@ -49,32 +50,32 @@ class StreamProgress:
         self.evaluated_ms = fired_ms
         """Everything published up to this instant is certainly evaluated."""
         self.covered: dict[str, int] = dict(covered)
-        """By source partition: the offset up to which events are committed and their matches taken in."""
+        """Source partition → offset up to which events are committed and their matches taken in."""
         self.run_ms = fired_ms
         """The instant since which ticks have fired without a gap."""
         self.past: tuple[Run, ...] = ()
-        """The runs before: times in which ticks fired without a gap, until the clock was set ahead or turned back."""
+        """The earlier runs: times in which ticks fired without a gap, until the clock was set ahead or turned back."""
         self._gap: MissedTicks | None = None
-        """The time in which no ticks fired; None once all ticks before that time have fired."""
+        """The time in which no ticks fired; None once its missed ticks have fired."""
         self._wait_ms = wait_ms
         self._probes: deque[_Probe] = deque()
 
     def probe(self, at_ms: int, ends: SourceOffsets, *, certain: bool = True) -> None:
-        """Note the ends of the partitions at an instant, later than the probe before.
+        """Note the ends of the partitions at an instant later than the last probe.
 
         Args:
             at_ms: The instant.
-            ends: By partition, the offset of the next event.
-            certain: Whether these are the ends at that instant. For a partition without a leader, only an older end is
+            ends: Partition → offset of the next event.
+            certain: Whether these are the ends at that instant; for a partition without a leader, only an older end is
                 known.
         """
         self._probes.append(_Probe(at_ms, ends, certain))
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The runs before that lie ahead of the present, because the clock was turned back.
+        """The earlier runs that lie ahead of the present, because the clock was turned back.
 
-        Ids of digests in these runs may be used already.
+        Ids of digests for ticks in these runs may be used already.
         """
         return tuple(run for run in self.past if run[1] > self.fired_ms) if self.past else ()
 
@@ -83,7 +84,7 @@ class StreamProgress:
         self._gap = gap if self._gap is None else MissedTicks(self._gap.since_ms, gap.until_ms)
 
     def turn_back(self, now_ms: int) -> None:
-        """Go on from an instant that lies before the last tick that fired, since the clock was turned back."""
+        """Continue from an instant before the last fired tick, because the clock was turned back."""
         self._end_run(self.fired_ms, now_ms)
         self._gap = None
         self.fired_ms = now_ms
@@ -91,7 +92,7 @@ class StreamProgress:
         self._probes.clear()
 
     def doubt(self) -> None:
-        """Forget `evaluated_ms` and the probes: the source has partitions that no probe has looked at."""
+        """Forget `evaluated_ms` and the probes: the source has partitions that no probe covers."""
         self.evaluated_ms = 0
         self._probes.clear()
 
@@ -114,7 +115,7 @@ class StreamProgress:
             self.covered[partition] = max(offset, self.covered.get(partition, 0))
 
     def due(self, now_ms: int) -> int:
-        """Return the instant up to which ticks may fire now: `fired_ms` when no later probe is covered."""
+        """Return the instant up to which ticks may fire now: `fired_ms` if no later probe is covered."""
         due_ms = self.fired_ms
         while self._probes:
             probe = self._probes[0]

@@ -1,6 +1,6 @@
 """Timers: one step takes in stored matches, fires the ticks that the progress allows, and deletes unread matches.
 
-A step does a bounded amount of work, so that commands are never kept waiting; `busy` tells that there is more.
+A step does a bounded amount of work, so that commands do not wait for long; `busy` tells whether there is more.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TRIM_MS = 30_000
 
 
 class Timers:
-    """The gateway's timers, used by its one thread."""
+    """The gateway's timers; for use by its main thread only."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Timers:
         commits: Commits,
         clock: Callable[[], int],
     ) -> None:
-        """Begin with nothing; `recover` comes first.
+        """Begin without state; call `recover` first.
 
         Args:
             settings: The gateway's settings.
@@ -84,10 +84,10 @@ class Timers:
         )
         self._noted_ms = self._trimmed_ms = 0
         self.busy = False
-        """Whether the next step has work already."""
+        """Whether the next step already has work to do."""
 
     def recover(self) -> None:
-        """Read the timers' state from Kafka: cursors and open cuts at once, stored matches step by step."""
+        """Read the timers' state from Kafka: cursors and open cuts now, stored matches step by step."""
         self._big.recover(self._read_ticks())
         self._intake.recover()
         self.retention.reset()
@@ -97,7 +97,7 @@ class Timers:
         self.busy = True
 
     def _read_ticks(self) -> int:
-        """Bring cursors up to `cq.ticks`, and find the cuts whose digests are not all out.
+        """Bring cursors up to `cq.ticks`, and find the cuts with unwritten digests.
 
         Returns:
             The offset of `cq.orders` before which all orders are carried out.
@@ -153,7 +153,7 @@ class Timers:
             self.busy = self.retention.step() or (self._big.stream_id is None and self._rolling.step())
 
     def _keep_up(self, now_ms: int) -> bool:
-        """Note progress or trim the log if one of them is due, and return whether; such a step does nothing else."""
+        """Note progress or trim the log if either is due, and return whether it was; such a step does nothing else."""
         if self._probes.turned_back or not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._probes.turned_back, self._noted_ms = False, now_ms
             self._delivery.note_progress({name: self._probes.note(name) for name in self._working.inventory.streams})
@@ -166,7 +166,7 @@ class Timers:
         return False
 
     def _advance(self, now_ms: int) -> None:
-        """Fire the ticks that the streams' progress allows; a stream's progress moves on when none is left."""
+        """Fire the ticks that the streams' progress allows; when a stream has none left, its progress moves on."""
         streams = [name for name in self._working.inventory.streams if name != self._big.stream_id]
         due = {name: due_ms for name in streams if (due_ms := self._probes.due(name, now_ms)) > self._fired_ms(name)}
         with_ticks = self._state.with_ticks(due)
@@ -191,7 +191,7 @@ class Timers:
     def taken_in(self) -> int:
         """How often all committed matches were taken in.
 
-        Once the count has grown by two since a moment, all matches committed by that moment are taken in.
+        When the count has grown by two since a moment, all matches that were committed by that moment are taken in.
         """
         return 0 if self._cuts.untried else self._probes.completed
 
@@ -200,7 +200,7 @@ class Timers:
         return stream_id == self._big.stream_id
 
     def waits(self, destination: Destination) -> bool:
-        """Tell whether a destination still owes a digest of an earlier tick, for which there was no room."""
+        """Tell whether a destination still owes a digest of an earlier tick, which found no room."""
         return destination.destination_id in self._cuts.waiting
 
     @property
@@ -209,13 +209,13 @@ class Timers:
         return self._cuts.of_streams()
 
     def tick_after(self, destination: Destination, at_ms: int) -> int:
-        """Return a destination's first tick that is later than an instant and has not fired yet."""
+        """Return a destination's first tick later than an instant that has not fired yet."""
         fired_ms = self._fired_ms(destination.stream_id)
         (membership,) = self._state.memberships([destination.destination_id])
         return fired_ms if membership is None else tick_behind(membership, max(at_ms, fired_ms)) or fired_ms
 
     def armed_ms(self, destination: Destination) -> int | None:
-        """Return the tick that a destination is armed for (0: a look is due), None when nothing is pending."""
+        """Return the tick that a destination is armed for (0 for a look); None if no match is pending."""
         return self._state.armed(destination.stream_id, destination.destination_id)
 
     @property
@@ -225,17 +225,17 @@ class Timers:
 
     @property
     def fired(self) -> list[int]:
-        """The ticks of the digests of the last step."""
+        """The ticks of the digests that the last step wrote."""
         return self._firing.fired
 
     def shortened(self) -> dict[DestinationId, tuple[int, int]]:
-        """Return destinations that need their history only from an epoch and version of the tables on.
+        """Return destination → epoch and version of the constant tables from which its history is still needed.
 
-        Each destination is returned once.
+        A call returns the destinations that have come since the last call.
         """
         found, self._firing.shortened = self._firing.shortened, {}
         return found
 
     def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[tuple[EndNotice, LastDigest]]:
-        """Yield destinations that have ended with their last digests."""
+        """Yield ended destinations with their last digests."""
         return self._firing.last_digests(notices)

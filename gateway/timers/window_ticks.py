@@ -1,7 +1,7 @@
-"""Ticks of OVER LAST: each counts a whole window anew, so they come after all others, in a share of the thread's time.
+"""Ticks of OVER LAST: each counts a whole window anew, so they fire after all others, in a share of the CPU time.
 
-The gateway first serves everything else that is due. The ticks of windows wait meanwhile, and the stream's progress
-with them. After each batch of windows the gateway serves none for several times as long as the batch took.
+The gateway first serves all other due destinations; the ticks of windows, and with them the stream's progress, wait
+meanwhile. After each batch of windows, the gateway serves no window for several times the batch's time.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from grouping.model.ids import DestinationId, StreamId
 __all__ = ["WindowTicks"]
 
 _REST = 4
-"""The pause after a batch of windows, in multiples of the batch's time: windows get a fifth of the gateway's time."""
+"""The pause after a batch of windows, in multiples of the batch's time: windows get a fifth of the thread's time."""
 _LOT = 100
-"""Most windows that are served at once."""
+"""Most windows that are served together."""
 
 _Due = Sequence[tuple[DestinationId, int]]
 
 
 class WindowTicks:
-    """The destinations with OVER LAST that are due and wait. Used by the gateway's one thread."""
+    """The due destinations with OVER LAST that wait; for use by the gateway's main thread only."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with none; the clock tells seconds."""
+        """Begin without destinations; the clock gives seconds."""
         self._clock = clock
         self._waiting: dict[StreamId, set[DestinationId]] = {}
         self._rested = 0.0
@@ -36,7 +36,7 @@ class WindowTicks:
         return len(self._waiting.get(stream_id, ()))
 
     def defer(self, stream_id: StreamId, names: Iterable[DestinationId]) -> None:
-        """Have destinations wait."""
+        """Let destinations wait."""
         self._waiting.setdefault(stream_id, set()).update(names)
 
     def divide(self, stream_id: StreamId, due: _Due) -> tuple[_Due, _Due]:
@@ -44,7 +44,7 @@ class WindowTicks:
 
         Args:
             stream_id: The stream.
-            due: All due destinations, earliest first; a waiting destination missing here waits no longer.
+            due: All due destinations, the earliest first; waiting destinations that are not among them stop waiting.
         """
         waiting = self._waiting.get(stream_id, set())
         own = [each for each in due if each[0] in waiting]
@@ -54,7 +54,7 @@ class WindowTicks:
 
     @contextmanager
     def lot(self) -> Iterator[None]:
-        """Measure the time of a batch of windows, served within the block, and begin the pause afterwards."""
+        """Time the batch of windows that is served within the block, and begin the pause afterwards."""
         began = self._clock()
         yield
         ended = self._clock()

@@ -1,4 +1,4 @@
-"""Accounts: the commands of a subscriber that wait, and the subscriber's budget of CPU time."""
+"""Accounts: a subscriber's waiting commands and budget of CPU time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from gateway.kafka import Place, Record
 __all__ = ["BUDGET_RATE", "BUDGET_SECONDS", "Account", "ReadAgain", "SpilledRecord", "size_of"]
 
 ReadAgain = Callable[[Sequence[Place]], Iterator[tuple[Place, Record | None]]]
-"""Reads records by their places: a record, None if the topic has lost it, no item if time ran out."""
+"""Reads records by their places: yields None for a record that the topic has lost, and nothing for records not reached
+in time."""
 
 BUDGET_SECONDS = 0.005
-"""CPU seconds of a full budget: the most that a subscriber takes of a unit of work shared with others."""
+"""CPU seconds of a full budget: the most that a subscriber takes of a unit of work that others share."""
 BUDGET_RATE = 0.2
 """CPU seconds that a budget gains each second."""
 _FIRST_GUESS = 0.001
-"""CPU seconds of a command of a subscriber whose commands were never timed: a broken statement of a new shape."""
+"""Expected CPU seconds of a command before any was timed: as long as a broken statement of a new shape takes."""
 _RECORD_BYTES = 300
 """Approximate bytes of memory of a record besides its key and value."""
 _SPILLED_BYTES = 200
@@ -29,7 +30,7 @@ _READ_AGAIN_BYTES = 1 << 20
 
 
 class SpilledRecord(NamedTuple):
-    """A record beyond its account's share of memory: its place on the topic, where it is read again at its turn."""
+    """The place of a record beyond its account's share of memory, to read the record again at its turn."""
 
     place: Place
     size: int
@@ -39,8 +40,8 @@ class SpilledRecord(NamedTuple):
 class Account:
     """Queues of commands that share a budget.
 
-    A known subscriber has an account with one queue. Newcomers share an account, with a queue for each name, and so do
-    all records without a subscriber.
+    A known subscriber has an account with one queue. Newcomers share an account, with a queue for each name. All
+    records without a proven subscriber share another account.
     """
 
     __slots__ = ("_budget", "_refilled_at", "bytes", "command_seconds", "queues")
@@ -57,13 +58,13 @@ class Account:
         """Memory of the commands that wait."""
 
     def budget(self, now: float) -> float:
-        """Return the CPU seconds that may be used now; negative after a command dearer than the budget."""
+        """Return the CPU seconds that may be used now; negative after a command that cost more than the budget."""
         self._budget = min(self._budget + BUDGET_RATE * max(now - self._refilled_at, 0.0), BUDGET_SECONDS)
         self._refilled_at = now
         return self._budget
 
     def spend(self, seconds: float, commands: int) -> None:
-        """Take CPU seconds out of the budget, and expect the next commands to cost as much as these.
+        """Subtract CPU seconds from the budget, and expect the next commands to cost as much.
 
         Args:
             seconds: CPU seconds that the commands took.
@@ -74,12 +75,12 @@ class Account:
             self.command_seconds += (seconds / commands - self.command_seconds) / 2
 
     def append(self, subscriber: bytes | None, record: Record | SpilledRecord) -> None:
-        """Add a command behind the subscriber's other ones."""
+        """Add a command behind the subscriber's other commands."""
         self.queues.setdefault(subscriber, deque()).append(record)
         self.bytes += size_of(record)
 
     def push_back(self, subscriber: bytes | None, record: Record | SpilledRecord) -> None:
-        """Add a command before the subscriber's other ones."""
+        """Add a command before the subscriber's other commands."""
         self.queues.setdefault(subscriber, deque()).appendleft(record)
         self.queues.move_to_end(subscriber, last=False)
         self.bytes += size_of(record)
@@ -106,7 +107,7 @@ class Account:
         for _ in wanted:
             self.remove_first(subscriber)
         for spilled in reversed(wanted):
-            again = found.get(spilled.place, spilled)  # a missing one was not reached in time
+            again = found.get(spilled.place, spilled)  # A missing place was not reached in time
             if again is not None:
                 self.push_back(subscriber, again)
         return [place for place, again in found.items() if again is None]

@@ -11,7 +11,7 @@ __all__ = ["NEWCOMERS", "UNPROVEN", "Accounts"]
 NEWCOMERS, UNPROVEN = "newcomers", "unproven"
 """Names of the shared accounts. Names of subscribers are bytes."""
 _MOST_KNOWN = 20_000
-"""Subscribers with an account of their own; beyond this, the subscriber silent for longest becomes a newcomer again."""
+"""Most subscribers with an account of their own; beyond, the longest silent subscriber becomes a newcomer again."""
 
 
 class Accounts:
@@ -20,11 +20,11 @@ class Accounts:
     def __init__(self) -> None:
         """Begin without accounts."""
         self._known: OrderedDict[bytes, Account] = OrderedDict()
-        """Accounts by subscriber, the subscriber silent for longest first."""
+        """Accounts by subscriber, the longest silent subscriber first."""
         self.clear(0.0)
 
     def clear(self, now: float) -> None:
-        """Begin anew with full budgets and without commands, and keep in mind who is known; `now` in seconds."""
+        """Begin anew with full budgets and without commands; known subscribers stay known. `now` in seconds."""
         self._known = OrderedDict((subscriber, Account(now)) for subscriber in self._known)
         self._shared = {NEWCOMERS: Account(now), UNPROVEN: Account(now)}
 
@@ -39,7 +39,7 @@ class Accounts:
         return subscriber, account
 
     def named(self, name: bytes | str) -> Account | None:
-        """Return the account of a name, None if the subscriber is not known any more."""
+        """Return the account of a name; None if the subscriber is no longer known."""
         return self._known.get(name) if isinstance(name, bytes) else self._shared[name]
 
     @property
@@ -51,7 +51,7 @@ class Accounts:
         """Give a newcomer an account of its own, and move its waiting commands there.
 
         Args:
-            subscriber: A subscriber of whom a command was accepted.
+            subscriber: A subscriber with an accepted command.
             now: The present, in seconds.
         """
         if subscriber in self._known:

@@ -22,19 +22,19 @@ __all__ = ["CommandQueue", "CommandUnit"]
 _MOST_BYTES = 64 << 20
 """Most bytes of waiting commands in memory; further commands stay on the topic."""
 _SHARE_BYTES = 16 << 20
-"""Most bytes of the commands of one account in memory; of further commands only the places are kept."""
+"""Most bytes of an account's commands in memory; beyond, only the places of commands are kept."""
 _UNIT_BYTES = 8 << 20
 """Approximate bytes of commands in a unit of work while several subscribers send."""
 _TOGETHER_SECONDS = 10.0
-"""Subscribers send side by side when one follows another within this time."""
+"""Several subscribers count as sending together if commands of two subscribers come within this time."""
 _LIGHT_SECONDS = 0.25
-"""How long budgets count after a turn of a subscriber who got all its commands done within its budget."""
+"""How long budgets stay in force after a subscriber's commands were all done within its budget."""
 _UNIT_SECONDS = 0.1
 """Approximate CPU time of a unit of work while several subscribers send."""
 _ALONE_SECONDS = 0.5
-"""Most CPU time of a unit of work of a subscriber who sends alone."""
+"""Most CPU time of a unit of work while one subscriber sends alone."""
 _LOOKED_AT = 64
-"""How many waiting newcomers are skipped in the search for a runnable command."""
+"""Most waiting newcomers that are skipped in the search for a command that can run."""
 
 
 class CommandUnit(NamedTuple):
@@ -48,7 +48,7 @@ class CommandUnit(NamedTuple):
 
 
 class CommandQueue:
-    """The commands that were read and are not carried out."""
+    """The commands that were read and not yet carried out."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class CommandQueue:
 
         Args:
             clock: The present, in seconds.
-            is_genuine: Tells whether a record comes from the subscriber named by its key; without it all records do.
-            read_again: Reads spilled records; without it all records are kept in memory.
+            is_genuine: Tells whether a record comes from the subscriber named by its key; None takes this for granted.
+            read_again: Reads spilled records; None keeps all records in memory.
         """
         self._clock = clock
         self._is_genuine = is_genuine
@@ -73,22 +73,22 @@ class CommandQueue:
         """Forget all commands: the topic is read anew from the first command that was not carried out.
 
         Args:
-            ahead: By partition, the finished offsets behind the first unfinished command.
+            ahead: Partition → finished offsets behind the first unfinished command.
         """
         self._accounts.clear(self._clock())
         self._turns: OrderedDict[bytes | str, Account] = OrderedDict()
-        """Accounts with commands that wait, in the order of turns."""
+        """Accounts with waiting commands, in the order of turns."""
         self._under_way: dict[Place, bytes | str] = {}
-        """By taken record: the name of its account."""
+        """Record taken for a unit of work → the name of its account."""
         self._held: dict[bytes | None, Callable[[], bool]] = {}
-        """By subscriber whose first command is held: a function that tells whether the command is ready."""
+        """Subscriber with a held first command → a function that tells whether the command is ready."""
         self._gone: list[Place] = []
         """Spilled records that the topic no longer has."""
         self._progress = TopicProgress(ahead)
         self._last: bytes | None = None
         self._changed_at = self._light_at = self._last_at = float("-inf")
         self.stalled = False
-        """Whether commands wait and none could have its turn when a unit was asked for last."""
+        """Whether commands waited but none could have its turn at the last `take`."""
 
     def __bool__(self) -> bool:
         return bool(self._turns)
@@ -100,7 +100,7 @@ class CommandQueue:
 
     @property
     def together(self) -> bool:
-        """Whether several subscribers send."""
+        """Whether several subscribers send together."""
         return self._clock() - self._changed_at < _TOGETHER_SECONDS
 
     def add(self, records: Iterable[Record]) -> None:
@@ -118,7 +118,7 @@ class CommandQueue:
                 self._append(name, account, record.key, record)
 
     def _append(self, name: bytes | str, account: Account, subscriber: bytes | None, record: Record) -> None:
-        """Let a record wait, or only its place if the account's share of memory is used up."""
+        """Queue a record; if the account's share of memory is used up, queue only its place."""
         spilled = self._read_again and account.queues and account.bytes + size_of(record) > _SHARE_BYTES
         place = record.partition, record.offset
         account.append(subscriber, SpilledRecord(place, size_of(record)) if spilled else record)
@@ -127,8 +127,8 @@ class CommandQueue:
     def take(self, most: int) -> CommandUnit:
         """Return the commands of the next unit of work, at most `most`.
 
-        Each subscriber has one turn. If a subscriber who keeps within its budget was served a moment ago, each turn
-        ends when its budget is used up; otherwise turns go on until the unit is full.
+        Subscribers take turns. If a subscriber within its budget was served a moment ago, each turn ends when the
+        subscriber's budget is used up; otherwise turns go on until the unit is full.
         """
         now = self._clock()
         alone = not self.together
@@ -150,7 +150,7 @@ class CommandQueue:
         return CommandUnit(records, _ALONE_SECONDS if alone else expected + BUDGET_SECONDS, alone)
 
     def _turn(self, name: bytes | str, account: Account, most: int, seconds: float, *, limited: bool) -> list[Record]:
-        """Take the commands of an account's turn, of about `seconds` of CPU; the account goes behind the others."""
+        """Take an account's commands for about `seconds` of CPU; then the account goes behind the others."""
         now = self._clock()
         budget = account.budget(now)
         if limited and budget < BUDGET_SECONDS / 2:
@@ -188,15 +188,15 @@ class CommandQueue:
         (account if genuine else unproven).spend(self._clock() - began, 0)
         if not genuine:
             self._append(UNPROVEN, unproven, None, record)
-            self._changed_at = self._clock()  # two senders use one name
+            self._changed_at = self._clock()  # two senders use the same name
         return genuine
 
     def _next(self, account: Account, *, own: bool) -> Record | None:
-        """Remove and return the next command of an account that may have its turn, None if there is none.
+        """Remove and return the account's next command that may have its turn; None if there is none.
 
         Args:
             account: The account.
-            own: Whether the commands come from the subscribers named by their keys.
+            own: Whether the account's commands come from the subscribers named by their keys.
         """
         for _ in range(min(len(account.queues), _LOOKED_AT)):
             subscriber, waiting = next(iter(account.queues.items()))
@@ -217,7 +217,7 @@ class CommandQueue:
         return None
 
     def _holds_up(self, account: Account) -> bool:
-        """Tell whether others wait for the next command of an account, because too much behind it is done."""
+        """Tell whether others wait for an account's next command, because too many later commands are done."""
         first = next(iter(account.queues.values()))[0]
         place = first.place if isinstance(first, SpilledRecord) else (first.partition, first.offset)
         return self._progress.holds_up(place)
@@ -234,7 +234,7 @@ class CommandQueue:
         """Give subscribers no turns until their first command is ready.
 
         Args:
-            held: By subscriber: a function that tells whether the command is ready.
+            held: Subscriber → a function that tells whether the command is ready.
         """
         self._held |= held
 
@@ -256,7 +256,7 @@ class CommandQueue:
         """Subtract the cost of commands from the budgets of their accounts.
 
         Args:
-            costs: CPU seconds by place of a taken command, whether the command was carried out or not.
+            costs: Place of a taken command, carried out or not → its CPU seconds.
         """
         by_name: dict[bytes | str, list[float]] = {}
         for place, seconds in costs.items():
@@ -270,7 +270,7 @@ class CommandQueue:
 
         Args:
             records: The records.
-            accepted: Subscribers who have had a command accepted: each has an account of its own from now on.
+            accepted: Subscribers with an accepted command: each has an account of its own from now on.
         """
         for record in records:
             name = self._under_way.pop((record.partition, record.offset))
@@ -280,7 +280,7 @@ class CommandQueue:
         return self._progress.finish([*gone, *((record.partition, record.offset) for record in records)])
 
     def _promote(self, subscriber: bytes) -> None:
-        """Give a newcomer an account of its own, and turns if commands of it wait."""
+        """Give a newcomer an account of its own, and a place in the order of turns if commands of it wait."""
         self._accounts.promote(subscriber, self._clock())
         for name, account in (self._accounts.of_subscriber(subscriber), (NEWCOMERS, self._accounts.named(NEWCOMERS))):
             assert account is not None, "both are there"

@@ -1,9 +1,9 @@
-"""Trials of commands: a command at which the gateway ends again and again is refused instead of being tried for ever.
+"""Trials of commands: a command that ends the gateway again and again is refused, instead of being tried for ever.
 
 A command that takes all memory, or never comes to an end, kills the gateway (the kernel does, or the supervisor), and
-its successor reads the same command again. So the commands of each unit of work are noted before it begins. A gateway
-whose predecessor ended amid a unit takes fewer of that unit's commands at a time with each death, until it tries each
-alone.
+its successor reads the same command again. So the commands of each unit of work are noted before it begins. If a
+gateway ends amid a unit, its successor takes fewer of that unit's commands at a time; after some deaths each command is
+tried alone.
 """
 
 from __future__ import annotations
@@ -23,41 +23,42 @@ __all__ = ["TRIES", "CommandTrials", "deadly"]
 log = logging.getLogger(__name__)
 
 TRIES = 3
-"""How many times in succession the gateway may end at a command; after these, a command that was alone is refused."""
+"""How many times in succession the gateway may end at a command; afterwards, a command that was alone is refused."""
 _SHARE = 32
-"""Divisor of the size of a unit with suspects after one death; after two deaths the divisor is squared. A gateway
-killed for another reason loses little, and among 5,000 commands the guilty command is alone at the third death."""
+"""After one death, the size of a unit with suspected commands is divided by this number; after two, by its square. A
+gateway killed for another reason loses little, and among 5,000 commands the guilty command is alone at the third
+death."""
 _PLACE = attrgetter("partition", "offset")
 _MOST_REFUSED = 100
-"""Refused commands whose copies are known: a client without a reply sends its command again and again."""
+"""Most refused commands whose ids are kept: a client without a reply sends its command again and again."""
 
 
 class CommandTrials:
     """Finds the command at which gateways ended; for use by a single thread."""
 
     def __init__(self, note: Callable[[CommandsInHand], None]) -> None:
-        """Suspect no command.
+        """Begin without suspects.
 
         Args:
-            note: Writes down which commands are in hand.
+            note: Writes to Redis which commands are in hand.
         """
         self._note = note
         self._suspects = CommandsInHand()
         self._refused: tuple[bytes, ...] = ()
 
     def begin(self, last: CommandsInHand) -> None:
-        """Suspect the commands that the last gateway had in hand; finished commands do not come again."""
+        """Suspect the commands that the last gateway had in hand; finished commands are not read again."""
         self._suspects = msgspec.structs.replace(last, deaths=last.deaths + 1)
         self._refused = last.refused
 
     def fitting(self, records: Sequence[Record]) -> int:
-        """Return how many of the records next in turn one unit may take."""
+        """Return how many of the next records a unit may take."""
         if not self._has_suspect(records):
             return len(records)
         return max(int(self._suspects.count / _SHARE**self._suspects.deaths), 1)
 
     def take(self, records: Sequence[Record], ids: Sequence[bytes | None]) -> set[int]:
-        """Note the records of a unit that begins, and return the numbers of the records that must not be tried again.
+        """Note the records of a new unit, and return the indexes of records that must not be tried again.
 
         Args:
             records: The commands to carry out.

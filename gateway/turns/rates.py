@@ -9,25 +9,25 @@ from grouping.model.errors import InputError
 __all__ = ["CommandRates"]
 
 _SECONDS = 10
-"""A subscriber that was silent for this long may send the commands of this time at once."""
+"""Seconds of silence after which a bucket is full: the commands of this time may then come together."""
 _KNOWN = 100_000
-"""Most buckets in memory; when there are more, all buckets begin full again, to save memory."""
+"""Most buckets in memory; beyond, all buckets are dropped, and begin full again."""
 
 
 class CommandRates:
-    """A bucket for each subscriber: it holds the commands of at most ten seconds, and fills with time."""
+    """A token bucket for each subscriber: it holds the commands of at most ten seconds, and fills with time."""
 
     def __init__(self) -> None:
         """Begin with full buckets."""
         self._left: dict[bytes, tuple[float, int]] = {}
-        """By subscriber: the commands left in a bucket, and when, epoch milliseconds."""
+        """Subscriber → the commands left in its bucket, and the time of this count, epoch milliseconds."""
 
     def refusal(self, subscriber: bytes, per_second: int, now_ms: int) -> InputError | None:
-        """Count a command, and return why it is refused, None where it may be carried out.
+        """Count a command; return why it is refused, None if it may be carried out.
 
         Args:
-            subscriber: Who sends it.
-            per_second: How many it may send; 0 for any number.
+            subscriber: The sender.
+            per_second: How many commands the sender may send a second; 0 for any number.
             now_ms: The present, epoch milliseconds.
         """
         if not per_second:
@@ -46,7 +46,7 @@ class CommandRates:
         )
 
     def give_back(self, subscriber: bytes) -> None:
-        """Undo the counting of a command: a command counts when it is carried out."""
+        """Undo the count of a command that is not carried out now: it counts again later."""
         if subscriber in self._left:
             left, since_ms = self._left[subscriber]
             self._left[subscriber] = (left + 1, since_ms)

@@ -1,4 +1,4 @@
-"""How far `cq.commands` is carried out, while subscribers take turns: commands may be done before earlier ones."""
+"""How far `cq.commands` is carried out: as subscribers take turns, commands may be done before earlier commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.state.commands_read import CommandsRead
 __all__ = ["MOST_AHEAD", "TopicProgress"]
 
 MOST_AHEAD = 10_000
-"""Most offsets of a partition that may be done before an earlier one: each commit stores them, in 8 bytes each."""
+"""Most offsets of a partition that may be done before an earlier offset: each commit stores them, in 8 bytes each."""
 
 
 class TopicProgress:
@@ -21,10 +21,10 @@ class TopicProgress:
         """Begin at the first command that was not carried out.
 
         Args:
-            ahead: By partition, the finished offsets behind the first unfinished command.
+            ahead: Partition → finished offsets behind the first unfinished command.
         """
         self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
-        """By partition, the offsets of records read, from the first unfinished record on."""
+        """Partition → offsets of the records that were read, from the first unfinished record on."""
         self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
         """Offsets that an earlier gateway has carried out, and that are read again."""
         self._ahead = {partition: set(offsets) for partition, offsets in self._passed.items()}
@@ -40,12 +40,12 @@ class TopicProgress:
         return True
 
     def may_pass(self, place: Place) -> bool:
-        """Tell whether a record may be carried out now, before earlier ones of its partition."""
+        """Tell whether a record may be carried out before the earlier records of its partition."""
         partition, offset = place
         return len(self._ahead.get(partition, ())) < MOST_AHEAD or offset == self._waiting[partition][0]
 
     def holds_up(self, place: Place) -> bool:
-        """Tell whether no later record of the partition may be carried out before a record."""
+        """Tell whether later records of the partition must wait until this record is carried out."""
         partition, offset = place
         return len(self._ahead.get(partition, ())) >= MOST_AHEAD and offset == self._waiting[partition][0]
 
@@ -61,7 +61,7 @@ class TopicProgress:
             while waiting and waiting[0] in done:
                 waiting.popleft()
             first = waiting[0] if waiting else self._read_to[partition]
-            while first in done:  # an offset that is read again later
+            while first in done:  # the offset is read again later
                 first += 1
             offsets[partition] = first
             self._ahead[partition] = {offset for offset in done if offset > first}
