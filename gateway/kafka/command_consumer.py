@@ -1,4 +1,4 @@
-"""Commands, read from where the last commit left them."""
+"""Commands, read on from the last commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CommandConsumer"]
 
 _SOME = 5
 _GAP_SECONDS = 0.02
-"""Commands come one after another when `_MANY` have come within this time."""
+"""If `_MANY` commands come within this time, more are likely to follow, and the reader lets them gather."""
 _MANY = 1000
 """The number of commands that are worth a commit of their own."""
 _NONE: Mapping[int, int] = MappingProxyType({})
@@ -35,9 +35,9 @@ class CommandConsumer:
                 enable_auto_commit=False,
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
-                # While commands wait here the consumer asks for none: many small requests burden the broker.
-                # The driver leaves the partition of waiting commands out of its next request, and a command that
-                # arrives meanwhile waits until this request ends.
+                # While commands wait here, the consumer requests none, since many small requests burden the broker. The
+                # driver leaves the partition of waiting commands out of its next request, and a command that arrives
+                # meanwhile waits until this request ends.
                 queued_min_messages=1,
                 fetch_queue_backoff_ms=2,
                 fetch_wait_max_ms=50,
@@ -46,19 +46,19 @@ class CommandConsumer:
             )
         )
         self.membership = self._consumer.consumer_group_metadata()
-        """The consumer's group metadata, by which a transaction commits offsets; asking the driver takes 45 ms."""
+        """The consumer's group metadata, with which a transaction commits offsets; asking the driver takes 45 ms."""
 
     def rewind(self, noted: Mapping[int, int] = _NONE) -> dict[int, int]:
-        """Go back to the first command that was not carried out, and return its offset by partition.
+        """Go back to the first command of each partition that was not carried out, and return the offsets by partition.
 
         Args:
-            noted: Known offsets beside the committed ones, which Kafka forgets: the later offset counts.
+            noted: Offsets known from elsewhere, as Kafka forgets committed offsets in time: the later offset counts.
         """
         with mapped("reading committed offsets"):
             places = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
             committed = self._consumer.committed(places, timeout=ANSWER_SECONDS)
             for place in committed:
-                if place.error is not None:  # its offset looks like a partition without a commit
+                if place.error is not None:  # with an error, the offset looks like that of a partition without a commit
                     raise KafkaException(place.error)
             known = {
                 place.partition: max(place.offset, noted.get(place.partition, place.offset)) for place in committed

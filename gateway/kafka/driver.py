@@ -1,4 +1,4 @@
-"""The driver: options of all its clients, its errors as ours, and when a call is tried again."""
+"""The driver: options of all its clients, the mapping of its errors, and retries of calls."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 ANSWER_SECONDS = 30.0
-"""Most seconds of a wait for an answer of Kafka."""
+"""Longest wait for an answer from Kafka."""
 QUESTION_SECONDS = 3.0
-"""How long a client waits for an answer, where the question may be repeated."""
+"""Longest wait for an answer to a question that can be repeated."""
 
 LARGEST_RECORD = 16 << 20
 """Bytes of the largest record of the gateway's own topics: the longest statement, escaped twice, and its constants."""
@@ -53,7 +53,7 @@ NOT_YET = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-"""The answers of a broker about a topic that was made a moment ago, that of offsets included."""
+"""Answers of a broker about a topic made a moment ago, also when asked for offsets."""
 
 
 FITTING_BYTES = LARGEST_RECORD - (64 << 10)
@@ -65,13 +65,13 @@ class KafkaUnavailable(OperationalError):
 
 
 class RecordTooLarge(OperationalError):
-    """Kafka refuses a record for its size: another try does not mend that."""
+    """Kafka refuses a record for its size; another try fails too."""
 
 
 class ProducerFenced(OperationalError):
     """Kafka refuses this client's writes, since a later client has its transactional id, or its transaction expired.
 
-    The later client may be this gateway's own. The lease tells whether another gateway has taken over.
+    The later client may belong to this gateway; only the lease tells whether another gateway has taken over.
     """
 
 
@@ -82,7 +82,7 @@ def mapped(doing: str) -> Iterator[None]:
         try:
             yield
         except SystemError as error:
-            # The driver raises a fatal error, and calls delivery reports with it still pending: Python refuses these.
+            # After a fatal error, the driver calls delivery reports with the error still pending, which Python refuses.
             if isinstance(error.__cause__, KafkaException):
                 raise error.__cause__ from None
             raise
@@ -93,18 +93,18 @@ def mapped(doing: str) -> Iterator[None]:
         if isinstance(cause, KafkaError) and cause.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             raise RecordTooLarge(f"kafka refused a record for its size at {doing}", detail=str(cause)) from error
         raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
-    except TimeoutError as error:  # raised by a future: a broker hangs
+    except TimeoutError as error:  # A future raises this when a broker hangs
         raise KafkaUnavailable(f"kafka failed at {doing}", detail="It did not answer in time.") from error
 
 
 def client_config(settings: Settings, **typed: object) -> dict[str, Any]:
-    """Merge raw options under typed ones, which win (option names with dots for underscores)."""
+    """Return the client options: the raw options of the settings, overridden by the typed options."""
     named = {name.replace("_", "."): value for name, value in typed.items()}
     return with_quiet_log({**client_options(settings.kafka), **named})
 
 
 def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[str, Any]:
-    """Return the options of a consumer that reads partitions by position, and tells where they end."""
+    """Return the options of a consumer that reads partitions from given offsets, and reports their ends."""
     return client_config(
         settings,
         group_id=group_id,
@@ -116,7 +116,7 @@ def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[st
 
 
 def error_code(error: BaseException) -> int | None:
-    """Return the driver's code of an error, None for an error of something else."""
+    """Return the driver's code of an error; None for other errors."""
     cause = error.args[0] if isinstance(error, KafkaException) else None
     return cause.code() if isinstance(cause, KafkaError) else None
 

@@ -1,4 +1,4 @@
-"""The latest records of any topic, bounded in number, bytes and time: columns are inferred from them."""
+"""The latest records of any topic, bounded in number, bytes and time, from which columns are inferred."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class LatestRecords:
 
 
 def _is_end(topic: str, message: Message) -> bool:
-    """Tell whether a message is no record but the notice that a partition ends.
+    """Tell whether a message is the notice that a partition ends, not a record.
 
     Raises:
         TopicRefusal: The topic may not be read.

@@ -32,14 +32,15 @@ class LogReader:
         )
 
     def since(self, topic: str, offsets: Mapping[int, int], at_once: int = 10_000) -> Iterator[Record]:
-        """Yield the records from some offsets (by partition) to the present end, `at_once` of them held at a time.
+        """Yield the records from given offsets (by partition) to the present end; at most `at_once` are in memory.
 
         A commit returns before the broker shows its records: the reader waits for open transactions.
         """
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
         ends: dict[int, tuple[int, float]] = {}
-        """By partition read to its visible end: the end at that time, and the time until which this end is valid."""
+        """Partition that was read to its visible end → the end at that time, and the time until which this end is
+        valid."""
         with mapped("reading a log"):
             self._consumer.assign(places)
             while left:
@@ -74,17 +75,18 @@ class LogReader:
 
 
 class TailReader:
-    """Follows all partitions of a topic, without ever waiting."""
+    """Follows all partitions of a topic; a read never waits."""
 
     def __init__(self, settings: Settings, topic: str, offsets: Mapping[int, int]) -> None:
-        """Begin at some offsets, by partition."""
+        """Begin at given offsets, by partition."""
         self.reached = dict(offsets)
-        """By partition: the offset up to which records were read."""
+        """Partition → offset up to which records were read."""
         self._consumer = Consumer(
             reader_config(
                 settings,
                 settings.clients.gateway_tail,
-                # New records are reported at once; a shorter wait only means more requests to an idle broker.
+                # The broker answers at once when records come; a shorter wait would only make more requests to an idle
+                # broker.
                 fetch_wait_max_ms=500,
                 queued_max_messages_kbytes=32_768,
                 max_partition_fetch_bytes=4_000_000,

@@ -1,11 +1,11 @@
-"""The markers of transactions: control records at the end of a transaction, in each partition written to.
+"""Markers of transactions: control records that end a transaction in each partition that it wrote to.
 
-A commit can be read once its marker is there. Kafka's coordinator answers first and writes the markers then. The
-coordinator skips partitions without a leader at that moment, as if they were deleted (seen with Kafka 4.3, where
-KRaft's `getPartitionLeaderEndpoint` finds no broker for them). If a transaction ends while brokers die or start, the
-coordinator then considers it complete, yet it stays open in these partitions: a *hanging* transaction, in Kafka's words
-(KIP-664). Its records, though committed, hold up all readers of the partition. If the next transaction there is
-aborted, they are lost.
+Committed records can be read once the marker is there. Kafka's coordinator answers the commit first and writes the
+markers afterwards. The coordinator skips partitions without a leader at that moment, as if they were deleted (seen with
+Kafka 4.3, where KRaft's `getPartitionLeaderEndpoint` finds no broker for them). If a transaction ends while brokers die
+or start, the coordinator then considers it complete, yet it stays open in these partitions: a *hanging* transaction, in
+Kafka's words (KIP-664). Its records, though committed, hold up all readers of the partition. If the next transaction in
+the partition is aborted, these records are lost.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from grouping.settings.settings import Settings
 __all__ = ["Markers"]
 
 _SECONDS = 10.0
-"""How long a marker is waited for: the coordinator writes it within milliseconds, unless a leader has to be found."""
+"""Longest wait for a marker: the coordinator writes it within milliseconds, unless a leader has to be found."""
 _PAUSE_SECONDS = 0.001
 
 
 class Markers:
-    """Whether partitions have the markers of transactions written to them."""
+    """Tells whether partitions have the markers of the transactions written to them."""
 
     def __init__(self, settings: Settings) -> None:
         self._topics = Topics(settings)
@@ -39,7 +39,7 @@ class Markers:
         """Wait until committed records can be read.
 
         Args:
-            offsets: By partition, the offset of the last record committed there.
+            offsets: Partition → offset of the last committed record.
 
         Raises:
             KafkaUnavailable: A marker does not come; recovery finds out whether it comes later.
@@ -58,8 +58,8 @@ class Markers:
     def _shown(self, places: Sequence[Partition]) -> Mapping[Partition, int]:
         """Return the offsets up to which records can be read.
 
-        A consumer asks, because each commit asks and the admin client takes six times as much CPU for the question. The
-        consumer asks a single broker once; if this broker does not answer, the admin client asks with more patience.
+        Each commit asks this, and the admin client takes six times as much CPU for it, so a consumer asks. The consumer
+        asks a single broker once; if it does not answer, the admin client asks with more patience.
         """
         wanted = [TopicPartition(topic, number, OFFSET_END) for topic, number in places]
         with suppress(KafkaException):

@@ -19,10 +19,10 @@ Partition = tuple[str, int]
 """A topic and the number of its partition."""
 
 _WAIT_SECONDS = 10.0
-"""Longest wait of the gateway's loop for a client: during a longer wait the gateway would seem to hang."""
+"""Longest time that the gateway's loop waits for a client; with a longer wait the gateway would seem to hang."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
-"""The driver's own answer about a partition that its copy of the cluster's metadata lacks.
+"""The driver's code for a partition that is missing in its copy of the cluster's metadata.
 
 The copy is not renewed for the question, so the partition may also have been added a moment ago.
 """
@@ -31,11 +31,11 @@ _NEW_LEADER = (
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
 )
-"""Answers about a partition whose leader has just changed, to a client with an older or newer leader epoch."""
+"""Errors of a partition with a leader that has just changed, when client and broker have different leader epochs."""
 _SETTLING_SECONDS = 0.2
 
 _OffsetOrError = int | KafkaException
-"""The offset of one partition, or the reason why it is not known."""
+"""The offset of a partition, or the reason why it is unknown."""
 
 
 class Offsets:
@@ -46,22 +46,22 @@ class Offsets:
 
         Args:
             admin: Kafka's admin client.
-            counts: Tells how many partitions each existing topic has, and notes their leaders here.
+            counts: Returns how many partitions each existing topic has; calls `note_leader` for each.
         """
         self._admin = admin
         self._counts = counts
         self._unanswerable: set[Partition] = set()
-        """Partitions that are not asked: without a leader, or of an unreadable topic."""
+        """Partitions without a leader or of an unreadable topic, which are not asked."""
         self._silent: set[Partition] = set()
-        """Partitions that gave an error when they were asked last, and are asked again the next time."""
+        """Partitions that gave an error last time; they are asked again next time."""
         self._last_ends: dict[Partition, int] = {}
 
     def note_leader(self, place: Partition, *, there: bool) -> None:
-        """Note whether a partition has a leader, and so an end that can be asked for."""
+        """Note whether a partition has a leader, and so can tell its end."""
         (self._unanswerable.discard if there else self._unanswerable.add)(place)
 
     def note_forbidden(self, topic: str) -> None:
-        """Note that a topic may not be read (any more)."""
+        """Note that a topic may not be read."""
         self._unanswerable |= {place for place in list(self._last_ends) if place[0] == topic}
 
     def beginnings(self, places: Sequence[Partition]) -> dict[Partition, int]:
@@ -69,18 +69,18 @@ class Offsets:
         return self._of_all(places, OffsetSpec.earliest(), False)
 
     def ends(self, places: Sequence[Partition], *, committed: bool = False) -> dict[Partition, int]:
-        """Return the end offset of each partition; of committed records only, when asked so."""
+        """Return the end offset of each partition: with `committed`, the end of the committed records."""
         return self._of_all(places, OffsetSpec.latest(), committed)
 
     def known_ends(self, places: Sequence[Partition], committed: bool = True) -> dict[Partition, int]:
         """Return the ends of partitions; an error of one partition does not affect the others.
 
-        A partition that does not exist (any more) is left out. A partition without an answer for another reason (no
-        leader, or no right to read) is `silent` and keeps its last known end, if any.
+        A partition that does not exist is left out. A partition that does not answer for another reason (no leader, or
+        no right to read) is `silent`; its end is the last known end, if any.
 
         Args:
-            places: Partitions of any topics, also of users.
-            committed: Whether the end is that of the committed records.
+            places: Partitions of any topics, also of users' topics.
+            committed: Whether to return the end of the committed records.
 
         Raises:
             KafkaUnavailable: A broker does not answer.
@@ -103,7 +103,7 @@ class Offsets:
         return found | {place: self._last_ends[place] for place in self.silent(places) if place in self._last_ends}
 
     def silent(self, places: Iterable[Partition]) -> set[Partition]:
-        """Return the existing partitions that gave no end to the last `known_ends`, so their ends are not known."""
+        """Return the partitions that did not answer in the last `known_ends`, so their present ends are unknown."""
         return (self._unanswerable | self._silent) & set(places)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
@@ -123,7 +123,7 @@ class Offsets:
                 return retriable(lambda: self._asked(wanted, committed))
             except KafkaException as error:
                 if error_code(error) == _NO_LEADERS:
-                    self._admin.renew()  # the broker that the client asks may be behind the others
+                    self._admin.renew()  # the broker that the client asks may lag behind the others
                 raise
 
     def _answers(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, _OffsetOrError]:
@@ -165,14 +165,14 @@ class Offsets:
 
 
 def _answer(future: Future[Any]) -> _OffsetOrError:
-    """Return a partition's offset or its error; raise an error that stands for a late answer of a broker."""
+    """Return a partition's offset or its error; raise the error if it says that a broker did not answer in time."""
     try:
         told = future.result()
     except KafkaException as error:
         if is_late(error):
             raise
         return error
-    if told.offset < 0:  # the driver's only sign of a leader that did not answer
+    if told.offset < 0:  # the driver gives no other sign of a leader that did not answer
         raise TimeoutError
     return int(told.offset)
 

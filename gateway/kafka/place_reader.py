@@ -1,4 +1,4 @@
-"""Records at many places of a topic, read together: neighbouring records in one read, with jumps over long gaps."""
+"""Reads records at many places of a topic: neighbouring records in one read, with jumps over long gaps."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from grouping.settings.settings import Settings
 __all__ = ["Place", "PlaceReader"]
 
 _FAR = 2_000
-"""Gap between two wanted records, in records, from which on the reader jumps instead of reading through."""
+"""Gap between two wanted records, in records, from which the reader jumps instead of reading on."""
 _AT_ONCE = 5_000
 _WAIT_SECONDS = 0.02
 
 
 class PlaceReader:
-    """Reads committed records by their places, as many as a time allows."""
+    """Reads committed records by their places, as many as the time allows."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
         self._topic = topic
@@ -32,10 +32,10 @@ class PlaceReader:
                 settings.clients.gateway_places,
                 isolation_level="read_committed",
                 fetch_wait_max_ms=5,
-                # The fetch is small, since the neighbours of scattered records are not wanted.
+                # Fetches are small, since the neighbours of scattered records are not wanted.
                 max_partition_fetch_bytes=256 << 10,
                 queued_min_messages=1,
-                fetch_queue_backoff_ms=5,  # a second, otherwise, from one reading to the next
+                fetch_queue_backoff_ms=5,  # by default, a second passes between two reads
             )
         )
 
@@ -58,7 +58,7 @@ class PlaceReader:
                 self._consumer.unassign()
 
     def _step(self, wanted: dict[int, deque[int]]) -> Iterator[tuple[Place, Record | None]]:
-        """Yield the arrived records of the wanted offsets, remove these offsets, and go on to the rest."""
+        """Yield the arrived records at wanted offsets, remove these offsets, and read on."""
         reached: dict[int, int] = {}
         for message in self._some():
             partition, offset = message.partition(), message.offset()
@@ -73,7 +73,7 @@ class PlaceReader:
         self._go_on(wanted, reached)
 
     def _some(self) -> list[Message]:
-        """Return the available records as soon as there are any: the driver itself waits for the full count."""
+        """Return the records that are there, without waiting for the full count as the driver would."""
         first = self._consumer.poll(_WAIT_SECONDS)
         return [] if first is None else [first, *self._consumer.consume(_AT_ONCE, timeout=0)]
 
@@ -99,7 +99,7 @@ def _by_partition(places: Iterable[Place]) -> dict[int, deque[int]]:
 
 
 def _is_record(message: Message) -> bool:
-    """Return whether a message is a record, and not the notice of the end of a partition."""
+    """Return whether a message is a record, not the notice of the end of a partition."""
     error = message.error()
     if error is not None and error.code() != END_OF_PARTITION:
         raise KafkaException(error)

@@ -1,4 +1,4 @@
-"""A record as returned by the gateway's readers: plain fields, which outlive the driver's own object."""
+"""A record from the gateway's readers: plain fields, which outlive the driver's object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Record(msgspec.Struct, frozen=True):
     partition: int
     offset: int
     time_ms: int
-    """Kafka's timestamp: on an append-time topic when the broker appended the record, else when the record was made."""
+    """Kafka's timestamp: when the broker appended the record, or, without append time, when the producer made it."""
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
@@ -29,7 +29,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def record_of(message: Any) -> Record:
-    """Return a consumed message's record; without an error, all fields optional to the driver's types are present."""
+    """Return the record of a consumed message without an error."""
     return Record(
         message.topic(),
         message.partition(),

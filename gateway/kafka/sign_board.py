@@ -1,4 +1,4 @@
-"""A text left by a gateway on Kafka for other gateways of its prefix, beside the catalog.
+"""A text that a gateway leaves on Kafka for other gateways of its prefix, besides the catalog.
 
 The text is the metadata of the offset that the gateway's group commits for `cq.catalog`. No record is written, so the
 catalog does not grow with each sign of life, and the gateway needs no further rights.
@@ -21,13 +21,13 @@ class SignBoard:
         """Connect when first used.
 
         Args:
-            settings: Which Kafka, and which prefix.
+            settings: The settings with Kafka's address and the prefix.
         """
         self._topic = settings.topics.catalog
         self._consumer = Consumer(client_config(settings, group_id=settings.clients.gateway, enable_auto_commit=False))
 
     def read(self) -> str:
-        """Return the text, empty if no text is there.
+        """Return the text; empty if there is none.
 
         Raises:
             KafkaUnavailable: Kafka did not answer.
@@ -36,10 +36,10 @@ class SignBoard:
             return retriable(self._asked)
 
     def write(self, text: str) -> None:
-        """Replace the text. The offset beside it is the catalog's end, since tools compare the two as a lag.
+        """Replace the text; its offset is the catalog's end, so that monitoring tools show no lag.
 
         Raises:
-            KafkaUnavailable: Kafka did not take it.
+            KafkaUnavailable: Kafka did not take the text.
         """
         with mapped("writing the gateway's sign"):
             place = TopicPartition(self._topic, 0)

@@ -1,4 +1,4 @@
-"""Why Kafka refuses to make or delete a topic, in our codes."""
+"""Why Kafka refuses to make or delete a topic, as the gateway's error codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFUSALS: dict[int | None, str] = {
     KafkaError.THROTTLING_QUOTA_EXCEEDED: "quota-exceeded",
     KafkaError.INVALID_REPLICATION_FACTOR: "unavailable",
 }
-"""Kafka's errors for refused topics, with our codes of docs/commands.md."""
+"""Kafka's error code → the gateway's code (docs/commands.md) for a refused topic."""
 KEPT = (
     KafkaError.POLICY_VIOLATION,
     KafkaError.TOPIC_DELETION_DISABLED,
@@ -40,7 +40,7 @@ class TopicRefusal(OperationalError):
 
 
 def refusal_of(topic: str, error: KafkaException) -> TopicRefusal | None:
-    """Return why Kafka refuses to make a topic; None where the error is no refusal."""
+    """Return why Kafka refuses to make a topic; None if the error is no refusal."""
     code = _REFUSALS.get(error_code(error))
     if code is None:
         return None

@@ -1,4 +1,4 @@
-"""Topics: their forms and configurations, making and deleting them, through the admin interface."""
+"""Topics: their forms and configurations; creates and deletes them through the admin interface."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ log = logging.getLogger(__name__)
 _Made = TypeVar("_Made")
 
 _MADE_SECONDS = 10.0
-"""Longest wait for one broker to make topics: thousands of topics take some seconds."""
+"""Longest wait for a broker to make topics: thousands of topics take some seconds."""
 _ALL_MADE_SECONDS = 40.0
-"""How long other brokers are asked afterwards: a live broker may wait half a minute for a controller that hangs,
-although there is a new controller. Deletion asks a single broker only: a late deletion may hit a topic created anew."""
+"""How long other brokers are asked afterwards: a live broker may wait half a minute for a hanging controller although
+there is a new controller. A deletion asks a single broker: a late deletion could hit a topic created anew."""
 
 
 class ExistingTopic(NamedTuple):
@@ -55,7 +55,7 @@ class ExistingTopic(NamedTuple):
     """Kafka's own id: a topic that is deleted and made again has another id."""
     partitions: int
     replicas: int
-    """Copies of its first partition."""
+    """Number of replicas of the first partition."""
 
 
 class Topics:
@@ -65,16 +65,16 @@ class Topics:
         self._settings = settings
         self._admin = RenewedClient(lambda: AdminClient(client_config(settings)), is_late)
         self.offsets = Offsets(self._admin, self._counts)
-        """Offsets of their partitions."""
+        """Offsets of the topics' partitions."""
         self._latest = LatestRecords(settings, self.offsets)
 
     def partitions(self, topic: str) -> int | None:
-        """Return how many partitions a topic has, None when it does not exist."""
+        """Return how many partitions a topic has; None if it does not exist."""
         form = self.forms([topic]).get(topic)
         return None if form is None else form.partitions
 
     def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the forms of the existing topics; asking never creates a topic, whatever the broker's settings."""
+        """Return the forms of the existing topics; asking never creates a topic."""
         asked = sorted(set(topics))
         if not asked:
             return {}
@@ -133,7 +133,7 @@ class Topics:
             return self._admin.ask(lambda admin: _configs(admin, resources), ANSWER_SECONDS)
 
     def configure(self, topic: str, config: Mapping[str, str]) -> None:
-        """Set some of a topic's configuration, and leave the rest."""
+        """Set some options of a topic, and leave its other options."""
         entries = [
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
         ]
@@ -144,7 +144,7 @@ class Topics:
                 future.result(ANSWER_SECONDS)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Raise the number of a topic's partitions to `partitions`."""
+        """Raise a topic's number of partitions to `partitions`."""
         with mapped("adding partitions"):
             futures = self._reached().create_partitions(
                 [NewPartitions(topic, partitions)], operation_timeout=ANSWER_SECONDS
@@ -153,7 +153,7 @@ class Topics:
                 future.result(ANSWER_SECONDS)
 
     def sampled(self, topic: str, partitions: int, read: Callable[..., _Made], *arguments: object) -> _Made:
-        """Return the result of a function of a topic's latest records (`LatestRecords.read`), and of arguments."""
+        """Return `read` of the values of a topic's latest records (`LatestRecords.read`) and of the arguments."""
         return read(self._latest.read(topic, partitions), *arguments)
 
     def names(self) -> set[str]:
@@ -166,7 +166,7 @@ class Topics:
 
         Raises:
             TopicRefusal: Kafka refuses one of the topics; the others exist.
-            KafkaUnavailable: Some may have been created.
+            KafkaUnavailable: Some topics may have been created.
         """
         made, refused = self.create_each(wanted, config)
         for error in refused.values():
@@ -179,7 +179,7 @@ class Topics:
         """Create topics with a number of partitions each; return the new topics, and why Kafka refuses others.
 
         Raises:
-            KafkaUnavailable: Some may have been created.
+            KafkaUnavailable: Some topics may have been created.
         """
         if not wanted:
             return set(), {}
@@ -190,16 +190,16 @@ class Topics:
             told, again = self._told_of_making(new)
             for name, error in told.items():
                 if error is None or (again and error_code(error) == KafkaError.TOPIC_ALREADY_EXISTS):
-                    made.add(name)  # the broker that was asked first may have had it made
+                    made.add(name)  # an earlier request, to the broker asked first, may have made the topic
                 elif (refusal := refusal_of(name, error)) is not None:
                     refused[name] = refusal
                 elif error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise error
-        self.await_forms(wanted.keys() - refused.keys())  # their offsets are asked for next
+        self.await_forms(wanted.keys() - refused.keys())  # the offsets of the new topics are asked for next
         return made, refused
 
     def _told_of_making(self, new: list[NewTopic]) -> tuple[dict[str, KafkaException | None], bool]:
-        """Ask for topics; return by topic why it was not made, and whether an earlier request may have made some."""
+        """Request topics; return topic → error or None, and whether an earlier request may have made some."""
         asked = 0
 
         def ask(admin: AdminClient) -> dict[str, KafkaException | None]:
@@ -238,7 +238,7 @@ class Topics:
 
 
 def _error(answer: Future[None]) -> KafkaException | None:
-    """Return the error of a change, None if the change was carried out; raise if no answer came in time."""
+    """Return the error of a change, None if it was carried out; raise if no answer came in time."""
     try:
         answer.result(ANSWER_SECONDS)
     except KafkaException as error:
@@ -268,6 +268,6 @@ def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[st
 
 
 def durability(settings: Settings) -> dict[str, str]:
-    """Return the option of every topic that the gateway makes: by how many copies a record counts as written."""
+    """Return the option of the gateway's topics that says how many replicas must have a record before it is written."""
     least = settings.kafka.min_isr
     return {"min.insync.replicas": str(least)} if least > 0 else {}

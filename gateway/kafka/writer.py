@@ -1,4 +1,4 @@
-"""Records written in one transaction, with the offsets of the commands that they answer."""
+"""Writes records in one transaction, with the offsets of the commands that they answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
     partition: int = -1
-    """-1: Kafka's murmur2 of the key."""
+    """The partition; -1 for Kafka's murmur2 of the key."""
 
     @property
     def size(self) -> int:
@@ -61,9 +61,9 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
 class TransactionalWriter:
     """Writes the records of one commit, and the offsets of the commands that they answer, all or none.
 
-    When `write` returns, readers can read the records; records written `ahead` can be read before the next records are
-    written. The next transaction must not begin earlier: if it were aborted, the records of a hanging transaction
-    (`markers.py`) would be lost with it.
+    When `write` returns, the records are visible to readers. With `ahead`, `write` returns earlier, and the next
+    `write` waits until they are visible: if the next transaction were aborted before, the records of a hanging
+    transaction (`markers.py`) would be lost with it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -71,21 +71,21 @@ class TransactionalWriter:
         self._markers = Markers(settings)
         self._errors = BrokerErrors()
         self._outdated, self._lost = True, False
-        """Whether the client is to be replaced, and whether it lost all brokers."""
+        """Whether the client must be replaced, and whether it lost all brokers."""
         self._unseen: dict[Partition, int] = {}
-        """By partition: the last record of the last transaction, whose marker is not seen yet."""
+        """Partition → last record of the last transaction, while its marker is not seen yet."""
         self._begin()
 
     def _begin(self) -> None:
-        """Take a new Kafka client; the client before, if any, can no longer commit."""
+        """Make a new Kafka client; the previous client, if any, can no longer commit."""
         self._written: set[str] = set()
-        """Topics whose leaders the client knows."""
+        """Topics with leaders that the client knows."""
         options = client_config(
             self._settings,
             transactional_id=self._settings.clients.gateway,
             partitioner="murmur2_random",
-            linger_ms=50,  # a commit flushes lingering records: batches are whole, and nothing waits
-            compression_type="gzip",  # every client reads gzip: kafkajs has no LZ4
+            linger_ms=50,  # A commit flushes lingering records, so that batches are full and nothing waits
+            compression_type="gzip",  # every client can read gzip; kafkajs cannot read LZ4
             compression_level=1,
             queue_buffering_max_messages=2_000_000,
             queue_buffering_max_kbytes=2_000_000,
@@ -96,11 +96,11 @@ class TransactionalWriter:
         self._producer = Producer({**options, "error_cb": self._hear})
         with mapped("starting transactions"):
             self._producer.init_transactions(ANSWER_SECONDS)
-        self._producer.poll(0)  # delivers notices of past failures
+        self._producer.poll(0)  # `poll` delivers notices of past failures
         self._outdated = self._lost = False
 
     def _hear(self, error: KafkaError) -> None:
-        """Note that a broker went away, since the client may wait for it for ever.
+        """Note that a broker went away: the client may wait for it for ever.
 
         A client asks for a group's coordinator only once. If that broker has left the metadata meanwhile, as every
         restarting broker does, the client never sends the offsets, whatever its timeout (librdkafka issues 5456, 5511).
@@ -110,17 +110,17 @@ class TransactionalWriter:
         self._lost = self._lost or error.code() == ALL_BROKERS_DOWN
 
     def _renew(self) -> None:
-        """Take a new Kafka client if the present one is outdated or has lost all brokers."""
-        self._producer.poll(0)  # delivers notices of failures since the last transaction
+        """Make a new Kafka client if the present client is outdated or has lost all brokers."""
+        self._producer.poll(0)  # `poll` delivers notices of failures since the last transaction
         if self._outdated:
             self._begin()
 
     def note_made(self, topics: Collection[str]) -> None:
-        """Take note of created topics: a topic that the client knew has been replaced.
+        """Note created topics: the client becomes outdated if it knew a topic of the same name.
 
         The leader epochs of a new topic begin anew, and the driver takes them for outdated. If the leader is another
         broker than before, the driver waits until the transaction times out after a minute, and all commands wait with
-        it (librdkafka issue 4898). Therefore the writer takes a new client.
+        it (librdkafka issue 4898). Therefore the writer makes a new client.
         """
         self._outdated = self._outdated or not self._written.isdisjoint(topics)
 
@@ -136,9 +136,9 @@ class TransactionalWriter:
 
         Args:
             records: The records to write.
-            reads: The consumer, and by partition the offset after the last command that the records answer.
-            watched: Numbers of records.
-            ahead: Whether to return without waiting for markers, because other records follow at once.
+            reads: The consumer, and by partition the offset after the last command answered by the records.
+            watched: Indexes of records.
+            ahead: Whether to return without waiting for markers, because the next `write` follows immediately.
 
         Returns:
             The offsets of the watched records.
@@ -146,7 +146,8 @@ class TransactionalWriter:
         Raises:
             ProducerFenced: The client can no longer write; take another writer.
             RecordTooLarge: Nothing was written, since Kafka refuses a record for its size.
-            KafkaUnavailable: Nothing was written, or the transaction hangs: `abort_hanging` of the next writer knows.
+            KafkaUnavailable: Nothing was written, or the transaction hangs; `abort_hanging` of the next writer finds
+                out.
         """
         records = list(records)
         self._see_markers()
@@ -167,14 +168,15 @@ class TransactionalWriter:
         with mapped("writing a commit"):
             producer.begin_transaction()
             try:
-                # A record that cannot be written fails the transaction, so that most need no report of their own.
+                # A record that cannot be written fails the transaction, so most records need no delivery report of
+                # their own.
                 for number, each in enumerate(records):
                     headers: list[tuple[str, str | bytes]] | None = list(each.headers) or None
                     # All arguments are positional: named arguments take a tenth of the driver's time.
                     producer.produce(
                         each.topic, each.value, each.key, each.partition, told.get(number), None, 0, headers
                     )
-                # Flush before sending the offsets: they take 3 ms after the records, and 100 ms beside them.
+                # Flush before sending the offsets: after the records this takes 3 ms, at the same time 100 ms.
                 producer.flush(ANSWER_SECONDS)
                 if reads is not None:
                     self._send_offsets(*reads)
@@ -188,7 +190,7 @@ class TransactionalWriter:
         return offsets
 
     def _send_offsets(self, consumer: CommandConsumer, ends: Mapping[int, int]) -> None:
-        """Add the offsets of commands to the transaction; a client that may wait for ever fails at once instead."""
+        """Add the offsets of commands to the transaction; fail immediately if the client might wait for ever."""
         if self._lost:
             raise KafkaException(KafkaError(ALL_BROKERS_DOWN))
         with _ending_if_stuck():
@@ -206,11 +208,11 @@ class TransactionalWriter:
         A marker closes all open records of a producer in a partition, an earlier writer's included.
 
         Args:
-            topics: Topics that only the gateway's transactions write to, or others without transactions.
-            consumer: Its offsets may hang as well.
+            topics: Topics without transactions of other programs.
+            consumer: The consumer of commands; its offsets may be part of a hanging transaction.
 
         Raises:
-            KafkaUnavailable: Kafka did not do it.
+            KafkaUnavailable: Kafka did not abort the transaction.
         """
         hanging = self._markers.missing(topics)
         if hanging:
@@ -231,7 +233,7 @@ class TransactionalWriter:
 def _ending_if_stuck() -> Iterator[None]:
     """End the process when the driver does not return: the next process finishes the commit from the journal.
 
-    If a broker dies meanwhile, the driver may wait for ever (`_hear`).
+    If a broker dies during the call, the driver may wait for ever (`_hear`).
     """
     watchdog = threading.Timer(_STUCK_SECONDS, _end)
     watchdog.daemon = True

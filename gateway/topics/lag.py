@@ -1,6 +1,6 @@
-"""How long events wait: from the time at which the end of a partition was first seen beyond the evaluated offset.
+"""How long events wait, counted from when the end of a partition was first seen beyond the evaluated offset.
 
-The records' own times cannot serve: a producer writes any time into them.
+The times of records cannot be used, because producers set them.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Mapping
 __all__ = ["Lag"]
 
 _MOST_SEEN = 512
-"""How many past ends of a partition are remembered."""
+"""Most past ends of a partition that are remembered."""
 
 
 class Lag:
     """The lag of one stream, measured at each look."""
 
     def __init__(self) -> None:
-        """Begin to look: events already waiting count as waiting from now on."""
+        """Begin to measure: events that wait already count as waiting from now on."""
         self._seen: dict[str, _EndSamples] = {}
 
     def seconds(self, ends: Mapping[str, int], evaluated: Mapping[str, int], now: float) -> float:
-        """Return how long the oldest unevaluated event has been waiting, 0 where all events are evaluated.
+        """Return for how many seconds the oldest unevaluated event has waited; 0 if all events are evaluated.
 
         Args:
-            ends: By partition: the offset behind its last event.
-            evaluated: By partition: the offset behind the last evaluated event.
+            ends: Partition → offset behind its last event.
+            evaluated: Partition → offset behind the last evaluated event.
             now: Seconds of a monotonic clock.
 
         Example:
@@ -41,14 +41,14 @@ class Lag:
 
 
 class _EndSamples:
-    """A sample of a partition's ends, about equally far apart, each with the time at which it was first seen."""
+    """A sample of the ends of a partition, about equally spaced, each with the time when it was first seen."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, float]] = deque()
         self._apart = 0.0
 
     def since(self, end: int, evaluated: int, now: float) -> float:
-        """Take note of an end, and return since when unevaluated events have waited; now where there are none."""
+        """Note an end, and return since when unevaluated events have waited; `now` if there are none."""
         while self._seen and self._seen[0][0] <= evaluated:
             self._seen.popleft()
         if not self._seen:
@@ -62,7 +62,7 @@ class _EndSamples:
         return self._seen[0][1] if self._seen else now
 
     def _thin_out(self) -> None:
-        """Forget every second entry."""
+        """Forget every second end."""
         self._apart = 2 * (self._seen[-1][1] - self._seen[0][1]) / len(self._seen)
         kept: deque[tuple[int, float]] = deque()
         for end, at in self._seen:

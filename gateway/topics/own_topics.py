@@ -1,8 +1,8 @@
-"""The gateway's own topics: missing topics are created, and others are brought into their required form.
+"""The gateway's own topics: creates missing topics, and brings the others into the required form.
 
-A topic may already exist in another form: a producer of commands may have been first at a broker with automatic topic
-creation, or somebody created the topic by hand. A catalog with a retention time would lose CQs, so its form is checked
-at each start.
+A topic may already exist in another form: a broker with automatic topic creation made it for the first producer of
+commands, or somebody created it by hand. A catalog with a retention time would lose CQs, so its form is checked at each
+start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TopicForm(NamedTuple):
     fixed: bool = True
     """Whether the number of partitions is required; otherwise an existing topic may have any number."""
     free: frozenset[str] = frozenset({"segment.bytes", "min.cleanable.dirty.ratio"})
-    """Names of options that an operator may have set otherwise."""
+    """Names of options that an operator may set to other values."""
 
 
 def own_topics(settings: Settings) -> dict[str, TopicForm]:
@@ -42,10 +42,11 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
     large = {"max.message.bytes": str(LARGEST_RECORD)}
     keep = {"retention.ms": "-1", "retention.bytes": "-1", **large}
     compact = {"cleanup.policy": "compact", **keep}
-    often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}  # ticks and positions are read whole
+    # Ticks and positions are read as a whole.
+    often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}
     remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
     taken = {"message.timestamp.type": "LogAppendTime"} if settings.auth.mode == "token" else {}
-    tiny = {"segment.bytes": str(4 << 20), "min.cleanable.dirty.ratio": "0.2"}  # each worker reads it whole
+    tiny = {"segment.bytes": str(4 << 20), "min.cleanable.dirty.ratio": "0.2"}  # each worker reads the topic as a whole
     retention = frozenset({"retention.ms"})
     names = settings.topics
     wanted = {
@@ -54,7 +55,7 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
         names.replies: TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
         names.results: TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
         names.deadletters: TopicForm(1, remembered, fixed=False, free=retention),
-        names.catalog: TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery.py counts on it
+        names.catalog: TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery.py relies on this
         names.pending: TopicForm(PENDING_PARTITIONS, keep),
         names.ticks: TopicForm(1, compact | often),
         names.orders: TopicForm(2, keep),
@@ -66,7 +67,7 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
 
 
 def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
-    """Make the gateway's topics, or bring them into form, and return how many partitions each has.
+    """Make the gateway's topics, or bring them into form; return topic → number of partitions.
 
     Raises:
         OperationalError: Kafka is away, or a topic cannot be brought into form.
@@ -104,7 +105,7 @@ def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
 
 
 def _differing(config: Mapping[str, str], wanted: TopicForm) -> dict[str, str]:
-    """Return the options with wrong values, each with its required value."""
+    """Return the options with wrong values, each with the required value."""
     return {
         name: value
         for name, value in wanted.config.items()
@@ -129,7 +130,7 @@ def _bring_into_form(topics: Topics, topic: str, partitions: int, config: Mappin
 
 
 def _suffices(name: str, found: str, wanted: str) -> bool:
-    """Tell whether an option is as wanted; a topic may take larger records than it has to."""
+    """Tell whether an option has the wanted value; for the size of records, a larger value will do."""
     if name == "max.message.bytes":
         return found.isdigit() and int(found) >= int(wanted)
     return found == wanted

@@ -1,4 +1,4 @@
-"""Where readers begin: the ends of result topics, which are made in time. A unit of work asks for each end once."""
+"""Where readers begin: at the ends of result topics, which are made before. A unit asks for each end once."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def topic_of(settings: Settings, destination: Destination) -> str:
 
 
 class TopicEnds:
-    """Ends of the result topics as they were when a unit of work began to ask.
+    """Ends of the result topics, read while a unit of work is carried out.
 
-    The ends are read before the unit is committed, and results of its CQs are written later: none lies below the ends.
+    The ends are read before the unit is committed, so results of its CQs, which are written later, lie at the ends or
+    above.
     """
 
     def __init__(
@@ -59,9 +60,9 @@ class TopicEnds:
         self._shared_topic = settings.topics.results
         self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
-        """By topic of a group, if its size was looked up: a number of partitions that the topic is known to have."""
+        """Topic of a group, once its size was looked up → a number of partitions that the topic has at least."""
         self._made: set[str] = set()
-        """Topics created for this unit, or for a unit that was given up."""
+        """Topics made for this unit, or for an abandoned unit."""
         self.begin()
 
     def begin(self, *, patient: bool = True) -> None:
@@ -77,11 +78,11 @@ class TopicEnds:
         self._used: set[str] = set()
 
     def prepare(self, new: Iterable[DestinationId], room: int, existing: Iterable[DestinationId]) -> None:
-        """Ask for the ends of dedicated destinations in one go; a patient unit first makes topics of new destinations.
+        """Ask for the ends of all dedicated destinations; a patient unit first makes topics of new destinations.
 
         Args:
             new: The destinations that are new.
-            room: How many of them may have a topic.
+            room: How many of the new destinations may have a topic.
             existing: The destinations that exist.
         """
         topics = self.result_topics
@@ -100,10 +101,11 @@ class TopicEnds:
         topics.lose(place[0] for place in there if place not in self._ends and place not in silent)
 
     def require(self, destination: Destination) -> None:
-        """Ensure that a destination's own topic exists, if the destination has one.
+        """Ensure that a destination's own topic exists, if it needs a topic.
 
         Raises:
-            InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
+            InputError: quota-exceeded, not-allowed or unavailable: there are too many topics, or Kafka refuses the
+                topic.
             NotYet: The topic is being made.
         """
         if destination.mode in ("dedicated", "virtual"):
@@ -116,7 +118,7 @@ class TopicEnds:
                 self._widen(topic, partitions)
 
     def _lingers(self, destination: Destination) -> bool:
-        """Tell whether a group's topic is without CQs: then the topic lacks partitions added to the source since."""
+        """Tell whether a group's topic has no CQs; it then lacks partitions that were added to the source since."""
         return destination.group_id not in self._working.inventory.virtual_groups(destination.stream_id)
 
     def _widen(self, topic: str, partitions: int) -> None:
@@ -134,7 +136,7 @@ class TopicEnds:
         return len(self._working.inventory.streams[stream_id].start_offsets)
 
     def finish(self) -> None:
-        """End a unit: request the topics of held commands, and delete the topics of destinations that were given up."""
+        """End a unit: request the topics of held commands, and delete the topics of abandoned destinations."""
         self.result_topics.finish()
         self.result_topics.delete(self._made - self._used)
         self._made = set()
@@ -154,7 +156,7 @@ class TopicEnds:
         return self._ends[topic, 0]
 
     def source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
-        """Return by partition where a stream's topic ends: later events lie there or above."""
+        """Return, by partition, the present ends of a stream's topic: later events lie at these offsets or above."""
         if stream_id not in self._source_ends:
             stream = self._working.inventory.streams[stream_id]
             partitions = self._topics.partitions(stream.topic) or 0
@@ -164,7 +166,7 @@ class TopicEnds:
         return self._source_ends[stream_id]
 
     def present_source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
-        """Return `certain_source_ends`, asked anew within the unit."""
+        """Return `certain_source_ends`, asked again within the unit."""
         self._source_ends.pop(stream_id, None)
         return self.certain_source_ends(stream_id)
 
@@ -180,7 +182,7 @@ class TopicEnds:
         return ends
 
     def starting_now(self, stream: Stream) -> Stream:
-        """Return a stream that is not live yet, with the present ends of its topic as the offsets where it starts.
+        """Return a stream that is not live yet, with the present ends of its topic as its start offsets.
 
         Raises:
             InputError: ``unavailable``.
@@ -194,7 +196,7 @@ class TopicEnds:
         )
 
     def virtual_ends(self, destination: Destination) -> tuple[int, ...]:
-        """Return where a reader of a group's virtual results begins, by partition."""
+        """Return, by partition, where a reader of a group's virtual results begins."""
         topic, partitions = topic_of(self._settings, destination), self._width(destination.stream_id)
         self._used.add(topic)
         if (topic, 0) not in self._ends:

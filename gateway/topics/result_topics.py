@@ -1,10 +1,10 @@
-"""The topics of dedicated and virtual destinations: which there are, and how many there may be.
+"""The topics of dedicated and virtual destinations: which exist, and how many may exist.
 
-A topic stays for late readers when its destination has ended, and a CQ may be created and dropped fifty times a second:
-so all topics count, not only the topics of live destinations.
+A topic stays for late readers after its destination has ended, and a CQ may be created and dropped fifty times a
+second, so topics of ended destinations count too.
 
-Kafka takes some tens of milliseconds to make a topic or to delete one. A thread requests both, in order, and a command
-that needs a new topic is held in the meantime: other subscribers' commands go on.
+Kafka takes some tens of milliseconds to make a topic or to delete one. A thread requests both, in order. Meanwhile a
+command that needs a new topic is held, and other subscribers' commands go on.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from grouping.settings.settings import Settings
 __all__ = ["ResultTopics", "result_config"]
 
 _Made = tuple[set[str], dict[str, TopicRefusal]]
-"""New topics, and the refusals of Kafka."""
+"""New topics, and the topics that Kafka refused, with the reasons."""
 
 _REFUSALS = 50
 """Refusals in one unit of work after which no more topics are requested one by one: each request takes some
 milliseconds."""
 _LARGEST_BATCH = 2 << 20
-"""Bytes of the largest batch of results: one record of a megabyte with its headers."""
+"""Bytes of the largest batch of results: a record of a megabyte with its headers."""
 
 
 class ResultTopics:
-    """The topics `cq.results.…`: each of one dedicated destination, or of the virtual destinations of one group."""
+    """The topics `cq.results.…`: each belongs to a dedicated destination, or to the virtual destinations of a group."""
 
     def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._settings = settings
@@ -49,27 +49,27 @@ class ResultTopics:
 
     def _forget(self) -> None:
         self._asked: dict[str, Future[_Made]] = {}
-        """By topic that is being made: the answer."""
+        """Topic that is being made → the answer to come."""
         self._answered: dict[str, bool | TopicRefusal] = {}
-        """By topic requested by an earlier unit: whether the topic is new, or Kafka's refusal."""
+        """Topic requested by an earlier unit → whether the topic is new, or Kafka's refusal."""
         self._made: set[str] = set()
         """Topics made since the last unit was written."""
         self._deletions: list[Future[set[str]]] = []
-        """Deletions under way; the answer of each is the topics that Kafka did not delete."""
+        """Deletions under way; each returns the topics that Kafka did not delete."""
 
     def begin(self, *, patient: bool = True) -> None:
-        """Start a unit of work: topics that Kafka refused before may be had now.
+        """Start a unit of work: topics that Kafka refused before may be requested again.
 
         Args:
             patient: Whether the unit waits for its new topics; an impatient unit holds their commands.
 
         Raises:
-            KafkaUnavailable: A topic that was asked for may have been made, or deleted.
+            KafkaUnavailable: A requested topic may have been made, or deleted, or not.
         """
         self._patient = patient
         self._refused: dict[str, TopicRefusal] = {}
         self._wanted: dict[str, int] = {}
-        """Partitions by topic that a held command needs, to be asked for at the unit's end."""
+        """Topic that a held command needs → partitions; requested at the unit's end."""
         for answer in {each for each in self._asked.values() if each.done()}:
             self._take_answer(answer)
         ended = [each for each in self._deletions if each.done()]
@@ -79,7 +79,7 @@ class ResultTopics:
                 self._like(topic).add(topic)
 
     def finish(self) -> None:
-        """End a unit: ask for the topics that held commands need."""
+        """End a unit: request the topics that held commands need."""
         self._ask(self._wanted)
         self._wanted = {}
 
@@ -87,7 +87,7 @@ class ResultTopics:
         if wanted:
             answer = self._thread.submit(self._topics.create_each, wanted, result_config(self._settings))
             self._asked |= dict.fromkeys(wanted, answer)
-            for topic in wanted:  # it counts from now on
+            for topic in wanted:  # the topic counts from now on
                 self._like(topic).add(topic)
 
     def _take_answer(self, answer: Future[_Made]) -> None:
@@ -101,8 +101,8 @@ class ResultTopics:
         self.lose(refused)
 
     def reload(self) -> None:
-        """Ask Kafka which topics there are."""
-        self._thread.submit(int).result()  # then all earlier requests are over
+        """Ask Kafka which topics exist."""
+        self._thread.submit(int).result()  # all earlier requests are done then
         self._forget()
         self._dedicated, self._virtual = set(), set()
         for topic in self._topics.names():
@@ -120,21 +120,23 @@ class ResultTopics:
         """Return how many more dedicated destinations may have a new topic.
 
         Args:
-            live: How many live destinations have a topic. Topics of live and ended ones may be twice the limit.
-            by_word: Whether the CQ says DEDICATED. Without the word, half of the room for ended ones stays free.
+            live: How many live destinations have a topic. Live and ended destinations together may have twice the
+                limit.
+            by_word: Whether the CQ says DEDICATED. Without the word, half of the room for topics of ended destinations
+                stays free.
         """
         limit = self._settings.results.dedicated_limit
         most = 2 * limit if by_word else limit + limit // 2
         return max(min(limit - live, most - len(self._dedicated)), 0)
 
     def may_dedicate(self, destination_id: DestinationId, live: int, by_word: bool) -> bool:
-        """Tell whether one more destination may have a topic; an existing topic is taken over."""
+        """Tell whether another destination may have a topic; an existing topic may always be used."""
         if live >= self._settings.results.dedicated_limit:
             return False
         return self._names.own_results(destination_id) in self._dedicated or self.room(live, by_word) > 0
 
     def is_refused(self, topic: str) -> bool:
-        """Tell whether Kafka would probably refuse a topic too, after refusals in this unit of work."""
+        """Tell whether to expect that Kafka refuses a topic, after its refusals in this unit of work."""
         return bool(self._refused) and topic not in self
 
     def answers(self, topics: Iterable[str]) -> dict[str, bool]:
@@ -152,7 +154,7 @@ class ResultTopics:
         """Create topics with the given numbers of partitions, and return the new topics; note Kafka's refusals.
 
         Raises:
-            KafkaUnavailable: Some may have been made.
+            KafkaUnavailable: Some topics may have been made.
         """
         self._ask({topic: count for topic, count in wanted.items() if topic not in self._asked})
         for answer in {self._asked[topic] for topic in wanted}:
@@ -163,11 +165,12 @@ class ResultTopics:
         """Ensure that a topic exists, and return whether the topic is new.
 
         Args:
-            topic: Which.
-            partitions: How many it is to have.
+            topic: The name of the topic.
+            partitions: The number of partitions for a new topic.
 
         Raises:
-            InputError: quota-exceeded, not-allowed or unavailable; there are too many, or Kafka refuses it.
+            InputError: quota-exceeded, not-allowed or unavailable: there are too many topics, or Kafka refuses the
+                topic.
             NotYet: The topic is being made.
         """
         made = self.answers([topic]).get(topic, False)
@@ -202,7 +205,7 @@ class ResultTopics:
             )
 
     def lose(self, topics: Iterable[str]) -> None:
-        """Note that topics do not exist, deleted by whatever program."""
+        """Note that topics do not exist, whichever program deleted them."""
         for topic in topics:
             self._like(topic).discard(topic)
 
@@ -214,7 +217,7 @@ class ResultTopics:
             self._deletions.append(self._thread.submit(self._topics.delete, doomed))
 
     def sweep(self, wanted: Iterable[str]) -> None:
-        """Delete all topics but the wanted ones: a gateway that died may have left topics of CQs never created."""
+        """Delete all topics but the wanted topics: a gateway that died may have left topics of CQs never created."""
         self.delete((self._dedicated | self._virtual).difference(wanted))
 
 
@@ -225,9 +228,10 @@ def _not_tried(topic: str) -> TopicRefusal:
 
 
 def result_config(settings: Settings) -> dict[str, str]:
-    """Return the configuration of result topics: retention counts from when a result was written."""
+    """Return the configuration of result topics: their retention counts from the time of writing."""
     return {
         "message.timestamp.type": "LogAppendTime",
-        "max.message.bytes": str(_LARGEST_BATCH),  # whatever the broker's default: results are of up to a megabyte
+        # The broker's default may be smaller, and results have up to a megabyte.
+        "max.message.bytes": str(_LARGEST_BATCH),
         "retention.ms": str(round(settings.results.retention_hours * 3_600_000)),
     }

@@ -1,4 +1,4 @@
-"""Which topics a stream may read, and which registries of schemas.
+"""Checks which topics a stream may read, and which schema registries.
 
 The gateway reads with its own rights, so without a policy CREATE STREAM would show any subscriber any topic: Kafka's
 own topics, and another gateway's topics with its subscribers' commands and results.
@@ -51,7 +51,7 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
 
 
 def check_registry(settings: Settings, url: str) -> None:
-    """Check that streams may read a registry of schemas: the evaluator asks it, from within the operators' network.
+    """Check that streams may use a schema registry, which the evaluator asks from within the operators' network.
 
     Raises:
         InputError: not-allowed.
@@ -82,7 +82,8 @@ def readable_names(settings: Settings, topics: TopicQuestions, subscriber: str) 
 def _is_gateway(topics: TopicQuestions, names: TopicNames) -> bool:
     """Tell whether a gateway created these topics, by options that CREATE STREAM and CREATE TABLE never set.
 
-    A subscriber can create topics of any name; without this check they would close their prefix for everybody.
+    A subscriber can create topics of any name. Without this check, a topic named like a gateway's would block the
+    topics with its prefix for everybody.
     """
     configs = topics.configs([names.catalog, names.replies, names.pending])
     return all(

@@ -1,8 +1,8 @@
-"""The watch over the topics of streams and tables: partitions are added, a topic is deleted and made again.
+"""The watch over the topics of streams and tables: notices added partitions, and topics deleted and made again.
 
-Kafka's id of a topic identifies a new topic of the same name; its offsets begin anew. Its events get positions above
-all earlier ones (`Stream.base`), so ids of results, cursors and cuts are never met twice. Unevaluated events of the old
-topic are lost; a dead letter for each partition says so. A table has the rows of the new topic then.
+A new topic of the same name has another id in Kafka, and its offsets begin anew. Its events get positions above all
+earlier positions (`Stream.base`), so ids of results, cursors and cuts never repeat. Unevaluated events of the old topic
+are lost; a dead letter for each partition reports this. A table then has the rows of the new topic.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 
 _EVERY_MS = 1_000
 _GONE_MS = 60_000
-"""How long a topic must be missing to count as deleted: a broker that starts does not know its topics at once."""
+"""How long a topic must be missing to count as deleted: a broker that has just started does not know its topics yet."""
 
 
 class SourceWatch:
-    """Looks at the source topics of all streams, once a second."""
+    """Checks the source topics of all streams and tables, once a second."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics) -> None:
         self._settings = settings
@@ -38,10 +38,10 @@ class SourceWatch:
         self._topics = topics
         self._looked_ms = 0
         self._missing: dict[str, int] = {}
-        """By id of a dropped table: since when its topic was not there, epoch milliseconds."""
+        """Id of a dropped table → since when its topic has been missing, epoch milliseconds."""
 
     def step(self, now_ms: int) -> Change:
-        """Note how source topics have changed, and give virtual topics the partitions added to their sources.
+        """Note changes of source topics, and give virtual topics the partitions added to their sources.
 
         Returns:
             The records of the streams that have changed, and dead letters.
@@ -77,11 +77,12 @@ class SourceWatch:
         for table in self._gone(dropped, forms, now_ms):
             log.warning("the topic of a dropped table is gone", extra={"table": table.name, "topic": table.topic})
             self._working.unit.sources.lose_table(table.table_id)
-            catalog.append(source_record(table, gone=True))  # repeated, since a change of a unit needs a record
+            # The change is repeated, since a change in a unit needs a record.
+            catalog.append(source_record(table, gone=True))
         return Change(catalog=tuple(catalog), records=tuple(letters))
 
     def _with_schema_ids(self, streams: Iterable[tuple[Stream, Stream]]) -> Iterator[tuple[Stream, Stream]]:
-        """Add the ids of schemas that first records named: the catalog keeps them if Redis is lost."""
+        """Add the schema ids named by first records to streams, so that the catalog keeps them if Redis is lost."""
         streams = list(streams)
         without = [old.stream_id for old, _ in streams if old.has_one_schema_id and old.schema_id is msgspec.UNSET]
         met = self._working.evaluator.schema_ids(without) if without else {}
@@ -100,7 +101,7 @@ class SourceWatch:
         return [missing[table_id] for table_id, since in self._missing.items() if now_ms >= since + _GONE_MS]
 
     def _grow_virtual(self, stream: Stream) -> None:
-        """Give groups' topics as many partitions as the source: a virtual result has its event's partition number."""
+        """Give groups' topics as many partitions as the source, as a virtual result has its event's partition."""
         groups = self._working.inventory.virtual_groups(stream.stream_id)
         topics = list(map(self._settings.topics.own_results, groups))
         wanted = len(stream.start_offsets)
@@ -120,7 +121,7 @@ class SourceWatch:
 
 
 def seen(stream: Stream, form: ExistingTopic) -> Stream:
-    """Return the stream, changed by the state of its topic.
+    """Return the stream with the changes that its topic's state requires.
 
     Example:
         >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 4}, "", topic_id="a")
@@ -132,7 +133,7 @@ def seen(stream: Stream, form: ExistingTopic) -> Stream:
     """
     if stream.topic_id not in ("", form.topic_id):
         anew = msgspec.structs.replace(stream, generation=stream.generation + 1, topic_id=form.topic_id)
-        # Partitions missing in the new topic keep a start offset: nothing waits for their events.
+        # Partitions that the new topic lacks keep a start offset, so that no tick waits for their events.
         count = max(form.partitions, len(stream.start_offsets))
         return msgspec.structs.replace(anew, start_offsets={str(number): anew.base for number in range(count)})
     starts = {str(number): stream.base for number in range(form.partitions)} | stream.start_offsets

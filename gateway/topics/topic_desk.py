@@ -1,8 +1,8 @@
 """Questions of commands about Kafka's topics: a thread asks Kafka, and the command is held until the answer.
 
-A command whose outcome depends on Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE) would hold up everybody else for
-some tens of milliseconds. The command is tried from its beginning after each answer, with the earlier answers at hand.
-Records are read on a thread of their own, since reading may take seconds.
+A command whose outcome depends on Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE) would hold up all other commands
+for some tens of milliseconds. Such a command is therefore held, and tried from its beginning after each answer, with
+the earlier answers at hand. Another thread reads records, since this may take seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OffsetQuestions(Protocol):
     """The part of `Offsets` that these commands need; an answer may be `NotYet`."""
 
     def beginnings(self, places: _AskedPartitions) -> _EndOffsets:
-        """Return the first offset still there of each partition."""
+        """Return the first offset of each partition that Kafka still has."""
 
     def ends(self, places: _AskedPartitions) -> _EndOffsets:
         """Return the end offset of each partition."""
@@ -51,7 +51,7 @@ class TopicQuestions(Protocol):
         """Return the configurations of the existing topics."""
 
     def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
-        """Create topics with a number of partitions each, and return the new topics; raises TopicRefusal."""
+        """Create topics with the given numbers of partitions, and return the new topics; raises TopicRefusal."""
 
     def grow(self, topic: str, partitions: int) -> None:
         """Raise the number of a topic's partitions to `partitions`."""
@@ -62,17 +62,17 @@ class TopicQuestions(Protocol):
         Args:
             topic: The topic.
             partitions: The number of its partitions.
-            read: Takes the values of the records, and the arguments.
-            arguments: Further arguments; equal ones make the same question.
+            read: The function, called with the values of the records, and the arguments.
+            arguments: Further arguments; equal arguments make the same question.
         """
 
     @property
     def offsets(self) -> OffsetQuestions:
-        """Offsets of their partitions."""
+        """Offsets of the topics' partitions."""
 
 
 class TopicDesk:
-    """Puts the questions of commands to Kafka, in sequence."""
+    """Asks Kafka the questions of commands, one after the other."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -83,17 +83,17 @@ class TopicDesk:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all answers: a command that is held asks anew."""
+        """Forget all answers: held commands ask again."""
         self._asked: dict[str, _CommandQuestions] = {}
 
     @contextmanager
     def of(self, asker: str, place: str, *, held: bool = False) -> Iterator[TopicQuestions]:
-        """Give the topics about which a command asks; its answers are forgotten when the command is done or refused.
+        """Give a command the topics to ask about; its answers are forgotten when it is done or refused.
 
         Args:
             asker: The subscriber who sent the command; a subscriber has one command at a time.
-            place: Identifies the command among the subscriber's commands, at every try.
-            held: Whether the command is held also where the unit would wait: its answers may take seconds.
+            place: The command's place, which identifies it at every try.
+            held: Whether the command is held even in a patient unit, because its answers may take seconds.
         """
         asked = self._asked.get(asker)
         if asked is None or asked.place != place:
@@ -126,7 +126,7 @@ class _CommandQuestions:
         self._number = 0
 
     def begin(self) -> None:
-        """Try the command: its first question comes next."""
+        """Begin another try of the command: its first question comes next."""
         self._number = 0
 
     def _ask(self, method: Callable[..., _Answer], *arguments: object) -> _Answer:
@@ -136,7 +136,7 @@ class _CommandQuestions:
         question, number = (method, *arguments), self._number
         self._number += 1
         if number < len(self._asked) and self._asked[number][0] != question:
-            del self._asked[number:]  # other topics are asked for now
+            del self._asked[number:]  # the command asks for other topics now
         if number == len(self._asked):
             self._asked.append((question, thread.submit(method, *arguments)))
         answer: Future[_Answer] = self._asked[number][1]
