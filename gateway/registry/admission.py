@@ -1,6 +1,6 @@
-"""Admission: whether a group bears one more destination, by the workers' statistics of its stream (docs/results.md).
+"""Admission: whether a group can take another destination, by the workers' statistics of its stream (docs/results.md).
 
-The workers' statistics lag behind the commands, so the expected matches of destinations admitted since then are added.
+The workers' statistics lag behind the commands, so the expected matches of destinations admitted since are added.
 Missing statistics never cause a refusal: a group that no worker has measured counts as having no matches.
 """
 
@@ -47,7 +47,7 @@ _COSTLY = {
     **dict.fromkeys(("regexp_replace", "regexp_extract", "regexp_count", "regexp_instr", "regexp_substr"), 2.0),
     **dict.fromkeys(("rlike", "soundex", "translate", "md5", "sha1", "sha2"), 1.0),
 }
-"""By function: µs for each candidate with short texts; used until workers have measured the group itself."""
+"""Function → µs for each candidate, with short texts; used until workers have measured the group itself."""
 _MEASURED_PAIRS = 1_000
 """Candidates that a group needs before its measured time is used."""
 _KEYED_MICROS, _INDEXED_MICROS, _SCANNED_MICROS = 10.0, 60.0, 800.0
@@ -58,7 +58,7 @@ _CHECKED_MICROS, _COMPUTED_MICROS = 300.0, 700.0
 All five constants are rounded results of the benchmark ``fixed``; nodes of computations have their own constants.
 """
 _RUNS = ("ordered", "composite")
-"""Kinds of indexes in which the entries that a row satisfies are one run."""
+"""Kinds of indexes in which the entries that a row satisfies are neighbours."""
 _KNOWN_SHAPES = 10_000
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
@@ -75,7 +75,7 @@ class Admission:
         self._known: dict[StreamId, tuple[int, StreamStatistics]] = {}
         self._admitted: dict[tuple[StreamId, GroupId], Expectations] = {}
         self._groups: dict[str, _Group] = {}
-        """Estimates for groups by the present statistics."""
+        """Group → estimates from the present statistics."""
         self._shapes: dict[str, _Shape] = {}
         self._batch_times = BatchTimes()
         self.memory = TableMemory(settings, working, self.replicas)
@@ -92,7 +92,7 @@ class Admission:
         return known[1]
 
     def _forget(self) -> None:
-        """Forget the statistics of streams and groups that are gone."""
+        """Forget the statistics of dropped streams and groups."""
         inventory = self._working.inventory
         self._groups.clear()
         for stream_id in self._known.keys() - inventory.dependencies.keys() - inventory.streams.keys():
@@ -102,7 +102,7 @@ class Admission:
             del self._admitted[stream_id, group_id]
 
     def index(self, plan: GroupPlan, now_ms: int) -> AccessPath:
-        """Return the access path of a group: the path in use, or for a new group the path chosen at first."""
+        """Return the access path of a group: the path in use, or for a new group the path that its predicate gives."""
         load = self.statistics(plan.stream_id, now_ms).group(plan.group_id)
         return self._shape(plan).path if load is None else load.path
 
@@ -111,8 +111,8 @@ class Admission:
 
         Args:
             query: The query to create.
-            destination: Its destination; a virtual destination may match any number of events.
-            now_ms: The time.
+            destination: The query's destination; a virtual destination may match any number of events.
+            now_ms: The present, epoch milliseconds.
             computed: Expected time of the stream's computations in each micro-batch, in microseconds.
 
         Raises:
@@ -137,7 +137,7 @@ class Admission:
         if destination.mode == "virtual":
             return
         admitted, own, weight = group.admitted, 0.0, 0
-        # Edges cost the matches of both rows, unless the edges alone are one run of an index.
+        # Edges cost the matches of both rows, unless the edges themselves are neighbours in an index.
         crossed = (
             plan.before is not None
             and query.edge != "changes"
@@ -196,7 +196,7 @@ class Admission:
                 )
 
     def _check_batch_time(self, plan: GroupPlan, group: _Group, known: StreamStatistics, computed: float) -> None:
-        """Check that a new group leaves each micro-batch of its stream short, and count the group."""
+        """Check that micro-batches of a stream stay short enough with a new group, and count the group."""
         live, stream_id = self._working.inventory.groups(plan.stream_id), plan.stream_id
         if plan.group_id in live:
             return
@@ -233,7 +233,7 @@ class _Shape(NamedTuple):
     """Facts about a group that follow from its predicate."""
 
     path: AccessPath
-    """The access path of the group when it is new."""
+    """The access path of a new group of this shape."""
     nodes: int
     """Operators, columns and constants of the predicate."""
     residual_micros: float
@@ -256,26 +256,26 @@ class _Shape(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Estimates for a group by the statistics of its stream."""
+    """Estimates for a group, from the statistics of its stream."""
 
     known: StreamStatistics
     shape: _Shape
     rows: int
-    """Rows in the index when the workers counted the candidates."""
+    """Rows in the index when the workers last counted candidates."""
     candidates: float
     """Candidates that the index finds, per event."""
     observed: float
     """Matches per event."""
     pair_micros: float
-    """Measured µs for one candidate; 0 before `_MEASURED_PAIRS` candidates."""
+    """Measured µs for a candidate; 0 before `_MEASURED_PAIRS` candidates."""
     admitted: Expectations | None
-    """Expected matches of the destinations admitted lately; None where only the observed matches count."""
+    """Expected matches of the destinations admitted lately; None if only the observed matches count."""
 
 
 def _batch_micros(path: AccessPath) -> float:
     """Return the expected µs of a group in each micro-batch, independent of the events, without computed keys."""
     if path.kind in ("hash", "composite"):
-        return _KEYED_MICROS  # all keyed groups share one look-up and one check
+        return _KEYED_MICROS  # all keyed groups share a look-up and a check
     if path.kind == "scan":
         return _SCANNED_MICROS
     return _INDEXED_MICROS + (_CHECKED_MICROS if path.residual else 0.0)
@@ -320,7 +320,7 @@ def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
 
 
 def _met_by_all(conjunct: Expression, row: ConstantRow) -> bool:
-    """Tell whether a LIKE begins with a wildcard."""
+    """Tell whether every row satisfies the index's part of a LIKE, because the pattern begins with a wildcard."""
     match conjunct:
         case Call("like", (_, Slot(index))) if isinstance(pattern := row.values[index], str):
             prefix = like_prefix(pattern)

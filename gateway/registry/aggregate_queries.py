@@ -15,16 +15,16 @@ _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 def check_aggregation(
     trigger: Trigger, clause: DigestClause | None, limits: LimitSettings, *, aggregated: bool
 ) -> None:
-    """Refuse the clauses that aggregate queries do not take, and the clauses that only aggregate queries take.
+    """Refuse clauses that aggregate queries cannot have, and clauses that only aggregate queries can have.
 
     Args:
-        trigger: When the query fires.
+        trigger: The query's trigger.
         clause: The query's DIGEST clause.
         limits: Limits, among them the most ticks of a window of OVER LAST.
         aggregated: Whether the query is an aggregate query; otherwise each match is a result.
 
     Raises:
-        InputError: ``unsupported-query``, and ``quota-exceeded`` for a window of more ticks.
+        InputError: ``unsupported-query``; ``quota-exceeded`` for a window with too many ticks.
     """
     if not aggregated:
         if isinstance(trigger, TimerBased) and trigger.over is not None:

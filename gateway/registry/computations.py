@@ -1,4 +1,4 @@
-"""The computations of live CQs: an index, made at the first use and kept up with the groups."""
+"""The computations of live CQs: an index that is made at the first use, and updated with the groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _SharedComputation:
     computation: Computation
     stream_id: StreamId
     groups: set[GroupId] = field(default_factory=set)
-    """May include groups that have ended; `find` removes these groups."""
+    """The groups over the computation. Ended groups may be among them until `find` removes them."""
 
 
 class Computations:
@@ -47,10 +47,10 @@ class Computations:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._known: dict[str, _SharedComputation] | None = None
-        """None until the index is needed."""
+        """Id → computation; None until the index is needed."""
 
     def add(self, plan: GroupPlan) -> None:
-        """Take in the plan of a new group."""
+        """Note the plan of a new group."""
         if self._known is not None and (computation := plan.computation) is not None:
             known = self._known.setdefault(computation.computation_id, _SharedComputation(computation, plan.stream_id))
             known.groups.add(plan.group_id)
@@ -73,11 +73,11 @@ class Computations:
         return LiveComputation(known.computation, known.stream_id, groups)
 
     def check(self, plan: GroupPlan, limits: LimitSettings) -> None:
-        """Check that there is room for the computation of a plan: it costs a look-up for every event, and memory.
+        """Check that a stream can have the computation of a plan, which costs a look-up for every event, and memory.
 
         Args:
             plan: The plan of a new query.
-            limits: How many computations a stream may have, and how many with a state there may be.
+            limits: The limits on computations of a stream, and on computations with a state.
 
         Raises:
             InputError: ``quota-exceeded``.
@@ -109,7 +109,7 @@ class Computations:
             )
 
     def _check_frames(self, frames: Frames, stream_id: StreamId, limit: float) -> None:
-        """Check that the frames of a stream, with those of a new computation, read few enough rows for each event."""
+        """Check that the frames of a stream and of a new computation together read few enough rows for each event."""
         own = frames.event_micros
         if not own:
             return
@@ -125,13 +125,13 @@ class Computations:
             )
 
     def _live(self, names: Sequence[str], limit: int) -> int:
-        """Return how many of some computations CQs use; the names are not looked at while they are below a limit."""
+        """Return how many of some computations are in use; if there are fewer names than `limit`, count them all."""
         return len(names) if len(names) < limit else sum(self.find(each) is not None for each in names)
 
     def batch_micros(self, stream_id: StreamId) -> float:
         """Return the expected time of a stream's computations in each micro-batch, in microseconds.
 
-        Computations count as far as they are known; some may have ended lately.
+        Only known computations count; some of them may have ended lately.
         """
         known = (self._known or {}).values()
         return sum(each.computation.batch_micros for each in known if each.stream_id == stream_id)

@@ -1,4 +1,4 @@
-"""Expectations: matches of the destinations that were admitted lately, and the fixed time of micro-batches."""
+"""Expectations: the expected matches of destinations admitted lately, and the fixed time of micro-batches."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from grouping.model.ids import GroupId, StreamId
 __all__ = ["BatchTimes", "Expectations"]
 
 _STEPS = 256
-"""Versions of the constant tables whose earlier admissions are remembered."""
+"""Number of versions of the constant tables for which admissions are remembered separately."""
 _ALL_OF = 1_000
 _ONE_IN = 16
-"""After the first `_ALL_OF` destinations only every 16th is estimated, because an estimate takes 20 µs."""
+"""After the first `_ALL_OF` destinations, only every 16th is estimated, since an estimate takes 20 µs."""
 
 
 class Expectations:
-    """A sum over destinations, by the version of the constant tables that they came with."""
+    """A sum over destinations, by the first version of the constant tables that has the destination."""
 
     def __init__(self) -> None:
         self._total = 0.0
@@ -26,7 +26,7 @@ class Expectations:
         self._before: list[float] = []
 
     def weight(self) -> int:
-        """Return for how many destinations the estimate of the next destination counts; 0 if it needs no estimate."""
+        """Return for how many destinations the estimate of the next destination stands; 0 if it needs no estimate."""
         if self._count < _ALL_OF:
             return 1
         return 0 if self._count % _ONE_IN else _ONE_IN
@@ -41,29 +41,29 @@ class Expectations:
         self._count += 1
 
     def remove(self) -> None:
-        """Remove one admitted destination. The mean is subtracted, since the caller does not know its number."""
+        """Remove an admitted destination: the mean is subtracted, since the expectation of each is not kept."""
         if self._count:
             self._total -= self._total / self._count
             self._count -= 1
 
     def since(self, version: tuple[int, int]) -> float:
-        """Return the expectation admitted after a version."""
+        """Return the expected matches of destinations admitted after a version."""
         first = bisect_right(self._versions, version)
         return max(0.0, self._total - self._before[first]) if first < len(self._before) else 0.0
 
 
 class BatchTimes:
-    """The expected µs of each stream's micro-batch, independent of the events: a sum over the stream's groups."""
+    """The expected fixed µs of each stream's micro-batch, whatever the events: a sum over the stream's groups."""
 
     def __init__(self) -> None:
         self._streams: dict[StreamId, dict[GroupId, float]] = {}
         self._totals: dict[StreamId, tuple[object, float]] = {}
-        """By stream: the statistics at the last count of all groups, and the sum since."""
+        """Stream → the statistics at the last count of all groups, and the sum kept up since."""
 
     def expected(
         self, stream_id: StreamId, known: object, live: Mapping[GroupId, int], micros: Callable[[GroupId], float | None]
     ) -> float:
-        """Return the sum over the live groups of a stream; all groups are counted anew with each new statistics.
+        """Return the sum over the live groups of a stream. New statistics cause a new count of all groups.
 
         Args:
             stream_id: The stream.
@@ -88,6 +88,6 @@ class BatchTimes:
             self._totals[stream_id] = known, total + micros
 
     def forget(self, stream_id: StreamId) -> None:
-        """Forget a stream that is gone."""
+        """Forget a dropped stream."""
         self._streams.pop(stream_id, None)
         self._totals.pop(stream_id, None)

@@ -15,12 +15,12 @@ _LAST_MS = millis(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
 
 
 def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) -> int | None:
-    """Return the first tick later than an instant, None when there is none up to the year 9999.
+    """Return the first tick later than an instant; None if there is none up to the year 9999.
 
     Args:
         trigger: An interval with its phase, or a cron expression.
         after_ms: Epoch milliseconds.
-        start_ms: START, epoch milliseconds; the first tick is later.
+        start_ms: START, epoch milliseconds; all ticks are later.
 
     Example:
         >>> next_tick(TriggerSpec(every_ms=10_000, phase_ms=3_000), 13_000)
@@ -36,14 +36,14 @@ def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) 
 
 
 def next_tick_of(cq: Cq, trigger: TriggerSpec, after_ms: int) -> int | None:
-    """Return a CQ's first tick later than an instant, None when there is none up to the year 9999."""
+    """Return a CQ's first tick later than an instant; None if there is none up to the year 9999."""
     if cq.start_ms is None:
         after_ms = max(after_ms, trigger.anchor_ms(cq.since_ms))
     return next_tick(trigger, after_ms, cq.start_ms)
 
 
 def previous_tick(trigger: TriggerSpec, before_ms: int) -> int | None:
-    """Return the last tick earlier than an instant, None when there is none.
+    """Return the last tick earlier than an instant; None if there is none.
 
     Example:
         >>> previous_tick(TriggerSpec(every_ms=10_000, phase_ms=3_000), 13_000)
@@ -59,5 +59,5 @@ def _cron(trigger: TriggerSpec, at_ms: int, *, reverse: bool) -> int | None:
         local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(cron_zone(trigger.zone))
         found = next(CronSim(trigger.cron, local, reverse=reverse), None)
         return None if found is None else millis(found.astimezone(UTC))
-    except OverflowError:  # beyond the years 1 to 9999
+    except OverflowError:  # the instant is outside the years 1 to 9999
         return None

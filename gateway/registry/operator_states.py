@@ -1,4 +1,4 @@
-"""The states of computations in the workers, as the workers reported, and their metrics."""
+"""The states of computations, as the workers reported them, and their metrics."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _METRICS = (COMPUTATION_KEYS, COMPUTATION_ROWS, COMPUTATION_BYTES, RESTORE_SECON
 
 
 class StateFigures(NamedTuple):
-    """The state of a computation, over all source partitions."""
+    """The size of a computation's state, over all source partitions."""
 
     keys: int = 0
     rows: int = 0
     nbytes: int = 0
     """Memory in all workers together."""
     restore_seconds: float = 0.0
-    """The longest time in which a worker brought the state of a partition to its first batch."""
+    """The longest time in which a worker restored the state of a partition."""
 
 
 def state_figures(notes: EvaluatorNotes, stream_ids: Sequence[StreamId]) -> dict[StreamId, dict[str, StateFigures]]:
@@ -47,7 +47,7 @@ def state_figures(notes: EvaluatorNotes, stream_ids: Sequence[StreamId]) -> dict
 
 
 def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamId, int]:
-    """Return by stream how many keys were met in two source partitions, of streams with PARTITION KEY.
+    """Return stream → number of keys met in two source partitions, for streams with PARTITION KEY.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -57,7 +57,7 @@ def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamI
 
 
 class StateGauges:
-    """Sets the metrics of states. For the gateway's loop."""
+    """Sets the metrics of states; for use by the gateway's main thread only."""
 
     def __init__(self, notes: EvaluatorNotes) -> None:
         """Begin without metrics.
@@ -67,7 +67,7 @@ class StateGauges:
         """
         self._notes = notes
         self._shown: dict[str, set[tuple[str, str]]] = {}
-        """By name of a stream: the labels of its computations' metrics."""
+        """Name of a stream → labels of its computations' metrics."""
 
     def show(self, streams: Sequence[Stream]) -> None:
         """Set the metrics of some streams.
@@ -89,7 +89,7 @@ class StateGauges:
                 SPLIT_KEYS.labels(stream.name).set(split[stream.stream_id])
 
     def forget(self, live: Mapping[StreamId, Stream]) -> None:
-        """Remove the metrics of computations over streams that are gone."""
+        """Remove the metrics of computations over dropped streams."""
         for name in self._shown.keys() - {stream.name for stream in live.values()}:
             self._remove(self._shown.pop(name))
 
@@ -103,7 +103,7 @@ class StateGauges:
 def _figures(bodies: Iterable[bytes]) -> dict[str, StateFigures]:
     found: dict[str, StateFigures] = defaultdict(StateFigures)
     for body in bodies:
-        with suppress(msgspec.MsgspecError):  # a worker of another version: it soon writes anew
+        with suppress(msgspec.MsgspecError):  # the note is from a worker of another version, which is soon replaced
             for name, note in PartitionStates.unpack(body).states.items():
                 before = found[name]
                 longest = max(before.restore_seconds, note.restore_seconds)
@@ -114,7 +114,7 @@ def _figures(bodies: Iterable[bytes]) -> dict[str, StateFigures]:
 
 
 def _split(samples: Iterable[bytes]) -> int:
-    """Return how many hashes are in two samples at least."""
+    """Return how many hashes are in at least two samples."""
     hashes = np.concatenate([np.empty(0, "<u8"), *(np.frombuffer(each, "<u8") for each in samples)])
     _, counts = np.unique(hashes, return_counts=True)
     return int(np.count_nonzero(counts > 1))

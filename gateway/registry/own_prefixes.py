@@ -1,7 +1,7 @@
-"""Prefixes of subscribers' own destinations: 40 bits of a hash of the name, for ACLs that grant topics to readers.
+"""Prefixes of subscribers' private destinations: 40 bits of a hash of the name, for ACLs that grant topics to readers.
 
-Two names may have the same prefix, and an attacker can compute a name with a given prefix. Therefore only the first
-subscriber with a prefix gets destinations.
+Two names may have the same prefix, and an attacker can compute a name with a given prefix, so only the first subscriber
+with a prefix gets destinations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["OwnPrefixes"]
 
 
 class OwnPrefixes:
-    """The prefixes of subscribers who have destinations of their own, or have had some since the gateway started."""
+    """The prefixes of subscribers with private destinations, now or since the gateway's start."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         """Create without I/O: the stored owners are read at the first check; `take` adds later owners.
@@ -49,7 +49,7 @@ class OwnPrefixes:
         """Note that a subscriber has its prefix from now on.
 
         Raises:
-            InputError: As `check` does.
+            InputError: Another subscriber has the prefix.
         """
         self.check(subscriber)
         self._stored().setdefault(owner_prefix(subscriber), subscriber)

@@ -1,4 +1,4 @@
-"""Partitions of many keys at once: `schemas.partition` by columns, for the ids of thousands of new destinations."""
+"""Partitions of many keys at once: `schemas.partition` in NumPy, for the ids of thousands of new destinations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.partition import MULTIPLIER, ROTATION, SEED, partition_of
 __all__ = ["partitions_of"]
 
 _FEW = 16
-"""Fewer keys are hashed one by one: one NumPy operation costs as much as hashing one key."""
+"""Fewer keys than this are hashed one by one: a NumPy operation costs as much as hashing a key."""
 
 
 def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:

@@ -1,7 +1,7 @@
 """Placement: the destination that a CQ requests, and the destination that it gets.
 
-The requested destination is known before any lookup. Partitions are computed at once for all commands of a run. The
-limits on new destinations are checked when a command is carried out.
+The request is known before any lookup. Partitions are computed for all commands of a run together. The limits on new
+destinations are checked when a command is carried out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["DestinationFamily", "DestinationRequest", "Placement"]
 
 _KNOWN_FAMILIES = 10_000
 _ALL = ("all", (), 0, False)
-"""The digest clause where there is none."""
+"""The digest clause of a CQ without one."""
 
 
 class DestinationFamily(msgspec.Struct, frozen=True):
@@ -42,21 +42,21 @@ class DestinationFamily(msgspec.Struct, frozen=True):
     digest: PackedDigest
     word: str
     slots: int | None = None
-    """For aggregate queries, as in `Destination`."""
+    """Number of the WHERE's slots for aggregate queries, as in `Destination`."""
     owner: str = ""
     """The owner of a private destination; empty if equal CQs of all subscribers share the destination."""
     edges: EdgeSpec | None = None
-    """The edges of the one CQ; None where each match is a result."""
+    """The edges that the CQ reports; None if each match is a result."""
 
 
 class DestinationRequest(msgspec.Struct, frozen=True):
-    """A request for a destination: all fields that its id is a hash of."""
+    """A request for a destination: all fields that determine its id."""
 
     destination_id: DestinationId
     family: DestinationFamily
     constants: str
     subscriber: Subscriber
-    """The subscriber that requests; a new topic counts against this subscriber's limit."""
+    """The requesting subscriber; a new topic counts against this subscriber's limit."""
 
 
 class Placement:
@@ -71,7 +71,7 @@ class Placement:
         self._prefixes = OwnPrefixes(settings, working) if settings.auth.mode == "token" else None
         self._ids: dict[DestinationFamily, DestinationIds] = {}
         self._pruned_in: Unit | None = None
-        """The unit of work in which deleted topics were last looked for."""
+        """The unit of work in which deleted topics were last removed from the counts."""
 
     def request(
         self, statement: CreateCq, query: CompiledQuery, subscriber: Subscriber, now_ms: int
@@ -165,7 +165,7 @@ class Placement:
         return DestinationRequest(ids.of(constants), family, constants, subscriber)
 
     def place(self, requests: Iterable[DestinationRequest]) -> dict[DestinationId, Destination]:
-        """Return the requested destinations by id, each as a new destination."""
+        """Return the requested destinations by id, each as if it were new."""
         wanted = {each.destination_id: each for each in requests}
         partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
         found = {}
@@ -190,7 +190,7 @@ class Placement:
         return found
 
     def room(self) -> int:
-        """Return the number of dedicated destinations that may still get topics."""
+        """Return how many more dedicated destinations may have topics."""
         return self._topics.room(len(self._working.inventory.dedicated))
 
     def _may_dedicate(self, name: DestinationId, by_word: bool, subscriber: Subscriber) -> bool:
@@ -198,13 +198,13 @@ class Placement:
         return self._topics.may_dedicate(name, live, by_word) and self._has_share(name, subscriber, "dedicated")
 
     def _has_share(self, owner_id: str, subscriber: Subscriber, kind: Literal["dedicated", "virtual"]) -> bool:
-        """Tell whether a subscriber may have one more topic of results; an existing topic is taken over."""
+        """Tell whether a subscriber may have another topic of results; an existing topic may always be used."""
         if self._share_left(subscriber, kind) > 0:
             return True
         return self._settings.topics.own_results(owner_id) in self._topics
 
     def _share_left(self, subscriber: Subscriber, kind: Literal["dedicated", "virtual"]) -> int:
-        """Return how many more topics of a kind may be made for a subscriber."""
+        """Return how many more topics of a kind a subscriber may have."""
         inventory = self._working.inventory
         limit = inventory.limit(subscriber, kind, self._settings.limits)
         if limit <= inventory.topic_shares[subscriber, kind] and self._pruned_in is not self._working.unit:
@@ -217,7 +217,7 @@ class Placement:
     def within_shares(
         self, names: Iterable[DestinationId], requests: Iterable[DestinationRequest]
     ) -> list[DestinationId]:
-        """Return the new dedicated destinations whose subscribers have topics left."""
+        """Return the new dedicated destinations within their subscribers' limits."""
         askers = {each.destination_id: each.subscriber for each in requests}
         left: dict[Subscriber, int] = {}
         kept = []
@@ -230,7 +230,7 @@ class Placement:
         return kept
 
     def _mode(self, name: DestinationId, word: str, subscriber: Subscriber) -> str:
-        """Return the mode of a new destination: its PUBLISH word, else dedicated while there is room, then shared."""
+        """Return the mode of a new destination: its PUBLISH word; else dedicated if there is room, or shared."""
         if word:
             return word
         if self._may_dedicate(name, False, subscriber):
@@ -239,11 +239,11 @@ class Placement:
         return "shared"
 
     def new(self, wanted: Destination, subscriber: Subscriber) -> Destination:
-        """Make a new destination, with its topic, and return it.
+        """Create a new destination, with its topic, and return it.
 
         Args:
-            wanted: The destination.
-            subscriber: The subscriber that requests.
+            wanted: The requested destination.
+            subscriber: The requesting subscriber.
 
         Raises:
             InputError: ``quota-exceeded`` if a limit on destinations of this mode is reached, the code of Kafka's
@@ -264,15 +264,15 @@ class Placement:
     def _placed(self, wanted: Destination, subscriber: Subscriber) -> Destination:
         """Return a new destination with its mode and its topic; raises as `new` does."""
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
-            # A destination with this id is ending and is still owed results. The new incarnation takes its mode and
-            # partition, so that the readers of both find all results in one place.
+            # A destination with this id is ending and still owes results. The new incarnation takes its mode and
+            # partition, so that the readers of both incarnations find all results in one place.
             return leaving.destination
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, True, subscriber):
             raise self._too_many(subscriber)
         if wanted.mode == "virtual" and not self._has_share(wanted.group_id, subscriber, "virtual"):
             raise self._too_large_share(subscriber, "virtual")
         placed = wanted
-        if wanted.mode == "dedicated":  # earlier commands of the unit may have reached the limit since
+        if wanted.mode == "dedicated":  # earlier commands of the unit may have reached the limit meanwhile
             placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word, subscriber))
         if placed.mode == "shared":
             if not self._settings.results.shared:

@@ -17,13 +17,13 @@ __all__ = ["QuarantineQuota"]
 
 
 class QuarantineQuota:
-    """Counts each subscriber's quarantines; a quarantine counts for an hour after its end, also after DROP."""
+    """Counts each subscriber's quarantines; a quarantine counts for an hour after its end, even after a DROP."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._limits = settings.limits
         self._working = working
         self._over_ms: dict[Subscriber, list[int]] = {}
-        """By subscriber: the instants at which its quarantines stop counting, in ascending order."""
+        """Subscriber → the instants at which its quarantines stop counting, in ascending order."""
 
     def count(self, known: Iterable[Quarantine], now_ms: int) -> None:
         """Count the quarantines of all streams."""
@@ -34,7 +34,7 @@ class QuarantineQuota:
         self._over_ms = {user: sorted(times) for user, times in over_ms.items()}
 
     def check(self, subscriber: Subscriber, destination: Destination) -> None:
-        """Check that a subscriber may create a destination.
+        """Check that a subscriber has quota for the group and SELECT list of a destination.
 
         Raises:
             InputError: ``quota-exceeded``: the group or the SELECT list would be new, and the quota is used up.

@@ -40,9 +40,9 @@ from grouping.statements.cq_text import CqText
 __all__ = ["Registry"]
 
 _PAUSES = 99
-"""Pauses of a virtual CQ that are kept; a reader that lags behind by more pauses also sees events of older pauses."""
+"""Most pauses kept for a virtual CQ; a reader that lags behind by more pauses also sees events of older pauses."""
 _NEAR = 1_000
-"""Names before and after a misspelt name in the sorted list that are compared with the misspelt name."""
+"""How many names before and after a misspelt name, in the sorted list, are compared with it."""
 
 
 class Registry:
@@ -64,11 +64,11 @@ class Registry:
         self._times = TimesSeen(working)
 
     def reload(self) -> None:
-        """Forget state derived from the working copy, which was read anew."""
+        """Forget state derived from the working copy, because the working copy was read anew."""
         self.computations = Computations(self._working)
 
     def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest] = ()) -> Loaded:
-        """Look up CQs, their requested destinations, and the positions where readers of these destinations begin."""
+        """Look up CQs, their requested destinations, and the positions at which readers of these destinations begin."""
         requests = list(requests)
         wanted, working = self.placing.place(requests), self._working
         loaded = working.load(keys, wanted.values())
@@ -90,11 +90,11 @@ class Registry:
         """Create or replace a CQ.
 
         Args:
-            loaded: Has the CQ and the requested destination.
+            loaded: The CQ and the requested destination, as loaded.
             key: The subscriber and the name.
             text: The command's text, kept for DESCRIBE.
             statement: The parsed command.
-            query: Its SELECT, compiled.
+            query: The compiled SELECT.
             destination_id: The requested destination.
             now_ms: The time of acceptance.
 
@@ -134,8 +134,8 @@ class Registry:
             self.admission.check(query, destination, now_ms, micros)
         cq = Cq(statement.name, text, destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
-            # The CQ stays in its destination, and its reader may lag behind: keep the start of its membership and the
-            # ended pauses, so that the reader goes on skipping records from paused times.
+            # The CQ stays in its destination, and its reader may lag behind: the beginning of its membership and its
+            # ended pauses are kept, so that the reader goes on skipping records of paused times.
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms, pauses=_ended(old.pauses, now_ms))
         if query.views:
             cq = msgspec.structs.replace(cq, views=query.views)
@@ -206,7 +206,7 @@ class Registry:
         return cq
 
     def drop(self, loaded: Loaded, key: CqKey, name: str, now_ms: int) -> Change:
-        """Remove a CQ; events published before now are still evaluated for it."""
+        """Remove a CQ; events published before this moment are still evaluated for it."""
         cq = self.find(loaded, key, name)
         destination = loaded.destination_of(cq)
         lasting = destination.mode != "virtual" and not destination.trigger.timed
@@ -219,9 +219,9 @@ class Registry:
         """Remove CQs at their EXPIRE; the change has a record for `cq.catalog` for each removed CQ.
 
         Args:
-            loaded: Has the CQs.
-            keys: The CQs.
-            evaluated: By stream, the instant before which all published events are evaluated; a CQ is removed once this
+            loaded: The CQs, as loaded.
+            keys: Names of the CQs.
+            evaluated: Stream → instant before which all published events are evaluated; a CQ is removed once this
                 instant reaches its EXPIRE.
         """
         catalog: list[CatalogChange] = []
@@ -253,7 +253,7 @@ class Registry:
         return notice
 
     def pause(self, loaded: Loaded, key: CqKey, name: str, paused: bool, now_ms: int) -> Change:
-        """Pause or resume a CQ; doing so twice changes nothing."""
+        """Pause or resume a CQ; repeating this changes nothing."""
         cq = self.find(loaded, key, name)
         if cq.paused == paused:
             return Change(cq)
@@ -271,7 +271,7 @@ class Registry:
         """Change a CQ's trigger or times.
 
         Args:
-            loaded: Has the CQ.
+            loaded: The CQ, as loaded.
             key: The subscriber and the name.
             statement: The parsed command.
             asked_ms: When the command was first tried; the ticks of EVERY count from this instant.
@@ -321,11 +321,11 @@ class Registry:
     def recompile(self, loaded: Loaded, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
         """Give a CQ another compiled form of its own text; its trigger, times and pauses stay as they are.
 
-        As with OR REPLACE of another text, the CQ goes to another destination between two batches.
+        As with an OR REPLACE by another text, the CQ moves to another destination between two batches.
 
         Raises:
-            InputError: Its new destination cannot be made.
-            NotYet: The topic of its new destination is being made.
+            InputError: The new destination cannot be made.
+            NotYet: The topic of the new destination is still being made.
         """
         cq = self.find(loaded, key, key.name)
         request = self.placing.recompiled(loaded.destination_of(cq), query, key.subscriber)
@@ -346,5 +346,5 @@ _Pauses = tuple[tuple[int, int | None], ...]
 
 
 def _ended(pauses: _Pauses, now_ms: int) -> _Pauses:
-    """Return the latest pauses of a virtual CQ, the last one ended by now."""
+    """Return the latest pauses of a virtual CQ; a pause that lasts ends now."""
     return tuple((since, now_ms if until is None else until) for since, until in pauses[-_PAUSES:])

@@ -17,9 +17,9 @@ __all__ = ["ReplicaFigures", "Replicas"]
 _FRESH_MS = 1_000
 """Time for which figures are used before the notes are read again."""
 _APART_MS = 60_000
-"""A worker's note is left out when it is this much older than the newest of the table."""
+"""A worker's note counts only if it is at most this much older than the table's newest note."""
 _WAITING_MS = 60_000
-"""A report that a batch waits counts for this long: the worker may have died since."""
+"""How long a report counts that a batch waits: the worker may have died since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class ReplicaFigures:
 
     rows: int
     nbytes: int
-    """Bytes in the worker where the table takes most memory."""
+    """Bytes in the worker in which the table takes most memory."""
     workers: int
     """The number of workers that hold the table."""
     reached: dict[int, int]
-    """By partition, the offset behind the last change that at least one worker has read."""
+    """Partition → offset behind the last change that at least one worker has read."""
     waiting: bool
     """Whether a micro-batch waits because many changes are still to be read."""
     by_evaluator: dict[str, int] = field(default_factory=dict)
-    """By name of the evaluator: memory in its largest worker."""
+    """Name of an evaluator → memory in its largest worker."""
     split_keys: bool = False
     """Whether a worker met a key in two partitions."""
 
@@ -65,16 +65,16 @@ class Replicas:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._known: dict[str, ReplicaFigures] = {}
-        """By `Table.source_id`: the tables that at least one worker holds."""
+        """`Table.source_id` → figures, for the tables that at least one worker holds."""
         self._read_ms: int | None = None
 
     def of(self, table: Table, now_ms: int) -> ReplicaFigures | None:
-        """Return the state of a table; None where no worker holds the table."""
+        """Return the state of a table; None if no worker holds the table."""
         self._refresh(now_ms)
         return self._known.get(table.source_id)
 
     def nbytes(self, evaluator: str, now_ms: int) -> int:
-        """Return the memory of all tables in a worker of an evaluator."""
+        """Return the bytes of all tables in a worker of an evaluator."""
         self._refresh(now_ms)
         return sum(figures.by_evaluator.get(evaluator, 0) for figures in self._known.values())
 
@@ -89,7 +89,7 @@ class Replicas:
 
 
 def _readable(bodies: Iterable[bytes]) -> list[ReplicaNote]:
-    """Return the readable notes; notes of workers of another version are skipped, because workers soon write anew."""
+    """Return the readable notes; notes of workers of another version are skipped, and soon replaced."""
     notes = []
     for body in bodies:
         with suppress(msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""START and EXPIRE as instants, and the checks of both."""
+"""START and EXPIRE as instants, and their checks."""
 
 from __future__ import annotations
 

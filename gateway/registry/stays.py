@@ -1,4 +1,4 @@
-"""Stays of CQs in their destinations: when a stay begins, and the notices of its end.
+"""Stays of CQs in their destinations: their beginnings, and the notices of their ends.
 
 A destination may end and be created again within one unit of work. Readers distinguish incarnations by their times, so
 a stay begins later than the end of every earlier incarnation.
@@ -19,7 +19,7 @@ __all__ = ["Stays"]
 
 
 class Stays:
-    """When stays begin, and the notices of their ends."""
+    """Decides when stays begin, and makes the notices of their ends."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
@@ -28,7 +28,7 @@ class Stays:
         """Return when a CQ's stay in a destination begins, epoch milliseconds.
 
         Args:
-            loaded: Has the CQ.
+            loaded: The CQ, as loaded.
             key: The CQ's identity.
             destination_id: The destination that the CQ joins.
             now_ms: The present time.
@@ -66,6 +66,6 @@ class Stays:
             select = working.select(stream_id, destination.select_id) if ranked else None
             plan = working.plan(stream_id, destination.group_id) if grouped else None
             return EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select, plan=plan)
-        # Members that left earlier may still be owed results, and `cq.end` is the last of all.
+        # Members that left earlier may still be owed results, and `cq.end` comes after all of these.
         until = until or working.unit.awaited(destination.destination_id)
         return EndNotice(destination, at_ms, reason, version, source, until=until)

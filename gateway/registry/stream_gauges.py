@@ -32,10 +32,10 @@ from grouping.store.notes import Output
 __all__ = ["StreamGauges"]
 
 _TURNS = 5
-"""Each look reads the notes of a fifth of the streams, since there may be many streams with many groups each."""
+"""In each look, the notes of a fifth of the streams are read: there may be many streams with many groups each."""
 _COSTLIEST = 10
 _MOST_COLUMNS = 10
-"""Most columns of a stream that have their own series of misfits, the values that did not fit."""
+"""Most columns of a stream with a series of their own for misfits: values that did not fit."""
 _OTHER_COLUMNS = "*"
 
 
@@ -48,20 +48,20 @@ class _GaugedStream(NamedTuple):
 
 
 class StreamGauges:
-    """Sets the metrics of streams. For the gateway's loop."""
+    """Sets the metrics of streams; for use by the gateway's main thread only."""
 
     def __init__(self, working: WorkingCopy, admission: Admission) -> None:
         """Create; `look` sets the metrics.
 
         Args:
-            working: Knows CQs, groups and versions, and reads the evaluator's notes.
-            admission: Knows the workers' statistics and the memory of tables.
+            working: The working copy, with the CQs, groups and versions.
+            admission: The workers' statistics and the memory of tables.
         """
         self._working = working
         self._admission = admission
         self._turn = 0
         self._changed: dict[StreamId, tuple[int, int]] = {}
-        """By stream: the version of its constant tables, and when a look first saw this version."""
+        """Stream → the version of its constant tables, and when a look first saw this version."""
         self._output: dict[StreamId, Output] = {}
         self._evaluated: dict[StreamId, _GaugedStream] = {}
         self._cores: dict[StreamId, dict[GroupId, float]] = {}
@@ -73,7 +73,7 @@ class StreamGauges:
         self._show_memory()
 
     def look(self, now_ms: int) -> None:
-        """Set the gateway's own figures of all streams, and in turns, for some streams, the evaluator's notes.
+        """Set the gateway's own figures of all streams, and the evaluator's figures of a fifth of the streams.
 
         Raises:
             OperationalError: Redis does not answer.
@@ -98,11 +98,11 @@ class StreamGauges:
         self._show_memory()
 
     def warning(self, stream_id: StreamId) -> str | None:
-        """Return the warning about the first records of a stream, as of the last look; None where there is none."""
+        """Return the last look's warning about the first records of a stream; None without one."""
         return self._first_records.get(stream_id, FirstRecords()).warning
 
     def _count_misfits(self, streams: Sequence[Stream]) -> None:
-        """Show the misfits: the columns of each stream that have most of them, and the sum of the other columns."""
+        """Show misfits: for each stream, the columns with the most misfits, and the sum of all other columns."""
         found = self._working.evaluator.misfits([stream.stream_id for stream in streams]) if streams else {}
         shown: dict[tuple[str, str], int] = {}
         for stream in streams:

@@ -1,4 +1,4 @@
-"""The streams of tables' changes: a stream begins with the first CQ that reads a table so, and ends with the table."""
+"""Streams of tables' changes: a stream begins with the first CQ over the table with EMIT, and ends with the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["TableChanges", "check_unstarted", "check_untimed", "end_changes"]
 
 
 class TableChanges:
-    """Makes the changes of tables live streams, within the working copy's unit."""
+    """Makes the streams of tables' changes live, within the working copy's unit."""
 
     def __init__(self, working: WorkingCopy, positions: TopicEnds) -> None:
         self._working = working
@@ -29,16 +29,16 @@ class TableChanges:
 
     @contextmanager
     def opened(self, stream_id: StreamId) -> Iterator[list[CatalogChange]]:
-        """Have the stream of a CREATE live while the statement is carried out; a refusal takes a new stream back.
+        """Keep the stream of a CREATE live while the statement is carried out; a refusal removes a new stream again.
 
         Args:
             stream_id: The stream, which may be live or declared by a user.
 
         Yields:
-            The catalog records of a new stream, which come before those of the CQ.
+            The catalog records of a new stream, to be written before the CQ's records.
 
         Raises:
-            InputError: ``unavailable`` where a partition of the table's topic does not tell its end.
+            InputError: ``unavailable``: the end of a partition of the table's topic is unknown.
         """
         unit = self._working.unit
         if stream_id in self._working.inventory.streams or (table := self._table(stream_id)) is None:
@@ -67,7 +67,7 @@ class TableChanges:
 
 
 def end_changes(working: WorkingCopy, table: Table) -> list[CatalogChange]:
-    """End the stream of a dropped table's changes, which no CQ reads; return the catalog's records of this."""
+    """End the stream of a dropped table's changes, which no CQ reads; return the catalog records of this."""
     stream = working.inventory.streams.get(changes_id(table.table_id))
     if stream is None:
         return []
@@ -78,7 +78,7 @@ def end_changes(working: WorkingCopy, table: Table) -> list[CatalogChange]:
 
 
 def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
-    """Check that WITH SNAPSHOT stands without START, which would leave out rows by the times of their records.
+    """Check that WITH SNAPSHOT comes without START, which would leave out rows by the times of their records.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -92,7 +92,7 @@ def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
 
 
 def check_untimed(edge: Edge, *, timed: bool) -> None:
-    """Check that EMIT CHANGES and ON SILENCE stand without EVERY: neither has rows of events, as digests have.
+    """Check that EMIT CHANGES and ON SILENCE come without EVERY, since digests hold rows of events.
 
     Raises:
         InputError: ``unsupported-query``.

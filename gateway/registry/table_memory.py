@@ -1,4 +1,4 @@
-"""Whether the constant tables, and the tables that queries join, still fit into each worker.
+"""Checks that the constant tables, and the tables that queries join, still fit into each worker.
 
 A worker holds the constant tables of all streams of its evaluator, and reports their size. The size of rows admitted
 since the last report is estimated from their constants.
@@ -30,7 +30,7 @@ _CHARACTER_BYTES = 3
 _WORKER_BYTES = 300e6
 """Bytes of a Python worker without tables: its code, and the events of a micro-batch (docs/sizing.md)."""
 _AT_LOAD = 2
-"""Factor for loading: a table is in memory twice for some seconds while it is loaded."""
+"""Factor for loading: while a table is loaded, it is in memory twice for some seconds."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class _StreamTables:
     base: float
     """Bytes of the tables as the workers reported; before the first report, an estimate from the number of rows."""
     told: tuple[int, int] = (0, 0)
-    """The version (epoch, number) of the tables in the report."""
+    """The version (epoch, number) of the tables that the report is about."""
     admitted: Expectations = field(default_factory=Expectations)
 
 
@@ -54,7 +54,7 @@ class _Evaluator:
 
 
 class TableMemory:
-    """The memory of the constant tables of all streams of an evaluator, and of joined tables, in a worker."""
+    """The memory that constant tables and joined tables take in a worker, by evaluator."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
         """Start from an estimate of the size of the existing rows."""
@@ -65,10 +65,10 @@ class TableMemory:
         self._replicas = replicas
         self._streams: dict[StreamId, _StreamTables] = {}
         self._names: dict[StreamId, str] = {}
-        """By stream: the name of its evaluator."""
+        """Stream → name of its evaluator."""
 
     def observe(self, stream_id: StreamId, known: StreamStatistics, now_ms: int) -> None:
-        """Take the workers' figures of a stream, and of its evaluator's tables; streams that are gone don't count."""
+        """Take the workers' figures of a stream, and of its evaluator's tables; dropped streams do not count."""
         stream = self._of(stream_id)
         if known.table_bytes is not None:
             stream.base, stream.told = known.table_bytes, known.version
@@ -84,7 +84,7 @@ class TableMemory:
 
     @property
     def fullest(self) -> tuple[float, float]:
-        """For the evaluator nearest to its limit: the bytes in each worker at the last look, and the limit."""
+        """The bytes of tables in each worker, and their limit, for the evaluator nearest to its limit."""
         evaluator = max(self._evaluators.values(), key=lambda each: each.figure / max(each.limit, 1.0))
         return evaluator.figure, evaluator.limit
 
@@ -96,7 +96,7 @@ class TableMemory:
         return name or ""
 
     def check(self, destination: Destination, version: tuple[int, int]) -> None:
-        """Check that a new destination's row fits as well, and count it.
+        """Check that the row of a new destination still fits, and count the row.
 
         Args:
             destination: The new destination.
@@ -127,7 +127,7 @@ class TableMemory:
             stream.admitted.remove()
 
     def _reason(self, evaluator: _Evaluator) -> tuple[str, str]:
-        """Say where the limit comes from, and how to raise it."""
+        """Return where the limit comes from, and how to raise it, for an error."""
         available = evaluator.executors.worker_bytes
         if available is None or evaluator.limit == self._setting:
             return "", "a higher limit"

@@ -1,8 +1,8 @@
 """The limit on separate windows (START to EXPIRE) of the CQs that share a destination.
 
 Each separate window is a row of the constant table; overlapping windows are merged into one row. Ten thousand CQs with
-separate windows of a second would be ten thousand rows: each change of the destination writes all of them, and each
-event is compared with all of them.
+separate windows of a second would be ten thousand rows, all of which each change of the destination would write, and
+each event would be compared with.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class TimesSeen:
         self._working = working
         self._unit: Unit | None = None
         self._known: dict[DestinationId, list[Window]] = {}
-        """Windows by destination in the present unit; CQs removed by the unit are still included."""
+        """Destination → windows in the present unit of work; CQs removed in the unit are still included."""
 
     def check(self, loaded: Loaded, window: Window, destination: Destination) -> None:
         """Check that a CQ may join a destination.
 
         Args:
-            loaded: Has the destination.
+            loaded: The destination, as loaded.
             window: The CQ's START and EXPIRE.
             destination: The destination that the CQ joins.
 

@@ -1,4 +1,4 @@
-"""The history of versions that timer-based destinations see, shortened to the part that still matters."""
+"""The history of versions that timer-based destinations see, shortened to the part that is still needed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["shorten_visibility"]
 
 
 def shorten_visibility(working: WorkingCopy, needed: Mapping[DestinationId, tuple[int, int]]) -> Change:
-    """Forget the visibility of timer-based destinations before the epochs and versions that still matter.
+    """Forget the visibility of timer-based destinations before the epochs and versions that are still needed.
 
     Args:
         working: The working copy; its unit of work records the change.
-        needed: By destination, the first epoch and version that still matter.
+        needed: Destination → first epoch and version that are still needed.
     """
     loaded = working.load_memberships(needed)
     records = []

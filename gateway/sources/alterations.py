@@ -20,14 +20,14 @@ __all__ = ["alter_stream"]
 def alter_stream(
     rights: SourceRights, working: WorkingCopy, catalog: Catalog, statement: AlterStream, subscriber: str
 ) -> tuple[Stream, bool]:
-    """Change the declaration of a stream; return the stream, and whether anything is new.
+    """Change the declaration of a stream; return the stream, and whether the declaration has changed.
 
-    Each micro-batch is evaluated by the declaration that it was pinned to. CQs that exist keep their SELECT lists.
+    Each micro-batch is evaluated by the declaration that it pinned. Existing CQs keep their SELECT lists.
 
     Args:
-        rights: Who owns which source.
+        rights: The rights on sources.
         working: The working copy, for the unit of work under way.
-        catalog: The sources as the sender sees them; the changed stream is put there.
+        catalog: The sources as the sender sees them; the changed stream replaces the old one.
         statement: The parsed command.
         subscriber: The sender.
 
@@ -78,7 +78,7 @@ def _check_column(stream: Stream, added: StreamColumn) -> None:
 
 
 def _check_schemas(stream: Stream, schemas: str) -> None:
-    """Check that the schemas of a stream can be given, or given anew.
+    """Check that an ALTER may set the schemas of a stream.
 
     Raises:
         InputError: stream-mismatch.
@@ -95,7 +95,7 @@ def _check_schemas(stream: Stream, schemas: str) -> None:
 
 
 def _check_views(working: WorkingCopy, catalog: Catalog, altered: Stream) -> None:
-    """Check that the views that read a stream have a meaning with its new column, too.
+    """Check that the views over a stream stay valid with its new column.
 
     Raises:
         InputError: stream-in-use.
@@ -111,7 +111,7 @@ def _check_views(working: WorkingCopy, catalog: Catalog, altered: Stream) -> Non
 
 
 def _readers(inventory: Inventory, name: str) -> list[str]:
-    """Return the names of the views that read a source, directly or by other views."""
+    """Return the names of the views that read a source, directly or through other views."""
     found: dict[str, None] = {}
     waiting = [name]
     while waiting:

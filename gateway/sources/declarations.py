@@ -41,26 +41,26 @@ class Origin(NamedTuple):
     owner: str
     """The subscriber that sent the command; the source counts against its limits."""
     position: str
-    """The command's own place on its topic."""
+    """The command's own place on its topic, as text."""
     accepted_ms: int
 
     def source_id(self, letter: str, name: str) -> str:
-        """Return the id of the source: unique to this command, and the same each time that the command is tried."""
+        """Return the id of the source, which is unique to this command, and the same at each try of the command."""
         return f"{letter}_{hashlib.blake2b(f'{self.position}/{name}'.encode(), digest_size=6).hexdigest()}"
 
 
 class Declaration(NamedTuple):
-    """A CREATE of a source: the command, and what it is checked against."""
+    """A CREATE of a source: the command, and the state that it is checked against."""
 
     settings: Settings
     working: WorkingCopy
-    """The live sources, for the unit of work under way."""
+    """The live sources, in the unit of work under way."""
     catalog: Catalog
-    """The live sources as the sender sees them; the new one is added."""
+    """The live sources as the sender sees them; the new source is added."""
     origin: Origin
 
     def check_count(self, kind: str, sources: Iterable[Stream | Table | View]) -> None:
-        """Check whether the sender's limits allow one more source of a kind, of which there are some.
+        """Check that the sender's limits allow another source of a kind, besides the existing sources.
 
         Raises:
             InputError: quota-exceeded.
@@ -92,11 +92,11 @@ def describe_topic(source: Stream | Table) -> dict[str, object]:
 
 
 def check_name(catalog: Catalog, name: str) -> None:
-    """Check that nothing has a name yet; streams, tables and views have theirs together.
+    """Check that no source has a name yet; streams, tables and views share one name space.
 
     Args:
-        catalog: The sources as the sender sees them. A source invisible to the sender takes its name, too, but the
-            error says no more about the source.
+        catalog: The sources as the sender sees them. An invisible source takes its name too, but the error tells
+            nothing else about it.
         name: The name.
 
     Raises:
@@ -135,7 +135,8 @@ def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> Inpu
 def is_declared(source: Stream | Table | View | None, statement: CreateStream | CreateTable | CreateView) -> bool:
     """Tell whether a source is the same as a CREATE … IF NOT EXISTS declares, as far as its record shows.
 
-    The access that the statement leaves out, where a stream starts, and the columns behind FROM TOPIC may be any.
+    If the statement leaves out the access, any access fits. The offsets where a stream starts, and the columns of a
+    FROM TOPIC, do not matter.
     """
     if source is None or statement.access not in (None, source.access.kind):
         return False
@@ -161,7 +162,7 @@ def _is_declared_table(table: Table, statement: CreateTable) -> bool:
 
 
 def _with_columns(statement: CreateStream, source: Stream | Table) -> CreateStream:
-    """Return a CREATE STREAM … FROM TOPIC with the columns of a source: the statement names none itself."""
+    """Return a CREATE STREAM … FROM TOPIC with the columns of a source, since the statement itself names none."""
     columns = tuple((column.name, column.type) for column in source.columns)
     return replace(statement, columns=columns, places={column.name: column.from_text for column in source.columns})
 
@@ -175,7 +176,7 @@ def reading_views(inventory: Inventory, name: str) -> list[str]:
 
 
 def listed_views(catalog: Catalog, views: Sequence[str]) -> str:
-    """Return the number of views, and the names visible to the sender."""
+    """Return the number of views, and those names that the sender may see."""
     shown = [name for name in views if catalog.find_source(name) is not None]
     return counted(len(views), "view") + (f" ({', '.join(shown)})" if shown else "")
 

@@ -20,9 +20,9 @@ from grouping.model.view import View
 __all__ = ["SourceGrants", "readers_of"]
 
 _MOST_READERS = 1_000
-"""Most subscribers named by GRANT for a source: its record, and a reply, hold all of them."""
+"""Most subscribers that GRANT can name for a source: its record, and a reply, hold all of them."""
 _DROPPED_AT_ONCE = 2_000
-"""CQs that a CASCADE drops: a unit of work has room for thousands."""
+"""Most CQs that a CASCADE drops: a unit of work has room for thousands."""
 
 
 class SourceGrants:
@@ -38,7 +38,7 @@ class SourceGrants:
 
         Args:
             statement: The parsed command.
-            catalog: The sources as the sender sees them; the changed one is put there.
+            catalog: The sources as the sender sees them; the changed source replaces the old one.
             subscriber: The sender.
 
         Raises:
@@ -78,7 +78,7 @@ class SourceGrants:
 
 
 def readers_of(source: Stream | Table | View) -> list[str] | str:
-    """Return whom GRANT has named, as replies to the owner tell it: subscribers, or ``ALL``."""
+    """Return the subscribers named by GRANT, as replies show them to the owner: a list, or ``ALL``."""
     return "ALL" if source.access.everybody else list(source.access.readers)
 
 

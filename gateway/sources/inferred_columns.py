@@ -33,12 +33,12 @@ from spark_jobs.engine.decode.json_exact import WrongRecord
 __all__ = ["InferredColumns", "infer_columns", "not_inferable", "shown_fields"]
 
 _MOST_FIELDS = 1_000
-"""Fields of all levels: the statement with their names must be one that the gateway reads."""
+"""Most fields on all levels: the gateway must be able to read the statement that names them."""
 _MOST_SHOWN = 20
 _DEEPEST = 16
-"""Types that may stand around a type (`grouping.statements.column_parts`)."""
+"""Most types that may stand around a type (`grouping.statements.column_parts`)."""
 _WIDEST_ELEMENT = 48
-"""Places of an element of an ARRAY or a MAP that no record can have too many of (`json_extent`)."""
+"""Most places in an element of an ARRAY or MAP, so that no record can have too many places (`json_extent`)."""
 _LONGEST_NAME = 255
 _NOT_IN_NAMES = re.compile(r"\W+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -49,9 +49,9 @@ class InferredColumns(NamedTuple):
     """Columns for a CREATE STREAM."""
 
     columns: tuple[tuple[str, SqlType], ...]
-    """(name, type) in the order in which records have the fields."""
+    """(name, type) in the order of the fields in the records."""
     places: dict[str, str]
-    """By column, the text of its FROM."""
+    """Column → text of its FROM."""
     warnings: tuple[str, ...]
 
 
@@ -63,8 +63,8 @@ def infer_columns(
     Args:
         values: The values of the records.
         topic: The topic, for refusals.
-        explode: The path to the elements that are events, as `explode_text` writes it; None where each record is one.
-        framing: ``confluent`` where five bytes stand before each JSON text.
+        explode: The path to the elements that are events, as `explode_text` writes it; None if each record is an event.
+        framing: ``confluent`` if five bytes stand before each JSON text.
 
     Raises:
         InputError: ``stream-mismatch``: there are no records, no JSON objects, or too many fields.
@@ -93,7 +93,7 @@ def not_inferable(topic: str, detail: str, hint: str) -> InputError:
 
 
 def shown_fields(names: Sequence[str]) -> str:
-    """Return the first names of fields that are left out, and how many there are besides.
+    """Return the first names of the left out fields, and the number of further names.
 
     Example:
         >>> shown_fields(["a", "b"]), shown_fields(["a"] * 22)[-10:]
@@ -107,7 +107,7 @@ def _unframed(value: bytes | None, framing: str) -> bytes | None:
     """Return the JSON text of a record.
 
     Raises:
-        WrongRecord: The five bytes of the framing are missing.
+        WrongRecord: The value does not begin with the five bytes of the framing.
     """
     if framing != "confluent" or not value:
         return value
@@ -126,7 +126,7 @@ class _ColumnInference:
         self._nameless = 0
 
     def of(self, shape: SampledShape, records: int, faults: Sequence[str]) -> InferredColumns:
-        """Return the columns, and warnings about fields and records that they leave out."""
+        """Return the columns, with warnings about fields and records that are left out."""
         columns: list[tuple[str, SqlType]] = []
         places: dict[str, str] = {}
         names = _ColumnNames(shape.fields)
@@ -157,7 +157,7 @@ class _ColumnInference:
             yield f"{len(faults)} of {records} sampled records do not count, the first because: {faults[0]}"
 
     def _type(self, shape: SampledShape, path: RecordPath, around: int) -> SqlType | None:
-        """Return the type of a place within a number of other types; None where no value was met."""
+        """Return the type of a place within `around` other types; None if no value was met."""
         self._count += 1
         kinds = shape.kinds
         if kinds <= {"array"} or kinds <= {"object"}:
@@ -217,7 +217,7 @@ def _has_path(name: str) -> bool:
 
 
 def _are_fields(names: Iterable[str]) -> bool:
-    """Tell whether a STRUCT can have fields of these names, which are not case-sensitive there."""
+    """Tell whether a STRUCT can have fields of these names, as its names are not case-sensitive."""
     folded = [name.casefold() for name in names]
     return len({*folded}) == len(folded) and all(
         0 < len(name) <= _LONGEST_NAME and not _CONTROL.search(name) and "`" not in name for name in names
@@ -225,10 +225,10 @@ def _are_fields(names: Iterable[str]) -> bool:
 
 
 class _ColumnNames:
-    """Gives each field a column name: its own where possible."""
+    """Gives each field a column name: the field's own name where possible."""
 
     def __init__(self, fields: Iterable[str]) -> None:
-        """Take the names of all fields: a made name must not be one of them."""
+        """Take the names of all fields: a made-up name must not be the name of a field."""
         self._fields = {name.casefold() for name in fields}
         self._taken = set(RECORD_FIELDS)
 

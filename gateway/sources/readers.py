@@ -1,4 +1,4 @@
-"""The CQs that stand on a subscriber's right to read a source: REVOKE counts them, and CASCADE drops them."""
+"""The CQs that need a subscriber's right to read a source: REVOKE counts them, and CASCADE drops them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from grouping.statements.select_text import read_select
 __all__ = ["FoundReaders", "SourceReaders"]
 
 _SEARCHED = 20_000
-"""CQs that a search examines: others' commands wait for some tenths of a second."""
+"""Most CQs that a search examines: commands of others wait meanwhile, for some tenths of a second."""
 _LOADED = 1_000
-"""CQs that are read from Redis at once."""
+"""Number of CQs that are read from Redis together."""
 
 
 class FoundReaders(NamedTuple):
@@ -35,27 +35,27 @@ class FoundReaders(NamedTuple):
 
     keys: list[CqKey]
     more: bool
-    """Whether the search ended before it had looked at all CQs."""
+    """Whether the search ended before it had examined all CQs."""
 
 
 class SourceReaders:
-    """Searches the CQs of subscribers; the next search continues where an earlier one was cut short."""
+    """Searches the CQs of subscribers; a search continues where the last search was cut short."""
 
     def __init__(self, working: WorkingCopy, computations: Callable[[], Computations]) -> None:
         self._working = working
         self._computations = computations
         self._reached: dict[tuple[str, Subscriber], str] = {}
-        """By source and subscriber: the name behind which the next search begins."""
+        """Source and subscriber → name behind which the next search begins."""
 
     def find(self, source: Stream | Table | View, subscribers: Iterable[Subscriber], most: int) -> FoundReaders:
         """Return CQs that name a source in their text, or read the source through their own subscriber's views.
 
-        A CQ reading the source through another subscriber's view is not found: no grant is needed for this.
+        A CQ that reads the source through another subscriber's view is not among them, since it needs no grant.
 
         Args:
             source: The stream, table or view.
-            subscribers: Whose CQs.
-            most: CQs that are wanted; the search ends with them.
+            subscribers: The owners of the CQs.
+            most: Number of CQs at which the search ends.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -101,7 +101,7 @@ class SourceReaders:
         return self._names(statement.select, source.name.casefold(), key.subscriber)
 
     def _reaches(self, loaded: Loaded, cq: Cq, source: Stream | Table | View) -> bool:
-        """Tell whether a CQ reads a source in any way."""
+        """Tell whether a CQ reads a source, directly or not."""
         if isinstance(source, View):
             return any(name.casefold() == source.name.casefold() for name in cq.views)
         destination = loaded.destination_of(cq)
@@ -112,7 +112,7 @@ class SourceReaders:
         return source.table_id in self._working.plan(destination.stream_id, destination.group_id).table_ids
 
     def _names(self, select: str, name: str, subscriber: Subscriber) -> bool:
-        """Tell whether a SELECT names a source, or a view of a subscriber that does."""
+        """Tell whether a SELECT names a source, or a view of the subscriber that names it."""
         views, names = self._working.inventory.views, source_names(read_select(cut_emit(select)[0]))
         own = (view for each in names if (view := views.get(each)) is not None and view.owner == subscriber)
         return name in names or any(self._names(view.select, name, subscriber) for view in own)

@@ -16,16 +16,16 @@ from spark_jobs.engine.decode.json_number import JsonNumber
 __all__ = ["SampledShape", "observe_record"]
 
 _MOST_LEVELS = 200
-"""Levels of a VARIANT, which a value too deep for a STRUCT becomes."""
+"""Most levels of a VARIANT, which is the type of values too deep for a STRUCT."""
 _LONGEST_NUMBER = 1_000
 _KEYS_OF_A_MAP = 32
-"""Objects with more keys together, of which each object has few, are a MAP."""
+"""Objects with more keys than this in total, but few keys each, are taken for a MAP."""
 _WHOLE = re.compile(r"-?[0-9]+")
 _LONGEST_BIGINT = 20
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:[0-9]{2})", re.ASCII
 )
-"""Forms that are a time and nothing else: a date, ``T``, a time, and a zone."""
+"""Texts that are times: a date, ``T``, a time, and a zone."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class SampledShape:
     element: SampledShape | None = None
 
     def observe(self, value: object) -> None:
-        """Take a value of a checked record in."""
+        """Add a value of a checked record."""
         self.seen += 1
         if value is None:
             return
@@ -56,7 +56,7 @@ class SampledShape:
                 self.element.observe(each)
 
     def absorb(self, other: SampledShape) -> None:
-        """Take the values of another place in."""
+        """Add the values of another place."""
         self.kinds |= other.kinds
         self.seen += other.seen
         self.objects += other.objects
@@ -68,7 +68,7 @@ class SampledShape:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether the objects hold entries under many keys rather than fields."""
+        """Whether the objects are dictionaries with many keys, rather than records with fields."""
         return (
             len(self.fields) > _KEYS_OF_A_MAP
             and sum(each.seen for each in self.fields.values()) * 4 < len(self.fields) * self.objects
@@ -76,12 +76,12 @@ class SampledShape:
 
 
 def observe_record(shape: SampledShape, value: bytes | None, explode: str | None) -> None:
-    """Take the events of a record in.
+    """Add the events of a record.
 
     Args:
         shape: The shape of the events.
         value: The record's value.
-        explode: The path to the elements that are events, as `explode_text` writes it; None where the record is one.
+        explode: The path to the elements that are events, as `explode_text` writes it; None if the record is an event.
 
     Raises:
         WrongRecord: The record, or an event of it, is no JSON object that columns can hold; the shape is unchanged.

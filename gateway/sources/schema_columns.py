@@ -1,4 +1,4 @@
-"""The columns of a topic whose records have schemas: CREATE STREAM … FROM TOPIC with Avro or Protobuf."""
+"""The columns of a topic with Avro or Protobuf schemas: CREATE STREAM … FROM TOPIC."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["columns_of_statement", "registry_columns"]
 
 _DECLARE = "Declare the columns."
 _MOST_IDS = 20
-"""Schemas that a registry is asked for, those of the latest records."""
+"""Most schemas that a registry is asked for: the schemas of the latest records."""
 _MOST_SECONDS = 5.0
-"""Time for all answers of a registry."""
+"""Longest time, in seconds, for all answers of a registry."""
 
 
 def columns_of_statement(statement: CreateStream) -> InferredColumns | None:
-    """Return the columns that the schemas or the descriptor of a statement have, None where it has none of them.
+    """Return the columns in a statement's schemas or descriptor; None if the statement has neither.
 
     Raises:
         InputError: ``stream-mismatch``: a schema cannot be used, or has no field that a column can hold.
@@ -47,7 +47,7 @@ def columns_of_statement(statement: CreateStream) -> InferredColumns | None:
 
 
 def registry_columns(values: Sequence[bytes | None], topic: str, url: str, login: str) -> InferredColumns:
-    """Return the columns of the schemas that sampled records name and a registry has.
+    """Return the columns of the schemas named by sampled records, which a registry has.
 
     Args:
         values: The values of the records.
@@ -108,8 +108,8 @@ def _columns(topic: str, written: Sequence[str], *, resolved: bool, faults: Sequ
 
     Args:
         topic: The topic, for refusals.
-        written: The schemas, the newest first: a column has the newest type that all allow.
-        resolved: Whether records may be written by another schema than the columns, as for `AvroTypes.sql_text`.
+        written: The schemas, the newest first: a column has the newest type that all schemas allow.
+        resolved: Whether records may be written with another schema than the columns', as for `AvroTypes.sql_text`.
         faults: Further warnings.
     """
     possible: dict[str, list[str | None]] = {}

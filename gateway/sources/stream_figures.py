@@ -1,4 +1,4 @@
-"""How far each stream is: looked up every second, for DESCRIBE STREAM, `cq status` and Prometheus."""
+"""The progress of each stream, looked up every second for DESCRIBE STREAM, `cq status` and Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["StreamFigures"]
 
 
 class StreamFigures:
-    """The figures of streams at the last look. For the gateway's loop."""
+    """The figures of streams at the last look; for use by the gateway's main thread only."""
 
     def __init__(
         self, working: WorkingCopy, evaluators: StreamEvaluators, offsets: Offsets, clock: Callable[[], float]
@@ -24,9 +24,9 @@ class StreamFigures:
         """Begin without a look.
 
         Args:
-            working: Knows the CQs and groups, and how far the evaluation of each stream is.
-            evaluators: Know which evaluator has a stream, and why a stream is not evaluated.
-            offsets: Tell the ends of topics.
+            working: The working copy, with the CQs and groups, and the evaluated offsets of each stream.
+            evaluators: The evaluators, with their streams and the reasons why a stream is not evaluated.
+            offsets: The ends of topics.
             clock: Monotonic seconds.
         """
         self._working = working
@@ -37,16 +37,16 @@ class StreamFigures:
         self._told: dict[str, dict[str, object]] = {}
 
     def of(self, name: str) -> dict[str, object]:
-        """Return the figures of a stream at the last look, nothing of a stream that is newer.
+        """Return the figures of a stream at the last look; empty for a newer stream.
 
-        `behind` are events that are not evaluated, `seconds_behind` is how long the oldest of them has waited. `lane`
-        tells whether the stream shares the query of quiet streams, `evaluator` who evaluates it where there are
-        several, and `reason` why it is not evaluated; each is left out where it does not apply.
+        `behind` is the number of events not evaluated yet, `seconds_behind` how long the oldest of them has waited.
+        `lane` tells whether the stream shares the query of quiet streams, `evaluator` which evaluator has it if there
+        are several, and `reason` why it is not evaluated; these fields are left out if they do not apply.
         """
         return dict(self._told.get(name, {}))
 
     def look(self, streams: Sequence[Stream]) -> None:
-        """Look at all live streams; both servers are asked once for all of them.
+        """Look up the figures of all live streams, with one question to Redis and one to Kafka.
 
         Raises:
             OperationalError: A server does not answer.

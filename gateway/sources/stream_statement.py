@@ -1,4 +1,4 @@
-"""The CREATE STREAM that declares a stream as it is."""
+"""The CREATE STREAM statement of an existing stream."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _RESERVED = frozenset(
         "when where with xor"
     ).split()
 )
-"""Words that name a column only in quotes, in CREATE STREAM or in a SELECT."""
+"""Words that can name a column only in quotes, in CREATE STREAM or in a SELECT."""
 
 
 def stream_statement(stream: Stream, **options: str) -> str:
-    r"""Return the CREATE STREAM that declares a stream as it is, over a topic that exists.
+    r"""Return the CREATE STREAM that declares a stream anew, over its existing topic.
 
     Args:
         stream: The stream.
-        options: Options that no stream keeps.
+        options: Further options, which a stream does not store.
 
     Example:
         >>> from grouping.model.column import StreamColumn

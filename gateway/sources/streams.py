@@ -1,4 +1,4 @@
-"""CREATE STREAM and DROP STREAM: a topic that is read as a table."""
+"""CREATE STREAM and DROP STREAM: a stream is the typed columns of a topic's records."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _SCHEMA_OPTIONS = ("schemas", "registry", "descriptor", "message")
 def create_stream(
     declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateStream
 ) -> tuple[Stream, tuple[str, ...]]:
-    """Declare a stream; the offsets where it starts are fixed here, before the reply.
+    """Declare a stream; its start offsets are fixed here, before the reply.
 
     Args:
         declaration: The command and the live sources.
-        topics: Kafka's topics; it may hold the command.
-        made: The topics made for subscribers; this one is added.
+        topics: Kafka's topics; without an answer from Kafka, the command is held (`NotYet`).
+        made: The topics made for subscribers; a new topic is added.
         statement: The parsed command.
 
     Returns:
@@ -80,7 +80,7 @@ def _inferred(
 
     Raises:
         InputError: stream-mismatch, unavailable.
-        NotYet: Kafka, or the registry, has not answered.
+        NotYet: Kafka or the registry has not answered yet.
     """
     if (known := columns_of_statement(statement)) is not None:
         return known
@@ -92,7 +92,7 @@ def _inferred(
 
 
 def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> Stream:
-    """Forget a stream that no CQ uses.
+    """Drop a stream that no CQ uses.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
@@ -112,7 +112,7 @@ def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, na
 
 
 def describe_stream(stream: Stream) -> dict[str, object]:
-    """Return a stream as CREATE STREAM, DESCRIBE STREAM and SHOW STREAMS answer it."""
+    """Return a stream as the replies to CREATE STREAM, DESCRIBE STREAM and SHOW STREAMS have it."""
     return {
         "stream": stream.name,
         "id": stream.stream_id,

@@ -1,4 +1,4 @@
-"""CREATE TABLE and DROP TABLE: a topic of which the latest row for each key is joined with events."""
+"""CREATE TABLE and DROP TABLE: a table is the latest row for each key of a topic, and is joined with events."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ __all__ = ["create_table", "describe_table", "drop_table", "exactness"]
 
 _LAG = "min.compaction.lag.ms"
 _KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""The configuration of a topic made for a table: all records stay, for a compacted topic takes none without a key."""
+"""The configuration of a topic made for a table: all records stay; a compacted topic would refuse records without a
+key."""
 
 
 def create_table(
     declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateTable
 ) -> tuple[Table, str | None]:
-    """Declare a table, read from its topic's beginning; return it, and why its rows may vanish by themselves.
+    """Declare a table, read from its topic's beginning; return it, with a warning if Kafka may delete its rows.
 
     Args:
         declaration: The command and the live sources.
-        topics: Kafka's topics; it may hold the command.
-        made: The topics made for subscribers; this one is added.
+        topics: Kafka's topics; without an answer from Kafka, the command is held (`NotYet`).
+        made: The topics made for subscribers; a new topic is added.
         statement: The parsed command.
 
     Raises:
@@ -69,14 +70,14 @@ def create_table(
 
 
 def exactness(settings: Settings, topics: TopicQuestions, table: Table) -> str | None:
-    """Return why rows of a table may be missing when a batch is evaluated again, None where none can be.
+    """Return why rows of a table may be missing when a batch is evaluated again; None if all rows stay.
 
     A batch replayed after a crash is joined with the rows of its first run. Compaction removes superseded rows, and
     deletion by age or size removes current rows.
     """
     config = topics.configs([table.topic]).get(table.topic)
     if config is None:
-        return None  # the topic is gone, which its state tells
+        return None  # the topic is gone, which the table's state tells
     policies = config.get("cleanup.policy", "delete")
     if "delete" in policies and (config.get("retention.ms") != "-1" or config.get("retention.bytes", "-1") != "-1"):
         return "Kafka deletes records of its topic by age or size: rows go although nobody removed them."
@@ -97,7 +98,7 @@ def drop_table(
     name: str,
     subscriber: str,
 ) -> Table:
-    """Forget a table without reading CQs and views; batches may still join it for CQs dropped earlier.
+    """Drop a table that no CQ and no view reads; batches may still join it for CQs dropped earlier.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
@@ -112,7 +113,7 @@ def drop_table(
 
 
 def describe_table(table: Table, warning: str | None = None) -> dict[str, object]:
-    """Return a table as CREATE TABLE, DESCRIBE TABLE and SHOW TABLES answer it."""
+    """Return a table as the replies to CREATE TABLE, DESCRIBE TABLE and SHOW TABLES have it."""
     decimals = table.encoding.decimals if table.format == "debezium-json" else ""
     return {
         "table": table.name,

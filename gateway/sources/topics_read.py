@@ -19,10 +19,10 @@ _KINDS: dict[type, str] = {CreateStream: "stream", CreateTable: "table"}
 
 
 class MadeTopics:
-    """The topics that were made for subscribers' streams and tables: they count also when nothing reads them any more.
+    """The topics made for subscribers' streams and tables; they count even after their source was dropped.
 
-    As of destinations (`ResultTopics`) as many may stay as may live: a CREATE and DROP in a loop would leave thousands
-    otherwise. This is known until the gateway ends.
+    As many topics of dropped sources may stay as sources may live; otherwise a loop of CREATE and DROP would leave
+    thousands (as for destinations, `ResultTopics`). The counts begin anew with each start of the gateway.
     """
 
     def __init__(self) -> None:
@@ -30,11 +30,11 @@ class MadeTopics:
         self._made: dict[str, set[str]] = {}
 
     def note(self, owner: str, topic: str) -> None:
-        """Take note that a topic was made for a subscriber."""
+        """Note that a topic was made for a subscriber."""
         self._made.setdefault(owner, set()).add(topic)
 
     def of(self, owner: str) -> set[str]:
-        """Return the topics that were made for a subscriber, perhaps with deleted ones among them."""
+        """Return the topics that were made for a subscriber; some of them may be deleted."""
         return self._made.get(owner, set())
 
 
@@ -49,7 +49,7 @@ def admitted_topic(
 
     Args:
         declaration: The command and the live sources.
-        topics: Kafka's topics; it may hold the command.
+        topics: Kafka's topics; without an answer from Kafka, the command is held (`NotYet`).
         made: The topics made for subscribers; a topic made here is added.
         statement: The parsed command.
         config: The configuration for a new topic.
@@ -87,10 +87,10 @@ def _check_declaration(
 def _check_partitions(
     declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateStream | CreateTable
 ) -> ExistingTopic | None:
-    """Check that the sender's limits allow the partitions of one more source.
+    """Check that the sender's limits allow the partitions of another source.
 
     Returns:
-        The form of the topic; None where the topic does not exist.
+        The form of the topic; None if the topic does not exist.
 
     Raises:
         InputError: quota-exceeded.
@@ -130,8 +130,8 @@ def _source_form(
         settings: The settings.
         topics: Kafka's topics.
         statement: The parsed command.
-        owner: The subscriber; hints name only topics readable to the subscriber.
-        found: The topic's form, None where there is none.
+        owner: The subscriber; hints name only topics that the subscriber may read.
+        found: The topic's form; None if the topic does not exist.
         config: The configuration for a new topic.
 
     Raises:
@@ -153,7 +153,7 @@ def _source_form(
     try:
         topics.create({statement.topic: statement.partitions}, config)
     except TopicRefusal as error:
-        # Kafka takes "a.b" and "a_b" for one name, and may have policies of its own.
+        # Kafka takes "a.b" and "a_b" for the same name, and may have further rules for names.
         raise InputError(
             error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
         ) from error

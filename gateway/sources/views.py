@@ -19,7 +19,7 @@ def create_view(declaration: Declaration, statement: CreateView) -> View:
     """Declare a view; its SELECT must be valid for a query of its owner.
 
     Raises:
-        InputError: stream-exists, quota-exceeded; and the errors of its SELECT.
+        InputError: stream-exists, quota-exceeded, and the errors of the SELECT.
     """
     _, working, catalog, origin = declaration
     check_name(catalog, statement.name)
@@ -33,7 +33,7 @@ def create_view(declaration: Declaration, statement: CreateView) -> View:
 
 
 def drop_view(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> View:
-    """Forget a view that no CQ and no other view reads.
+    """Drop a view that no CQ and no other view reads.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
@@ -48,5 +48,5 @@ def drop_view(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name
 
 
 def describe_view(view: View) -> dict[str, object]:
-    """Return a view as CREATE VIEW, DESCRIBE VIEW and SHOW VIEWS answer it."""
+    """Return a view as the replies to CREATE VIEW, DESCRIBE VIEW and SHOW VIEWS have it."""
     return {"view": view.name, "select": view.select, "reads": list(view.reads), "created_at": view.created_at}
