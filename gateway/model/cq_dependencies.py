@@ -37,20 +37,21 @@ def dependencies(
 
 
 class DependencyChanges:
-    """The changes of a unit of work to CQs' dependencies; each change goes to the inventory at once."""
+    """The changes of a unit of work to CQs' dependencies; each change is made in the inventory immediately."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self.definitions: dict[tuple[StreamId, Dependency], Definition] = {}
-        """Definitions of dependencies that are new in this unit."""
+        """Definitions of dependencies that are new in this unit, by stream and dependency."""
         self.changed: set[tuple[StreamId, Dependency]] = set()
         """Dependencies whose number of CQs changed in this unit."""
         self.sole_users: dict[tuple[StreamId, str], Subscriber] = {}
-        """Sole users that changed, by stream and id of the group or SELECT list."""
+        """Stream and id of a group or SELECT list → its sole user, if changed in this unit."""
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
-        """The counters of dependencies that CQs of a subscriber got in this unit: thousands of CQs share them."""
+        """The counters of the dependencies that CQs of a subscriber got in this unit, cached since thousands of CQs
+        share them."""
         self._removed: tuple[StreamId, tuple[Dependency, ...]] | None = None
-        """The stream and the dependencies of the CQ that was removed last."""
+        """The stream and the dependencies of the last removed CQ."""
         self._counted: list[tuple[dict[str, int], str]] = []
         """The counters of the dependencies in `_removed`."""
 
@@ -61,7 +62,7 @@ class DependencyChanges:
         dependencies: tuple[Dependency, ...],
         definitions: Iterable[Definition],
     ) -> None:
-        """Count the dependencies of one more CQ.
+        """Count the dependencies of another CQ.
 
         Args:
             stream_id: The stream that the CQ reads.
@@ -102,17 +103,17 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Keep the sole user of a group or SELECT list; after a second subscriber none until all CQs are gone."""
+        """Keep the sole user of a group or SELECT list; after a second user it has none until all CQs are gone."""
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:
             known[item_id] = self.sole_users[stream_id, item_id] = user
 
     def remove(self, stream_id: StreamId, dependencies: tuple[Dependency, ...]) -> None:
-        """Subtract the dependencies of a CQ that goes."""
-        self._counts.clear()  # the next CQ may be the first user again
+        """Subtract the dependencies of a removed CQ."""
+        self._counts.clear()  # the next CQ may again be the first of a user
         removed = (stream_id, dependencies)
-        if removed != self._removed:  # thousands of CQs dropped in a row had the same dependencies
+        if removed != self._removed:  # thousands of CQs that are dropped in a row have the same dependencies
             self._removed = removed
             self.changed.update((stream_id, used) for used in dependencies)
             by_kind = self._inventory.dependencies[stream_id]

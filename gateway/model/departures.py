@@ -1,7 +1,7 @@
 """Departures: CQs that were dropped while events from before their DROP are not evaluated yet.
 
-The constant table keeps an entry for them, bounded by the offsets that the source partitions had at the DROP. The entry
-stays even if the destination is used again, paused or ended meanwhile.
+The constant table keeps an entry for these CQs, bounded by the end offsets of the source partitions at the DROP. The
+entry stays even if the destination is used again, paused or ended in the meantime.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ __all__ = ["Departure", "Departures", "without"]
 
 
 class Departure(msgspec.Struct, array_like=True, frozen=True):
-    """Record times whose events still count, if their offsets are below some bounds."""
+    """A window of record times; its events still count below given source offsets."""
 
     until: tuple[int, ...]
-    """By source partition: the first offset that does not count any more."""
+    """By source partition: the first offset that no longer counts."""
     windows: tuple[Window, ...]
 
 
 class Departures(msgspec.Struct, array_like=True, frozen=True):
-    """A destination that members have left while events that count for these members are not evaluated yet."""
+    """The departures from a destination whose events are not all evaluated yet."""
 
     destination: Destination
     number: int
-    """The number under which its matches are counted."""
+    """The number under which the destination's matches are counted."""
     departures: tuple[Departure, ...] = ()
-    """The earliest first. Windows are disjoint: a record time in several of them is kept for the latest departure."""
+    """The earliest first. Windows are disjoint: a time in several windows belongs to the latest departure."""
 
     def joined(self, window: Window, until: tuple[int, ...]) -> Departures:
-        """Return the same with one more departure."""
+        """Return the departures with another departure added."""
         latest = [window]
         others = []
         for each in self.departures:
@@ -46,12 +46,12 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.structs.replace(self, departures=(*others, Departure(until, tuple(latest))))
 
     def passed(self, until: tuple[int, ...]) -> Departures | None:
-        """Return the rest when events up to these offsets are evaluated, None when nothing is left."""
+        """Return the rest once events up to these offsets are evaluated; None if nothing is left."""
         left = tuple(each for each in self.departures if not _within(each.until, until))
         return msgspec.structs.replace(self, departures=left) if left else None
 
     def entries(self, living: Sequence[Window]) -> list[tuple[tuple[int, ...], list[Window]]]:
-        """Return the windows to keep in the constant table, by their bounds, beside the windows of live members."""
+        """Return the bounds and windows to keep in the constant table, besides the windows of live members."""
         kept = ((each.until, without(each.windows, living)) for each in self.departures)
         return [(until, windows) for until, windows in kept if windows]
 
@@ -61,7 +61,7 @@ def _within(until: tuple[int, ...], reached: tuple[int, ...]) -> bool:
 
 
 def without(windows: Iterable[Window], others: Iterable[Window]) -> list[Window]:
-    """Return the times of some windows that lie outside of others.
+    """Return the parts of some windows that lie outside of other windows.
 
     Example:
         >>> without([(None, 10), (20, None)], [(5, 25)])

@@ -1,8 +1,8 @@
-"""Dependencies of CQs: definitions shared by many CQs, kept once for each stream as long as a CQ needs them.
+"""Dependencies of CQs: definitions that many CQs share, stored once for each stream as long as a CQ needs them.
 
-A dependency is counted as long as a CQ needs it. In memory a dependency has a kind and an id. In Redis and on
-`cq.catalog` it has a name, from which only this module derives the kind: `g_…` a group, `t_…` a template, `v_…` a
-group's topic, `w_…` a view, else a SELECT list.
+CQs are counted for each dependency. In memory a dependency has a kind and an id. In Redis and on `cq.catalog` it has a
+name, from which only this module derives the kind: `g_…` a group, `t_…` a template, `v_…` a group's topic, `w_…` a
+view, else a SELECT list.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Definition = GroupPlan | SelectList | TextTemplate
-"""The content of a dependency; topics and views have theirs elsewhere."""
+"""The content of a dependency; the content of topics and views is elsewhere."""
 
 
 class DependencyKind(Enum):
@@ -43,15 +43,15 @@ class DependencyKind(Enum):
     TEXT = auto()
     """The template of texts."""
     TOPIC = auto()
-    """The topic of a group, needed by its virtual CQs: only counted, by the group's id."""
+    """The topic of a group, needed by its virtual CQs; only counted, under the group's id."""
     VIEW = auto()
-    """A view: it is counted only, by its folded name."""
+    """A view; only counted, under its folded name."""
 
-    __hash__ = object.__hash__  # Enum's own is Python code, and a CQ hashes four members
+    __hash__ = object.__hash__  # the hash of Enum is slow Python code, and each CQ needs four hashes
 
 
 RECORDED = (DependencyKind.GROUP, DependencyKind.SELECT)
-"""The kinds whose definitions are on `cq.catalog`; they are evaluated, so their sole users are kept."""
+"""The kinds with definitions on `cq.catalog`; they are evaluated, so their sole users are known."""
 
 
 class Dependency(NamedTuple):
@@ -59,11 +59,11 @@ class Dependency(NamedTuple):
 
     kind: DependencyKind
     item_id: str
-    """The id of the group, SELECT list or template; of a topic, its group's; of a view, its folded name."""
+    """The id of the group, SELECT list or template; for a topic, the group's id; for a view, its folded name."""
 
     @classmethod
     def read(cls, name: bytes | str) -> Dependency:
-        """Return the dependency with a name.
+        """Return the dependency from its name in Redis.
 
         Example:
             >>> Dependency.read(b"v_1")
@@ -81,7 +81,7 @@ class Dependency(NamedTuple):
 
     @classmethod
     def on(cls, definition: Definition) -> Dependency:
-        """Return the dependency on a definition."""
+        """Return the dependency with a given definition."""
         match definition:
             case GroupPlan():
                 return cls(DependencyKind.GROUP, definition.group_id)
@@ -92,7 +92,7 @@ class Dependency(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in Redis."""
+        """The dependency's name in Redis."""
         match self.kind:
             case DependencyKind.TOPIC:
                 return f"v_{self.item_id[2:]}"
@@ -106,7 +106,7 @@ _KINDS = {"g_": DependencyKind.GROUP, "t_": DependencyKind.TEXT, "v_": Dependenc
 
 
 class DependencyCounts:
-    """How many CQs of one stream need each dependency, by its id.
+    """How many CQs of a stream need each dependency: kind → id → count.
 
     Example:
         >>> counts = DependencyCounts.read({b"g_1": b"3", b"v_1": b"2"})
@@ -121,7 +121,7 @@ class DependencyCounts:
 
     @classmethod
     def read(cls, stored: Mapping[bytes, bytes]) -> DependencyCounts:
-        """Return the counts that Redis has by names."""
+        """Return the counts from Redis's form, by names."""
         counts = cls()
         for name, count in stored.items():
             kind, item_id = Dependency.read(name)
@@ -147,7 +147,7 @@ class DependencyCounts:
 
 
 def definition_hash(keys: RedisKeys, stream_id: StreamId, kind: DependencyKind) -> str | None:
-    """Return the hash in which Redis has definitions of a kind; None for kinds without definitions."""
+    """Return the Redis hash with the definitions of a kind; None for kinds without definitions."""
     match kind:
         case DependencyKind.GROUP:
             return keys.groups(stream_id)
@@ -160,7 +160,7 @@ def definition_hash(keys: RedisKeys, stream_id: StreamId, kind: DependencyKind) 
 
 
 def decode_definition(body: bytes) -> GroupPlan | SelectList:
-    """Read a definition of `cq.catalog`: a plan if the record names a group, a SELECT list if it names a list.
+    """Read a definition from `cq.catalog`: a plan if the record has a group's id, else a SELECT list.
 
     Raises:
         msgspec.MsgspecError: The record is neither.
@@ -180,7 +180,7 @@ _decode_select = msgspec.json.Decoder(SelectList).decode
 
 
 def topic_kind(owner_id: str) -> str:
-    """Return which quota of a subscriber a topic counts against, by the id of its destination or group.
+    """Return the name of the quota that a topic counts against, from the id of its destination or group.
 
     Example:
         >>> topic_kind("g_1"), topic_kind("d_1")

@@ -1,4 +1,4 @@
-"""Notices of ends: the messages due when a destination ended, or when members left a destination."""
+"""Notices of ends: they stay until all messages about a destination's end, or about departed members, are written."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["EndNotice", "end_key"]
 
 
 class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The end of an incarnation of a destination, or the departure of members, until all messages are written.
+    """The end of an incarnation of a destination, or the departure of members.
 
-    An incarnation begins with the first member and ends with the last; the destination may be taken up again at once.
+    An incarnation begins with the first member and ends with the last; the destination may be used again immediately.
     """
 
     destination: Destination
@@ -22,34 +22,34 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str
     """``expired``, ``dropped`` or ``replaced``."""
     version: int
-    """No batch that was pinned before this version may still be under way when `cq.end` or `cq.leave` is written."""
+    """A version: `cq.end` or `cq.leave` is written when no micro-batch pinned before it is under way."""
     source: str
-    """The stream's name, which may be gone by then."""
+    """The stream's name, as the stream may be gone when the end is written."""
     written: bool = False
-    """Whether `cq.end` is out, so that only the topic is left to delete."""
+    """Whether `cq.end` is written, so that only the topic is left to delete."""
     timed: TimedNote = TimedNote()
-    """For a timer-based destination, whose last digest may still come."""
+    """For a timer-based destination, its visible matches: its last digest may still come."""
     select: SelectList | None = None
-    """For a last digest that needs the columns' types: the stream's own may be gone by then."""
+    """For a last digest that needs the columns' types, since the stream may be gone by then."""
     until: tuple[int, ...] = ()
-    """By source partition, the offset up to which events still count; none once they are evaluated."""
+    """By source partition, the offset up to which events still count; empty once they are evaluated."""
     plan: GroupPlan | None = None
-    """The plan, for a query over groups: the last digest needs it."""
+    """The plan of an aggregate query, which its last digest needs."""
     members: tuple[str, ...] = ()
     """The tokens of the members that left; empty if the destination ended."""
     after_ms: int = 0
-    """When the incarnation before ended, if its `cq.end` is still to be written and comes first; else 0."""
+    """When the previous incarnation ended, if its `cq.end` is not written yet and must come first; else 0."""
     written_ms: int = 0
-    """When `cq.end` was written; 0 if an earlier version noted only the fact."""
+    """When `cq.end` was written; 0 in a notice of an earlier version, which notes only the fact."""
 
     @property
     def lingers_since_ms(self) -> int:
-        """Since when its readers can read the end: a notice may wait long for the evaluator."""
+        """Since when readers can read the end; a notice may wait long for the evaluator."""
         return self.written_ms or self.ended_ms
 
     @property
     def key(self) -> str:
-        """Its key: incarnations of a destination end at different times, and a member leaves once."""
+        """The notice's key: incarnations of a destination end at different times, and a member leaves once."""
         name = self.destination.destination_id
         return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
 

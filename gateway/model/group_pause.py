@@ -1,4 +1,4 @@
-"""The pause of a group: by order of an operator, it is not evaluated until RESUME GROUP."""
+"""The pause of a group: an operator has ordered not to evaluate it until RESUME GROUP."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["GroupPause"]
 
 
 class GroupPause(msgspec.Struct, frozen=True):
-    """Key `pause/<stream>/<group>` on `cq.catalog`; it outlives the group's last CQ, and ends with the stream."""
+    """A pause, key `pause/<stream>/<group>` on `cq.catalog`; outlives the group's CQs, and ends with the stream."""
 
     by: str
-    """The operator."""
+    """The operator who paused the group."""
     since_ms: int
-    """When the statement was accepted; epoch milliseconds."""
+    """When the statement was accepted, epoch milliseconds."""

@@ -1,4 +1,4 @@
-"""A held command: its resources are being created, and its subscriber's later commands wait with it."""
+"""A held command: its resources are being created, and later commands of its subscriber wait for it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class NotYet(Exception):
     """A command cannot be carried out yet; nothing was changed, and the command is tried anew later."""
 
     def __init__(self, is_ready: Callable[[], bool]) -> None:
-        """Take the condition.
+        """Set the condition.
 
         Args:
-            is_ready: Returns, at hardly any cost, whether the command may be tried again.
+            is_ready: Returns quickly whether the command may be tried again.
         """
         super().__init__("a command is to be held")
         self.is_ready = is_ready

@@ -1,6 +1,6 @@
 """The inventory: streams, tables, views, numbers of destinations and uses of plans, from one unit of work to the next.
 
-The unit under way changes the inventory as it goes; after a failed unit the inventory is read again.
+The unit under way changes the inventory immediately; after a failed unit the inventory is read again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Inventory:
 
     def __init__(self) -> None:
         self.ending: dict[DestinationId, int] = {}
-        """By destination that still owes a `cq.end`: when the last incarnation that owes it ended."""
+        """Destination that still owes a `cq.end` → when its last such incarnation ended."""
         self.epoch = 0
-        """The confirmed epoch of the tables."""
+        """The confirmed epoch of the constant tables."""
         self.clear()
 
     def clear(self) -> None:
@@ -42,40 +42,41 @@ class Inventory:
         self.tables: dict[str, Table] = {}
         """Live tables by id."""
         self.dropped_tables: dict[str, DroppedTable] = {}
-        """By id: tables that micro-batches may still join."""
+        """Id → dropped table that micro-batches may still join."""
         self.views: dict[str, View] = {}
         """Live views by folded name."""
         self.quotas: dict[str, Quota] = {}
-        """By subscriber with limits of its own: these limits."""
+        """Subscriber → its own limits."""
         self.pauses: dict[StreamId, dict[GroupId, GroupPause]] = {}
-        """By stream: the groups that operators have paused."""
+        """Stream → groups that operators have paused."""
         self.versions: dict[StreamId, int] = {}
-        """Current version of each stream's constant tables."""
+        """Stream → current version of its constant tables."""
         self.dependencies: dict[StreamId, DependencyCounts] = {}
-        """By stream: how many CQs need each group, SELECT list, template and view, and virtual CQs each topic."""
+        """Stream → number of CQs that need each group, SELECT list, template and view, and of virtual CQs for each
+        topic."""
         self.sole_users: dict[StreamId, dict[str, Subscriber]] = {}
-        """By stream: the sole user of each group and SELECT list by its id, `SEVERAL` where there are more."""
+        """Stream → id of a group or SELECT list → its sole user, or `SEVERAL`."""
         self.live_cqs: Counter[StreamId] = Counter()
-        """By stream: how many CQs live."""
+        """Stream → number of live CQs."""
         self.dedicated: set[DestinationId] = set()
         """Live dedicated destinations."""
         self.topic_founders: dict[str, str] = {}
-        """By dedicated destination, or group with virtual ones: the subscriber whose share its topic counts against."""
+        """Dedicated destination, or group with virtual CQs → subscriber whose quota its topic counts against."""
         self.topic_shares: Counter[tuple[str, str]] = Counter()
-        """By subscriber and kind, ``dedicated`` or ``virtual``: the number of topics in `topic_founders`."""
+        """Subscriber and kind, ``dedicated`` or ``virtual`` → number of topics in `topic_founders`."""
         self.leaving: dict[DestinationId, Departures] = {}
-        """By destination: departed members that are still owed events."""
+        """Destination → departed members that are still owed events."""
         self.vacant: Counter[StreamId] = Counter()
-        """By stream: how many destinations in `leaving` have no members; these destinations keep their numbers."""
+        """Stream → number of destinations in `leaving` without members, which keep their numbers."""
         self.next_numbers: dict[StreamId, int] = {}
-        """By stream: the first number that no destination ever had."""
+        """Stream → lowest number that no destination ever had."""
         self.free_numbers: dict[StreamId, list[int]] = {}
-        """By stream: numbers of destinations that are gone."""
+        """Stream → numbers of ended destinations, free for new destinations."""
         self.listed: dict[Subscriber, Names] = {}
-        """By subscriber whose CQs were listed lately: the names of all CQs, kept up to date."""
+        """Subscriber whose CQs were listed lately → names of all its CQs, kept up to date."""
 
     def found_topic(self, owner_id: str, subscriber: str) -> None:
-        """Count a topic of results against a subscriber's share.
+        """Count a topic of results against a subscriber's quota.
 
         Args:
             owner_id: The topic's destination, or its group with virtual destinations.
@@ -90,11 +91,11 @@ class Inventory:
             self.topic_shares[subscriber, topic_kind(owner_id)] -= 1
 
     def limit(self, subscriber: str, name: str, limits: LimitSettings) -> int:
-        """Return a subscriber's limit of that name in SET QUOTA."""
+        """Return a subscriber's limit, by its name in SET QUOTA."""
         return self.quotas.get(subscriber, _NO_QUOTA).limit(name, limits)
 
     def groups(self, stream_id: StreamId) -> Mapping[GroupId, int]:
-        """Return the live groups of a stream, each with how many CQs it has."""
+        """Return the live groups of a stream, each with its number of CQs."""
         return cast(Mapping[GroupId, int], self.users(stream_id, DependencyKind.GROUP))
 
     def virtual_groups(self, stream_id: StreamId) -> Mapping[GroupId, int]:
@@ -102,7 +103,7 @@ class Inventory:
         return cast(Mapping[GroupId, int], self.users(stream_id, DependencyKind.TOPIC))
 
     def users(self, stream_id: StreamId, kind: DependencyKind) -> Mapping[str, int]:
-        """Return how many CQs need each dependency of a kind, by its id; none where the stream is gone."""
+        """Return id of a dependency of a kind → number of CQs that need it; empty if the stream is gone."""
         counts = self.dependencies.get(stream_id)
         return {} if counts is None else counts[kind]
 

@@ -1,4 +1,4 @@
-"""The CQs and destinations that were read for a unit of work: methods that look at them take this object."""
+"""The CQs and destinations that were read for a unit of work, as an argument of methods that need them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Loaded"]
 class Loaded:
     """CQs and destinations of a unit of work, with the changes of the unit so far.
 
-    Methods raise KeyError for a CQ or a destination that was not asked for.
+    Methods raise KeyError for a CQ or a destination that was not loaded.
     """
 
     __slots__ = ("_unit",)
@@ -22,17 +22,17 @@ class Loaded:
         self._unit = unit
 
     def cq(self, key: CqKey) -> Cq | None:
-        """Return a CQ, None if it does not exist."""
+        """Return a CQ; None if it does not exist."""
         return self._unit.cqs[key]
 
     def existing(self, key: CqKey) -> Cq:
-        """Return a CQ that is there, because its name was listed."""
+        """Return a CQ that must exist, because its name was listed."""
         cq = self._unit.cqs[key]
         assert cq is not None, "its name was listed"
         return cq
 
     def membership(self, destination_id: DestinationId) -> Membership | None:
-        """Return a destination with its members, None if it does not exist."""
+        """Return a destination with its members; None if it does not exist."""
         return self._unit.memberships[destination_id]
 
     def membership_of(self, cq: Cq) -> Membership:

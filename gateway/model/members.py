@@ -17,7 +17,7 @@ SECRET_BYTES = 16
 def member_token(secret: bytes, key: CqKey, cq: Cq) -> str:
     """Return the token of a CQ in its destination; the token stays the same as long as the CQ stays there.
 
-    The token is computed, not stored. Without the secret, the CQ of a token cannot be found, not even by trying names.
+    The token is computed, not stored. The CQ of a token cannot be found without the secret, even by trying names.
 
     Args:
         secret: The gateway's secret, kept on `cq.catalog`.

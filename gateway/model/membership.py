@@ -1,4 +1,4 @@
-"""A destination with its members, and the record times that they see."""
+"""A destination with its members, and the record times that its members see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grouping.model.panes import pack_bounds
 __all__ = ["ALWAYS", "Membership", "union"]
 
 ALWAYS = ","
-"""The window without bounds, as a membership's key."""
+"""The key in `Membership.windows` of the window without bounds."""
 
 
 class Membership(msgspec.Struct, array_like=True):
@@ -24,24 +24,24 @@ class Membership(msgspec.Struct, array_like=True):
 
     destination: Destination
     number: int
-    """The number under which its matches are counted, dense within the stream."""
+    """The number under which the destination's matches are counted, dense within the stream."""
     windows: dict[str, int] = {}
-    """Live, unpaused members by window (``start,expire`` as text)."""
+    """Window (``start,expire`` as text) → number of live, unpaused members."""
     paused: int = 0
-    """Paused members."""
+    """The number of paused members."""
     timed: TimedNote = TimedNote()
     bounds: dict[str, int] = {}
-    """For a store of aggregates: live, unpaused members by the bound of their ticks (``period,phase`` as text)."""
+    """For a store of aggregates: bound of ticks (``period,phase`` as text) → number of live, unpaused members."""
     moved_bounds: set[tuple[str, str]] = set()
-    """For a store of aggregates: keys of `windows` and `bounds` that came or went in this unit of work."""
+    """For a store of aggregates: keys of `windows` and `bounds` that appeared or disappeared in this unit of work."""
 
     def count(self, cq: Cq, by: int, trigger: TriggerSpec | None = None) -> None:
-        """Add (or with -1 remove) a member.
+        """Add a member, or remove it with `by` = -1.
 
         Args:
             cq: The member.
             by: 1 or -1.
-            trigger: When the CQ fires; needed by a store of aggregates.
+            trigger: The CQ's trigger, which a store of aggregates needs.
         """
         if cq.paused:
             self.paused += by
@@ -61,7 +61,7 @@ class Membership(msgspec.Struct, array_like=True):
 
     @property
     def packed_bounds(self) -> bytes:
-        """The bounds of a store of aggregates: ticks, START and EXPIRE of live, unpaused members; else nothing."""
+        """The packed bounds of a store of aggregates: ticks, START and EXPIRE of live, unpaused members; or empty."""
         if not self._of_aggregates:
             return b""
         # A store may have a hundred thousand readers, so all bounds are parsed in one call.
@@ -71,7 +71,7 @@ class Membership(msgspec.Struct, array_like=True):
 
     @property
     def members(self) -> int:
-        """All CQs that share the destination, paused ones included."""
+        """The number of CQs that share the destination, with paused CQs."""
         return self.paused + sum(self.windows.values())
 
     @property
@@ -88,12 +88,12 @@ class Membership(msgspec.Struct, array_like=True):
         return union(windows)
 
     def outlives(self, at_ms: int) -> bool:
-        """Tell whether a member stays after all members that expire by an instant have gone."""
+        """Tell whether a member is left once all members that expire by an instant are gone."""
         return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))
 
 
 def _add(counts: dict[str, int], key: str, by: int) -> bool:
-    """Count a member, and tell whether its key came or went."""
+    """Count a member, and tell whether its key appeared or disappeared."""
     before = counts.get(key, 0)
     if left := before + by:
         counts[key] = left
@@ -103,7 +103,7 @@ def _add(counts: dict[str, int], key: str, by: int) -> bool:
 
 
 def _numbers(texts: Iterable[str]) -> NDArray[np.int64]:
-    """Return the numbers of texts with commas between them."""
+    """Return the numbers in texts with commas between them."""
     text = ",".join(texts)
     return np.fromstring(text, np.int64, sep=",") if text else np.empty(0, np.int64)
 

@@ -9,11 +9,11 @@ from heapq import merge
 __all__ = ["Names"]
 
 _FEW = 5_000
-"""The number of changes that are kept beside the sorted names before they are merged in."""
+"""Number of changes that are kept apart until they are merged into the sorted names."""
 
 
 class Names:
-    """Folded names; adding, removing, and finding a place among them take hardly any time.
+    """Folded names in order; adding, removing and finding names is fast.
 
     Example:
         >>> names = Names(["b", "a"])
@@ -36,11 +36,11 @@ class Names:
         self._removed: set[str] = set()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of names."""
         return len(self._sorted) + len(self._added) - len(self._removed)
 
     def add(self, name: str) -> None:
-        """Add a name that is not there."""
+        """Add a name that is not among them."""
         if name in self._removed:
             self._removed.remove(name)
         else:
@@ -48,7 +48,7 @@ class Names:
             self._merge_if_many()
 
     def discard(self, name: str) -> None:
-        """Remove a name that is there."""
+        """Remove a name that is among them."""
         at = bisect_left(self._added, name)
         if at < len(self._added) and self._added[at] == name:
             del self._added[at]
@@ -57,13 +57,13 @@ class Names:
             self._merge_if_many()
 
     def after(self, name: str) -> Iterator[str]:
-        """Yield the names behind a place in order; they must not change meanwhile."""
+        """Yield the names behind a given name, in order; the names must not change during the iteration."""
         for one in merge(_behind(self._sorted, name), _behind(self._added, name)):
             if one not in self._removed:
                 yield one
 
     def near(self, name: str, most: int) -> list[str]:
-        """Return names around a place in the order, about `most` before the place and behind it."""
+        """Return names near a given name in the order, about `most` before and `most` behind."""
         found = []
         for names in (self._sorted, self._added):
             at = bisect_left(names, name)

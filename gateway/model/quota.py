@@ -1,4 +1,4 @@
-"""Quotas: limits of one subscriber, in place of the limits in the settings."""
+"""Quotas: limits of a single subscriber, which replace limits of the settings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ QUOTA_NAMES = {
     "dedicated": "dedicated_per_subscriber",
     "virtual": "virtual_per_subscriber",
 }
-"""By name in SET QUOTA: the setting that holds where a subscriber has no quota of its own."""
+"""Name in SET QUOTA → the setting that holds for subscribers without a quota of their own."""
 
 
 class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A subscriber's own limits, key `quota/<subscriber>` on `cq.catalog`; None where the setting holds."""
+    """A subscriber's own limits, key `quota/<subscriber>` on `cq.catalog`; for None, the setting holds."""
 
     cqs: int | None = None
     streams: int | None = None
@@ -36,7 +36,7 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
     virtual: int | None = None
 
     def limit(self, name: str, limits: LimitSettings) -> int:
-        """Return the limit of a name of SET QUOTA: the subscriber's own limit, else the limit in the settings.
+        """Return a limit by its name in SET QUOTA: the subscriber's own limit, else the limit in the settings.
 
         Example:
             >>> limits = LimitSettings(streams_per_subscriber=7)

@@ -1,4 +1,4 @@
-"""CQs and destinations as the gateway remembers them: the records of `cq.catalog` and of Redis."""
+"""CQs and destinations in the records of `cq.catalog` and of Redis."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def millis(at: datetime) -> int:
 
 
 class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, dict=True):
-    """A trigger with its phase: two CQs with the same trigger and phase fire at the same instants."""
+    """A trigger with its phase: CQs with equal triggers and phases fire at the same instants."""
 
     every_ms: int = 0
-    """0 for change-based and cron."""
+    """EVERY, in milliseconds; 0 for change-based and cron."""
     phase_ms: int = 0
     """Phase of the ticks: START modulo EVERY. Without START, the acceptance is taken, rounded up to hundredths of
     EVERY."""
     cron: str = ""
     zone: str = ""
     over_ms: int = 0
-    """OVER LAST; 0 where a tick counts its own matches only."""
+    """OVER LAST, in milliseconds; 0 if a tick counts only its own matches."""
 
     @classmethod
     def of(cls, trigger: Trigger, start_ms: int | None, asked_ms: int) -> TriggerSpec:
@@ -59,8 +59,8 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
 
         Args:
             trigger: The trigger.
-            start_ms: START, epoch milliseconds; None without.
-            asked_ms: When the command was tried first: without START, EVERY counts from here.
+            start_ms: START, epoch milliseconds; None without a START.
+            asked_ms: When the command was first tried, epoch milliseconds: without START, EVERY counts from then.
 
         Example:
             >>> TriggerSpec.of(TimerBased(timedelta(seconds=10)), None, 23_040).phase_ms
@@ -92,7 +92,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
 
     @property
     def bound(self) -> PaneBound:
-        """The instants at which a timer may fire; cron fires at whole minutes.
+        """The instants at which the timer may fire, as period and phase; cron may fire at every whole minute.
 
         Example:
             >>> TriggerSpec(every_ms=300_000, phase_ms=61_250).bound, TriggerSpec(cron="0 8 * * *").bound
@@ -103,7 +103,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     def anchor_ms(self, accepted_ms: int) -> int:
         """Return the instant from which EVERY counts for a CQ without START: all ticks come later.
 
-        The instant is the acceptance, or an instant of the grid within a hundredth of the interval after it.
+        The anchor is the acceptance, or follows it within a hundredth of the interval.
 
         Example:
             >>> trigger = TriggerSpec(every_ms=10_000, phase_ms=3_100)
@@ -125,81 +125,81 @@ def _shared_phase(asked_ms: int, every_ms: int) -> int:
 
 
 CHANGE_BASED = TriggerSpec()
-"""The trigger of nearly all destinations: a single object, so `timed` is computed once."""
+"""The trigger of nearly all destinations: a single object, so that `timed` is computed once."""
 
 _MINUTE_MS = 60_000
 
 
 class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
-    """A snapshot that a CQ has asked for, until its destination is known to have the snapshot."""
+    """A snapshot that a CQ asked for, until the destination is known to have it."""
 
     own: str
-    """`EdgeSpec.own` once the snapshot is made."""
+    """The value of `EdgeSpec.own` once the snapshot is made."""
     subscriber: str
     name: str
     """The CQ's name."""
     at_ms: int
-    """When the CQ was created: the time of the record ``cq.snapshot``."""
+    """When the CQ was created, epoch milliseconds: the time of the record ``cq.snapshot``."""
 
 
 class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
-    """Which edges are the results of a CQ, and where they begin: equal CQs have edges and destinations of their own.
+    """The edges that a CQ reports, and where they begin; even equal CQs have separate edges and destinations.
 
-    For a query with frames or silences, which has no edges: where its first CQ began. Equal CQs then share the
+    A query with frames or silences has no edges; here `since` says where its first CQ began, and equal CQs share the
     destination.
     """
 
     edge: Edge
-    """"" for a query with frames."""
+    """The kind of edges; "" for a query with frames."""
     own: str | OwedSnapshot
-    """Names the CQ and its beginning: a part of the ids of its destinations; "" where equal CQs share them. While the
-    destination lacks its snapshot, the name is part of `OwedSnapshot`."""
+    """The name of the CQ and its beginning, a part of the ids of its destinations; "" if equal CQs share destinations.
+    Until the snapshot is made, `OwedSnapshot` has the name."""
     since: tuple[int, ...] = ()
     """By source partition, the offset of the first event that counts; for edges, this event enters if it is a match."""
 
     @classmethod
     def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int, *, snapshot: bool = False) -> EdgeSpec:
-        """Return the edges of a CQ that begins at an instant, epoch milliseconds; `since` is not known yet."""
+        """Return the edges of a CQ that begins at an instant, epoch milliseconds; `since` is set later."""
         text = f"{subscriber}\0{name.casefold()}\0{begin_ms}".encode("utf-8", "surrogatepass")
         own = hashlib.blake2b(text, digest_size=8).hexdigest()
         return cls(edge, OwedSnapshot(own, subscriber, name, begin_ms) if snapshot else own)
 
     @property
     def owed(self) -> OwedSnapshot | None:
-        """The snapshot that the destination lacks so far."""
+        """The snapshot that the destination still lacks."""
         return self.own if isinstance(self.own, OwedSnapshot) else None
 
     @property
     def id_text(self) -> str:
-        """The part of the ids of its destinations."""
+        """The part for the ids of the CQ's destinations."""
         own = self.own.own if isinstance(self.own, OwedSnapshot) else self.own
         return f"{self.edge} {own}" if own else ""
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):
-    """Where the results of equal CQs go: all fields that its id is a hash of. Never changes."""
+    """Where the results of equal CQs go: all fields that determine its id. A destination never changes."""
 
     destination_id: DestinationId
     stream_id: StreamId
     group_id: GroupId
     select_id: SelectId
     constants: str
-    """As `canonical_constants` writes them."""
+    """The constants, in the form of `canonical_constants`."""
     mode: str
     """``shared``, ``dedicated`` or ``virtual``; ``pending`` for a store of matches (id `p_…`)."""
     partition: int
     trigger: TriggerSpec = CHANGE_BASED
     digest: PackedDigest = ("all", (), 0, False)
     word: str = ""
-    """The word after PUBLISH, if there was one."""
+    """The word after PUBLISH; empty without one."""
     slots: int | None = None
-    """For a query with aggregates and for its store: the number of constants in WHERE, which decide what is stored."""
+    """For a query with aggregates and for its store: the number of constants in WHERE, which decides what is stored."""
     edges: EdgeSpec | None = None
-    """None where each match is a result."""
+    """The edges that the CQ reports; None if each match is a result."""
 
     @property
     def row(self) -> ConstantRow:
-        """The constants, typed."""
+        """The constants with their types."""
         return parse_constants(self.constants)
 
     @property
@@ -209,19 +209,19 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
 
 
 PENDING_PARTITIONS = 16
-"""Partitions of `cq.pending`; fixed, since the place of stored matches follows from this number."""
+"""Partitions of `cq.pending`. The number is fixed, because it determines where matches are stored."""
 
 
 def joined_with(destination: Destination) -> tuple[Destination, ...]:
-    """Return the destinations of a CQ: its destination, and the store that its ticks read."""
+    """Return the destinations of a CQ: its destination, and the store that its ticks read, if any."""
     return (destination, _store_of(destination)) if destination.trigger.timed else (destination,)
 
 
 def feed_of(destination: Destination) -> Destination:
-    """Return the destination that the constant table feeds: itself, or the store of matches for timers.
+    """Return the destination to which the constant table sends matches: itself, or for timers the store of matches.
 
-    All timer-based destinations with the same constant row and SELECT list read one store, whatever their ticks and
-    digest clauses, so a match is stored once (NiagaraCQ §3.6.2).
+    All timer-based destinations with the same constant row and SELECT list read the same store, whatever their ticks
+    and digest clauses, so a match is stored once (NiagaraCQ §3.6.2).
     """
     return _store_of(destination) if destination.trigger.timed else destination
 
@@ -249,37 +249,37 @@ def _store_of(destination: Destination) -> Destination:
 
 
 class Cq(msgspec.Struct, frozen=True, array_like=True):
-    """A live CQ of one subscriber."""
+    """A live CQ of a subscriber."""
 
     name: str
     text: CqText
     destination_id: DestinationId
     created_ms: int
     offset: int | tuple[int, ...]
-    """Where its reader begins (a list over partitions for a virtual destination)."""
+    """The offset where the CQ's reader begins; for a virtual destination, an offset for each partition."""
     start_ms: int | None = None
     expire_ms: int | None = None
     paused: bool = False
     pauses: tuple[tuple[int, int | None], ...] = ()
-    """When a virtual CQ was paused and resumed, the latest pauses: its reader skips them (docs/results.md)."""
+    """The latest times in which a virtual CQ was paused, from and to: its reader skips them (docs/results.md)."""
     joined_ms: int = 0
     """When the CQ came to its destination, if later than its creation (by ALTER or OR REPLACE); else 0."""
     views: tuple[str, ...] = ()
-    """The views that the query reads, and the views that these read."""
+    """The views that the query reads, directly or through other views."""
 
     @property
     def since_ms(self) -> int:
-        """When it came to its destination."""
+        """When the CQ came to its destination, epoch milliseconds."""
         return self.joined_ms or self.created_ms
 
     @property
     def latest_ms(self) -> int:
-        """When it was created, or came to its destination, whichever is later."""
+        """When the CQ was created or came to its destination, whichever is later."""
         return max(self.created_ms, self.joined_ms)
 
     @property
     def window(self) -> Window:
-        """The record times that the CQ sees."""
+        """The window of record times that the CQ sees."""
         return (self.start_ms, self.expire_ms)
 
 
@@ -292,28 +292,27 @@ class CatalogCq(msgspec.Struct, frozen=True):
 
 
 class TimedNote(msgspec.Struct, array_like=True, frozen=True):
-    """When a timer-based destination began, and its visible matches: key `timed/<destination>` on `cq.catalog`."""
+    """A timer-based destination's beginning and visible matches, key `timed/<destination>` on `cq.catalog`."""
 
     visibility: tuple[VisibilityInterval, ...] = ()
     """Oldest first. A destination sees a stored match if its visibility, at the version at which the match was found,
     includes the event's time."""
     born_ms: int = 0
-    """When its first CQ was accepted."""
+    """When the destination's first CQ was accepted."""
     from_ms: int = 0
     """START of that CQ, or its acceptance: the time at which the first digest begins."""
     changed_ms: int = 0
     """When the last entry of `visibility` began: the time of a PAUSE or RESUME."""
     store: str = ""
-    """The store of its matches, and the store's partition of `cq.pending`, from `feed_of`."""
+    """The store of the destination's matches, which determines the partition of `cq.pending` (`feed_of`)."""
     partition: int = 0
     owed_ms: int = 0
-    """EXPIRE of the last CQ that was not paused, while paused ones share the destination; 0 when there was none."""
+    """EXPIRE of the last unpaused CQ, if only paused CQs are left in the destination; else 0."""
 
 
 def incarnation_of(destination_id: DestinationId, note: TimedNote) -> str:
-    """Return the name of one incarnation of a destination.
+    """Return the name of an incarnation of a destination.
 
-    A destination that is taken up again has cursors of its own, because the last digest of the earlier incarnation may
-    still be to come.
+    Each incarnation has its own cursor, because the last digest of the earlier incarnation may still be to come.
     """
     return f"{destination_id}/{note.born_ms}"

@@ -24,15 +24,15 @@ class SourceChanges:
         """Begin without changes.
 
         Args:
-            inventory: The live sources; each change is made there at once.
+            inventory: The live sources; each change is also made there, immediately.
             fields: The unit's writes to plain hashes; None removes a field.
         """
         self._inventory = inventory
         self._fields = fields
         self.streams: dict[StreamId, bool] = {}
-        """By id: whether a stream was added or replaced; False when it was removed."""
+        """Id → True for an added or replaced stream, False for a removed stream."""
         self.redeclared: set[StreamId] = set()
-        """Streams with another declaration than before."""
+        """Streams with a changed declaration."""
 
     def add_stream(self, stream: Stream) -> None:
         """Make a stream live."""
@@ -42,7 +42,7 @@ class SourceChanges:
         self.streams[stream.stream_id] = True
 
     def replace_stream(self, stream: Stream) -> None:
-        """Take over the changes of a live stream."""
+        """Store the changed declaration of a live stream."""
         if self._inventory.streams[stream.stream_id].revision != stream.revision:
             self.redeclared.add(stream.stream_id)
         self._inventory.streams[stream.stream_id] = stream
@@ -54,7 +54,7 @@ class SourceChanges:
         self.streams[stream_id] = False
 
     def put_table(self, table: Table) -> None:
-        """Make a table live, or take over its changes."""
+        """Make a table live, or store its changes."""
         self._inventory.tables[table.table_id] = table
         self._fields["tables", table.table_id] = msgspec.json.encode(table)
 
@@ -63,7 +63,8 @@ class SourceChanges:
 
         Args:
             table_id: The table.
-            groups: Groups that join the table, each with its stream: they have no CQ, but batches may evaluate them.
+            groups: Groups that join the table, each with its stream: they have no CQ, but micro-batches may still
+                evaluate them.
         """
         table, joining = self._inventory.tables.pop(table_id, None), tuple(groups)
         self._fields["tables", table_id] = None
@@ -72,7 +73,7 @@ class SourceChanges:
             self._fields["dropped-tables", table_id] = msgspec.json.encode(dropped)
 
     def lose_table(self, table_id: str) -> None:
-        """Note that the topic of a dropped table is gone, so no batch waits for the topic."""
+        """Note that the topic of a dropped table is gone, so that no micro-batch waits for the topic."""
         lost = msgspec.structs.replace(self._inventory.dropped_tables[table_id], lost=True)
         self._inventory.dropped_tables[table_id] = lost
         self._fields["dropped-tables", table_id] = msgspec.json.encode(lost)

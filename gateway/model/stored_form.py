@@ -1,8 +1,8 @@
 """The form of CQs and destinations in Redis: as few bytes as possible, since there are millions.
 
 Two hashes hold them, ``cqs:<subscriber>`` by folded name and ``destinations`` by id. Values that follow from the key,
-or are the same for nearly all, are left out; ids are raw bytes; a CQ's text is kept as its literals, and its template
-is stored once as a dependency (unit.py). This module alone knows the forms.
+or are equal for nearly all, are left out; ids are raw bytes; of a CQ's text, only its literals are stored here, and the
+template once as a dependency (unit.py). This module alone knows the forms.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
     """A CQ's value; the fields from `start_ms` on are stored only if one of them is set."""
 
     template: bytes
-    """Empty if there is no template: `literals` then holds the whole text."""
+    """The id of the text's template; empty if there is none, and `literals` holds the whole text."""
     literals: tuple[str, ...]
-    """The literals of the text; the first is "" if it equals the name."""
+    """The literals of the text; the first is "" if it equals the CQ's name."""
     name: str
-    """The name as written; "" if it equals the key."""
+    """The name as written; "" if it equals the folded name."""
     destination: bytes
     created_ms: int
     offset: int | tuple[int, ...]
@@ -58,7 +58,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def destination_id(self) -> DestinationId:
-        """Where its results go."""
+        """The destination of the CQ's results."""
         return DestinationId(f"d_{self.destination.hex()}")
 
 
@@ -66,16 +66,16 @@ class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     """A destination's value; the fields from `windows` on are stored only if one of them is set."""
 
     ids: bytes
-    """The ids of stream, group and SELECT list in a row, see `_joined`."""
+    """The ids of stream, group and SELECT list, concatenated by `_joined`."""
     constants: str
     mode: int
-    """Its place in `MODES`."""
+    """The index of the mode in `MODES`."""
     partition: int
     number: int
     always: int
-    """Members that see all times."""
+    """The number of members that see all times."""
     windows: dict[str, int] = {}
-    """The other members."""
+    """The windows of the other members."""
     paused: int = 0
     trigger: TriggerSpec = CHANGE_BASED
     digest: PackedDigest = ("all", (), 0, False)
@@ -83,7 +83,7 @@ class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
     timed: TimedNote = TimedNote()
     slots: int | None = None
     bounds: dict[str, int] = {}
-    """The bounds of a store of groups, as in `Membership`."""
+    """The bounds of a store of aggregates, as in `Membership`."""
     edges: EdgeSpec | None = None
 
 
@@ -92,12 +92,12 @@ _decode_membership = msgspec.msgpack.Decoder(_StoredMembership).decode
 
 
 def raw_id(destination_id: DestinationId) -> bytes:
-    """Return the field of a destination (or store of matches) in its hash."""
+    """Return a destination's (or store's) id as the field of its hash."""
     return bytes.fromhex(destination_id[2:])
 
 
 def pack_key(key: CqKey) -> bytes:
-    """Return a CQ's identity as the member of a sorted set: the length of a name stands before it.
+    """Return a CQ's identity as a member of a sorted set; each name is preceded by its length.
 
     Example:
         >>> unpack_key(pack_key(CqKey("alice", "intel")))
@@ -110,7 +110,7 @@ unpack_key = msgspec.msgpack.Decoder(CqKey).decode
 
 
 def pack_cq(folded: str, cq: Cq) -> bytes:
-    """Return the value of a CQ, its key being the folded name."""
+    """Return the stored value of a CQ; its key is the folded name."""
     first, *literals = cq.text.literals
     template = _raw_template(cq.text.template.template_id)
     fields: tuple[Any, ...] = (
@@ -140,7 +140,7 @@ def _raw_template(template_id: str) -> bytes:
 
 
 def template_id(raw: bytes) -> str:
-    """Return the id of a text's template from the bytes in a CQ's value."""
+    """Return the id of a template from the bytes in a CQ's value."""
     return f"t_{raw.hex()}"
 
 
@@ -190,7 +190,7 @@ _USUAL: tuple[object, ...] = ({}, 0, CHANGE_BASED, ("all", (), 0, False), "", Ti
 
 
 def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
-    """Return the destination that a value holds."""
+    """Return a destination from its stored value."""
     stored = _decode_membership(body)
     destination = Destination(
         destination_id,
@@ -210,12 +210,12 @@ def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
 
 _IDS = re.compile(r"s_([0-9a-f]{12}) g_([0-9a-f]{24}) s([0-9a-f]{24})")
 _DIGITS = 30
-"""Length in bytes of the digits of these ids."""
+"""Length in bytes of the packed digits of these ids."""
 
 
 @lru_cache(maxsize=10_000)
 def _joined(*ids: str) -> bytes:
-    """Return ids as bytes: their digits if all have the usual form, else a text that is longer than the digits."""
+    """Return ids as bytes: their packed digits if all have the usual form, else a text, which is longer."""
     text = " ".join(ids)
     usual = _IDS.fullmatch(text)
     return bytes.fromhex("".join(usual.groups())) if usual else text.encode().ljust(_DIGITS + 1)

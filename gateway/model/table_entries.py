@@ -1,4 +1,4 @@
-"""The entries of a destination in the constant table: the windows of its members, and of members that have left."""
+"""The entries of a destination in the constant table: the windows of its members and of departed members."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class TableEntries(msgspec.Struct, frozen=True):
     """The entries of a destination in the constant table."""
 
     number: int
-    """The number under which its matches are counted."""
+    """The number under which the destination's matches are counted."""
     windows: list[tuple[tuple[int, ...], list[Window]]]
-    """Windows, each list with the source offsets that bound it; the windows of live members have no bound."""
+    """Source offsets and the windows that they bound; the windows of live members have no bound."""
 
 
 _NONE = TableEntries(0, [])
@@ -48,8 +48,8 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
 
     Args:
         destination: The destination.
-        entries: Its entries.
-        bounds: The bounds of a store of aggregates (`grouping.model.panes`), else empty.
+        entries: The entries of the destination.
+        bounds: The bounds of a store of aggregates (`grouping.model.panes`); else empty.
     """
     if not entries.windows:
         return
@@ -72,7 +72,7 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
 
 
 def snapshot_note(membership: Membership) -> SnapshotNote | None:
-    """Return the note of the snapshot that a destination is owed, None where it is owed none."""
+    """Return the note of the snapshot that a destination is owed; None if it is owed none."""
     destination = membership.destination
     edges = destination.edges
     if edges is None or edges.owed is None:
@@ -91,4 +91,4 @@ def snapshot_note(membership: Membership) -> SnapshotNote | None:
 
 
 _block = lru_cache(maxsize=1_000)(Block)
-"""The block of an entry, cached because thousands of new entries have the same block."""
+"""The block of an entry, cached because thousands of new entries have equal blocks."""

@@ -1,4 +1,4 @@
-"""A unit of work on the registry, in memory: the CQs that come and go, and the consequences. No I/O.
+"""A unit of work on the registry, in memory: added and removed CQs, and the consequences. No I/O.
 
 `WorkingCopy` loads the data that a unit needs, and writes the unit's changes afterwards.
 """
@@ -32,16 +32,16 @@ class CqKey(NamedTuple):
 
     subscriber: Subscriber
     name: CqName
-    """Folded, since names are not case-sensitive."""
+    """The folded name, since names are not case-sensitive."""
 
     @classmethod
     def of(cls, subscriber: str, name: str) -> CqKey:
-        """Make the key of a name as it was written."""
+        """Return the key of a name as it was written."""
         return cls(Subscriber(subscriber), CqName(name.casefold()))
 
 
 class Unit:
-    """A unit of work: its loaded state, and its own changes. The next one is another object."""
+    """A unit of work: its loaded state, and its changes. The next unit is another object."""
 
     def __init__(self, inventory: Inventory) -> None:
         self.inventory = inventory
@@ -50,55 +50,55 @@ class Unit:
         self.subscribed_counts: dict[Subscriber, int] = {}
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
-        """CQs that become timer-based or cease to be so, for SHOW TIMERS."""
+        """CQs that become timer-based (True) or cease to be so, for SHOW TIMERS."""
         self.memberships: dict[DestinationId, Membership | None] = {}
         self.touched: dict[DestinationId, tuple[Destination, list[Window]]] = {}
-        """By destination with changed members: the destination, and its visible windows before the unit."""
+        """Destination with changed members → the destination, and its visible windows before the unit."""
         self.touched_timed: list[DestinationId] = []
-        """The timer-based ones of `touched`."""
+        """The timer-based destinations of `touched`."""
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
         self.sources = SourceChanges(inventory, self.fields)
         self.dependencies = DependencyChanges(inventory)
         self.entries_before: dict[DestinationId, TableEntries] = {}
-        """By destination: the rows that the constant table had before the unit."""
+        """Destination → the rows that the constant table had before the unit."""
         self.taken_numbers: list[tuple[StreamId, int]] = []
         self.cleared_numbers: list[tuple[StreamId, int]] = []
         """The numbers of destinations that this unit ends, with their streams."""
         self.freed_numbers: list[tuple[StreamId, int]] = []
-        """The numbers of `cleared_numbers` that may be given anew."""
+        """The numbers among `cleared_numbers` that may be reused."""
         self.ended_notes: dict[DestinationId, TimedNote] = {}
-        """By destination ended by this unit: its visibility."""
+        """Destination ended by this unit → its visibility."""
         self.owed: dict[DestinationId, int] = {}
-        """By destination: EXPIRE of a CQ that leaves only paused ones behind."""
+        """Destination → EXPIRE of a CQ that leaves only paused CQs behind."""
         self.bumped: set[StreamId] = set()
         """Streams whose tables get a new version in this unit, even if no table changes."""
         self.begun_edges: set[DestinationId] = set()
-        """New destinations whose edges begin with this unit; some may belong to commands that were refused."""
+        """New destinations with edges that begin with this unit; some may belong to refused commands."""
         self.moved_edges: set[DestinationId] = set()
-        """Destinations and stores whose edges begin elsewhere since this unit."""
+        """Destinations and stores with edges whose beginning this unit moves."""
         self.new_readers: set[DestinationId] = set()
         self.joined: list[tuple[DestinationId, DestinationId]] = []
-        """Stores of matches, each with a timer-based destination that begins to read the store."""
+        """Stores, each with a timer-based destination that begins to read it."""
         self.requested: dict[DestinationId, Destination] = {}
-        """Requested destinations by id; a destination that does not exist yet is held as it would be created."""
+        """Id → requested destination; a destination that does not exist yet is held as it would be created."""
         self.left: dict[CqKey | DestinationId, int] = {}
-        """When CQs left a destination, and when destinations ended, by id: a new stay begins later."""
+        """CQ or ended destination → when it left, or ended; a new stay begins later."""
         self.left_until: dict[CqKey, tuple[int, ...]] = {}
-        """By CQ: the source offsets up to which events count for its stay that ended last."""
+        """CQ → source offsets up to which events count for its last ended stay."""
 
     def put(
         self, key: CqKey, cq: Cq, destination: Destination, *definitions: GroupPlan | SelectList
     ) -> Destination | None:
-        """Let a CQ join its destination, which is created for a first CQ; a CQ of the same name leaves its destination.
+        """Let a CQ join its destination, which is created for its first CQ; a replaced CQ leaves its destination.
 
         Args:
-            key: The CQ's identity; it must have been loaded, and its destination too.
+            key: The CQ's identity; the CQ and its destination must have been loaded.
             cq: The CQ.
-            destination: Where its results go.
-            definitions: Its group's plan and its SELECT list; not needed when another CQ has them already.
+            destination: The destination of the CQ's results.
+            definitions: The plan of the CQ's group, and its SELECT list; not needed if another CQ has them already.
 
         Returns:
-            The destination of the replaced CQ, if it has no CQ left.
+            The destination of the replaced CQ, if no CQ is left in it.
         """
         stream_id, timed = destination.stream_id, destination.trigger.timed
         for joined in joined_with(destination):
@@ -135,15 +135,15 @@ class Unit:
         return ended
 
     def remove(self, key: CqKey, until: tuple[int, ...] = ()) -> Destination | None:
-        """Let a CQ go.
+        """Remove a CQ.
 
         Args:
             key: The CQ's identity.
-            until: By source partition, the offset up to which events still count for the CQ; empty when the CQ goes at
-                once.
+            until: By source partition, the offset up to which events still count for the CQ; empty if no further events
+                count.
 
         Returns:
-            The destination of the CQ, if it has no CQ left.
+            The destination of the CQ, if no CQ is left in it.
         """
         cq = self.cqs[key]
         assert cq is not None, "the caller has looked"
@@ -152,30 +152,30 @@ class Unit:
         return ended
 
     def _found_topic(self, owner_id: str, subscriber: Subscriber) -> None:
-        """Note the subscriber against whose share a topic of results counts, unless one is noted already."""
+        """Note the subscriber whose quota a topic of results counts against, unless one is noted already."""
         if owner_id not in self.inventory.topic_founders:
             self.inventory.found_topic(owner_id, subscriber)
             self.set_field("topic-founders", owner_id, subscriber.encode("utf-8", "surrogatepass"))
 
     def forget_topics(self, owner_ids: Iterable[str]) -> None:
-        """Forget the founders of topics that are gone, so the topics no longer count against their quotas."""
+        """Forget the founders of deleted topics, so that the topics no longer count against quotas."""
         for owner_id in owner_ids:
             self.inventory.forget_topic(owner_id)
             self.set_field("topic-founders", owner_id, None)
 
     def owe(self, destination_id: DestinationId, expire_ms: int) -> None:
-        """Make a destination send its pending matches once more if the expiring CQ leaves only paused CQs behind."""
+        """Let a destination send its pending matches once more if an expiring CQ leaves only paused CQs behind."""
         self.owed[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
-        """Forget matches owed to departed members, once events up to these offsets are evaluated.
+        """Forget departures, since all events up to these offsets are evaluated.
 
         Args:
             destination: The destination that the members left; loaded.
-            until: By source partition.
+            until: The offsets, by source partition.
 
         Returns:
-            The first version whose batches no longer serve these members.
+            The first version of the tables without the departed members.
         """
         name, stream_id = destination.destination_id, destination.stream_id
         self._touch(destination)
@@ -186,14 +186,14 @@ class Unit:
             if vacant and stream_id in inventory.streams:
                 self._free(stream_id, leaving.number)
                 inventory.vacant[stream_id] -= 1
-            # Earlier batches may have asked for the plan of a dropped group; now the plan may go.
+            # Earlier micro-batches may have needed the plan of a dropped group; from now on the plan may be removed.
             needed = dependencies(destination.group_id, destination.select_id, None, None, ())
             self.dependencies.changed |= {(stream_id, key) for key in needed}
         changed = self.entries(name) != self.entries_before[name]
         return self.inventory.versions.get(stream_id, 0) + changed
 
     def awaited(self, destination_id: DestinationId) -> tuple[int, ...]:
-        """Return by source partition the offset up to which events must be evaluated before a destination has ended."""
+        """Return, by source partition, the offset up to which events must be evaluated before a destination can end."""
         leaving = self.inventory.leaving.get(destination_id)
         return () if leaving is None else leaving.departures[-1].until
 
@@ -248,7 +248,7 @@ class Unit:
         return None if self.memberships[cq.destination_id] is not None else destination
 
     def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
-        """Return by source partition the offset up to which events count for a replaced CQ: its new edges begin there.
+        """Return, by source partition, the offset where a replaced CQ's new edges begin: earlier events count for it.
 
         The result is empty if all unevaluated events count for the new form, or if the old form waits for ticks.
         """
@@ -284,11 +284,11 @@ class Unit:
         return number
 
     def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
-        """Write (or with None remove) a field of a plain hash with the unit."""
+        """Write a field of a plain hash with the unit, or remove it with None."""
         self.fields[name, field] = value
 
     def set_quota(self, subscriber: str, quota: Quota | None) -> None:
-        """Give a subscriber limits of its own, or with None remove them."""
+        """Give a subscriber limits of its own, or remove them with None."""
         if quota is None:
             self.inventory.quotas.pop(subscriber, None)
         else:
@@ -296,7 +296,7 @@ class Unit:
         self.set_field("quotas", subscriber, None if quota is None else msgspec.json.encode(quota))
 
     def set_pause(self, stream_id: StreamId, group_id: GroupId, pause: GroupPause | None) -> None:
-        """Pause the evaluation of a group, or with None resume it."""
+        """Pause the evaluation of a group, or resume it with None."""
         pauses = self.inventory.pauses.setdefault(stream_id, {})
         if pause is None:
             pauses.pop(group_id, None)
@@ -306,7 +306,7 @@ class Unit:
         self.set_field("pauses", field, None if pause is None else msgspec.json.encode(pause))
 
     def end_pauses(self, stream_id: StreamId) -> list[GroupId]:
-        """Forget the pauses of a stream that goes; return the groups that had them."""
+        """Forget the pauses of a dropped stream; return its paused groups."""
         groups = list(self.inventory.pauses.get(stream_id, ()))
         for group_id in groups:
             self.set_pause(stream_id, group_id, None)
@@ -315,7 +315,7 @@ class Unit:
     def move_edges(
         self, name: DestinationId, since: tuple[int, ...] | None = None, *, settled: bool = False
     ) -> Destination | None:
-        """Move the beginning of a loaded destination's edges, or settle its snapshot; return a changed destination."""
+        """Move the beginning of a loaded destination's edges, or mark its snapshot as made; return it if changed."""
         membership = self.memberships[name]
         if membership is None or (old := membership.destination.edges) is None:
             return None
@@ -340,7 +340,7 @@ class Unit:
             membership.timed = note
 
     def count_subscribed(self, subscriber: Subscriber, stored: int) -> None:
-        """Note how many CQs a subscriber has in Redis; the unit adds its own changes to that number."""
+        """Note how many CQs Redis has for a subscriber; the unit adds its own changes."""
         if subscriber not in self.subscribed_counts:
             changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
             growth = sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)

@@ -1,4 +1,4 @@
-"""Consequences of a whole unit: segments of the constant tables, and visibility of timer-based destinations."""
+"""The consequences of a whole unit: segments of the constant tables, and visibility of timer-based destinations."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def segments(unit: Unit) -> dict[StreamId, Segment]:
 
 
 def ended_version(unit: Unit, destination: Destination) -> int:
-    """Return the first version whose batches cannot write to a destination that this unit ends."""
+    """Return the first version whose micro-batches cannot write to a destination that this unit ends."""
     seen = unit.touched[destination.destination_id][1] or unit.touched[feed_of(destination).destination_id][1]
     return unit.inventory.versions[destination.stream_id] + bool(seen)
 
 
 def ended_note(unit: Unit, destination: Destination) -> TimedNote:
-    """Return the versions that a timer-based destination has seen, up to its end in this unit."""
+    """Return the visibility of a timer-based destination up to its end in this unit."""
     note = unit.ended_notes[destination.destination_id]
     if not note.visibility:
         return note
@@ -50,13 +50,13 @@ def ended_note(unit: Unit, destination: Destination) -> TimedNote:
 
 
 def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | None]:
-    """Bring the visibility of timer-based destinations up to the unit's version, and return changes (None: ended).
+    """Update the visibility of timer-based destinations to the unit's version; return the changes (None: ended).
 
-    All ticks that read a store share its matches; the version at which a match was found decides which ticks see the
-    match. So a change of visibility makes a new version, even if the store of matches itself does not change.
+    All ticks that read a store share its matches; which ticks see a match depends on the version at which the match was
+    found. So a change of visibility makes a new version, even if the store itself does not change.
 
     Args:
-        unit: A unit with all its changes made.
+        unit: A unit whose changes are all made.
         now_ms: The present, epoch milliseconds.
     """
     changed: dict[DestinationId, TimedNote | None] = {}

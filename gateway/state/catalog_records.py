@@ -1,4 +1,4 @@
-"""The records of `cq.catalog`, from which a lost Redis is filled anew; `catalog_replay` reads them."""
+"""Makes the records of `cq.catalog`, from which a lost Redis is filled anew; `catalog_replay` reads them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cq_record(key: CqKey, cq: Cq, destination: Destination) -> CatalogChange:
 def with_destinations(
     records: Iterable[OutgoingRecord], topic: str, changed: Mapping[DestinationId, Destination]
 ) -> Iterator[OutgoingRecord]:
-    """Yield records; the records of CQs get their changed destinations.
+    """Yield the records, with changed destinations in the records of CQs.
 
     Args:
         records: Records of any topics.
@@ -78,25 +78,25 @@ def source_record(source: Stream | Table | View, *, gone: bool = False) -> Catal
 
 
 def definition_record(stream_id: StreamId, name: str, definition: GroupPlan | SelectList | None) -> CatalogChange:
-    """Return the record of a plan or a SELECT list; the tombstone where no CQ uses it any more."""
+    """Return the record of a plan or a SELECT list; a tombstone if no CQ uses it any more."""
     return CatalogKey.of("part", stream_id, name), None if definition is None else _encode(definition)
 
 
 def quota_record(subscriber: str, quota: Quota | None) -> CatalogChange:
-    """Return the record of a subscriber's own limits; the tombstone where it has none any more."""
+    """Return the record of a subscriber's own limits; a tombstone if it has none any more."""
     return CatalogKey.of("quota", subscriber), None if quota is None else _encode(quota)
 
 
 def pause_record(stream_id: StreamId, group_id: GroupId, pause: GroupPause | None) -> CatalogChange:
-    """Return the record of a group's pause; the tombstone where it is evaluated again."""
+    """Return the record of a group's pause; a tombstone if the pause has ended."""
     return CatalogKey.of("pause", stream_id, group_id), None if pause is None else _encode(pause)
 
 
 def timed_record(destination_id: DestinationId, note: TimedNote | None) -> CatalogChange:
-    """Return the record of a timer-based destination's visibility; the tombstone where it has ended."""
+    """Return the record of a timer-based destination's visibility; a tombstone if the destination has ended."""
     return CatalogKey.of("timed", destination_id), None if note is None else _encode(note)
 
 
 def ends_record(batch: str, notices: list[EndNotice]) -> CatalogChange:
-    """Return the record of a batch of notices; the tombstone where none of them is left."""
+    """Return the record of a batch of notices; a tombstone if no notice is left."""
     return CatalogKey.of("end", batch), _encode(notices) if notices else None

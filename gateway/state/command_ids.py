@@ -12,21 +12,21 @@ from grouping.store.connection import connect, mapped
 __all__ = ["NOT_REMEMBERED", "CommandIds", "remembered_id"]
 
 NOT_REMEMBERED = ("remembered", b"no")
-"""The header of replies not to be remembered, for a gateway that learns first replies from the topic alone."""
+"""The header of replies that are not remembered, for a gateway that learns first replies from the topic alone."""
 
 
 def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
-    """Return, from the headers of a reply, its command's id; None where the reply cannot be the first."""
+    """Return the command id in the headers of a reply; None if the reply cannot be a first reply."""
     if not headers or headers[0][0] != "command_id" or NOT_REMEMBERED in headers:
         return None
     return (headers[0][1] or b"").decode("utf-8", "surrogatepass")
 
 
 class CommandIds:
-    """Command ids and where their first replies lie on `cq.replies` (gateway/README.md).
+    """Command ids, and the places of their first replies on `cq.replies` (gateway/README.md).
 
-    Ids are kept in two generations of the setting's length each, so every id is kept at least this long. The object has
-    its own connection to Redis, and one thread at a time uses it.
+    Ids are kept in two generations, each as long as the setting says, so every id is kept at least this long. The
+    object has its own connection to Redis; only one thread at a time may use it.
     """
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
@@ -42,7 +42,7 @@ class CommandIds:
         return hashlib.blake2b(text, digest_size=12).digest()
 
     def find(self, keys: list[bytes], now_ms: int) -> dict[bytes, tuple[int, int]]:
-        """Return partition and offset of the first replies to repeated commands."""
+        """Return key → partition and offset of the first reply, for keys of repeated commands."""
         found: dict[bytes, tuple[int, int]] = {}
         if not keys:
             return found
@@ -57,7 +57,7 @@ class CommandIds:
         return found
 
     def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str | bytes], now_ms: int) -> None:
-        """Store the places of replies that are on Kafka, and further Redis keys with them."""
+        """Store the places of replies that are on Kafka, and with them further Redis keys."""
         with self._connection.writing(self._redis) as pipeline:
             if places:
                 name = self._keys.ids(now_ms // self._period_ms)

@@ -1,7 +1,7 @@
-"""The position on `cq.commands`: by partition an offset, and later commands that have been carried out already.
+"""The position on `cq.commands`: for each partition an offset, and the later commands that are already carried out.
 
-The module also has the commands in hand, by which the next gateway finds the command at which its predecessor may have
-died.
+The module also has the note of the commands in hand, by which a gateway finds the command that may have killed its
+predecessor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["CommandsInHand", "CommandsRead"]
 
 
 class CommandsRead(msgspec.Struct, frozen=True):
-    """A position on the topic of commands, whose subscribers take turns.
+    """A position on the topic of commands; since subscribers take turns, commands are not carried out in its order.
 
     Example:
         >>> noted, marked = CommandsRead({0: 17, 1: 5}, {0: [19, 21]}), CommandsRead({0: 20}, {0: [21, 22]})
@@ -24,16 +24,16 @@ class CommandsRead(msgspec.Struct, frozen=True):
     """
 
     offsets: dict[int, int] = {}
-    """By partition, the offset of the first command that was not carried out."""
+    """Partition → offset of the first command that was not carried out."""
     ahead: dict[int, list[int]] = {}
-    """By partition, the offsets of later commands that were carried out."""
+    """Partition → offsets of later commands that were carried out."""
 
     def then(self, later: CommandsRead) -> CommandsRead:
-        """Return the position after a unit of work, which gives all of `ahead`, but only changed offsets."""
+        """Return the position after a unit of work; `later` has the whole new `ahead`, but only changed offsets."""
         return CommandsRead({**self.offsets, **later.offsets}, later.ahead)
 
     def joined(self, other: CommandsRead) -> CommandsRead:
-        """Return the union of two notes of one position: either may be older."""
+        """Return the union of two notes of one position; either note may be older."""
         offsets = {
             partition: max(self.offsets.get(partition, 0), other.offsets.get(partition, 0))
             for partition in sorted(self.offsets.keys() | other.offsets.keys())
@@ -45,7 +45,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead(offsets, {partition: sorted(done) for partition, done in ahead.items()}).from_offsets()
 
     def from_offsets(self, known: Mapping[int, int] | None = None) -> CommandsRead:
-        """Return the position without offsets that are covered already, by its own offsets or by the ones given."""
+        """Return the position without offsets that its own offsets, or the given ones, cover already."""
         offsets = self.offsets if known is None else dict(known)
         left = {
             partition: [offset for offset in done if offset >= offsets.get(partition, 0)]
@@ -54,7 +54,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead(offsets, {partition: done for partition, done in left.items() if done})
 
     def pack(self) -> bytes:
-        """Return the value of `RedisKeys.commands_read`: by partition, an offset or a list with the offsets ahead.
+        """Return the value of `RedisKeys.commands_read`: partition → offset, or a list of it and the offsets ahead.
 
         Example:
             >>> CommandsRead({0: 17, 1: 5}, {0: [19]}).pack()
@@ -91,16 +91,16 @@ class CommandsInHand(msgspec.Struct, frozen=True):
     """
 
     spans: dict[int, tuple[int, int]] = {}
-    """By partition, the first and the last offset of them; commands between these may be others."""
+    """Partition → first and last offset of the commands; other commands may lie between them."""
     count: int = 0
     deaths: int = 0
-    """How many gateways in succession have ended amid a unit with one of them."""
+    """How many gateways in succession ended amid a unit with any of these commands."""
     refused: tuple[bytes, ...] = ()
-    """The keys of ids (`CommandIds.key`) of the last commands refused for these deaths: copies may come."""
+    """The keys of ids (`CommandIds.key`) of commands refused lately for these deaths: their copies are refused too."""
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], deaths: int, refused: tuple[bytes, ...] = ()) -> CommandsInHand:
-        """Return the note of commands at these partitions and offsets."""
+        """Return the note of the commands at these places."""
         by_partition: defaultdict[int, list[int]] = defaultdict(list)
         for partition, offset in places:
             by_partition[partition].append(offset)
@@ -108,7 +108,7 @@ class CommandsInHand(msgspec.Struct, frozen=True):
         return cls(spans, sum(map(len, by_partition.values())), deaths, refused)
 
     def __contains__(self, place: tuple[int, int]) -> bool:
-        """Tell whether the command of a partition and offset may be one of them."""
+        """Tell whether the command at a partition and offset may be among these commands."""
         partition, offset = place
         first, last = self.spans.get(partition, (0, -1))
         return first <= offset <= last

@@ -1,12 +1,12 @@
-"""A commit: Redis first, then Kafka, and how a crash in between is mended.
+"""A commit: writes a unit of work to Redis, then to Kafka.
 
-A thread does Kafka's half: meanwhile the next commands are read and compiled, but not carried out before it is done, so
-there is a single journal at a time.
+A thread writes to Kafka, while the next commands are read and compiled. These commands are carried out only when the
+thread is done, so there is a single journal at a time.
 
 The working copy stores the unit together with a *journal*: all records of the Kafka transaction, that is catalog
-records, replies, dead letters, the offsets of the commands, and a mark (commit_mark.py). A gateway that finds a journal
-missing in Kafka writes the journal once more. A Redis that lost a unit lies behind `cq.catalog`; both are mended on
-start (recovery.py).
+records, replies, dead letters, the offsets of the commands, and a mark (commit_mark.py). After a crash, the next
+gateway makes both agree (recovery.py): it writes a journal that Kafka lacks, and replays `cq.catalog` if Redis lost a
+unit.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = ["Commits"]
 Listener = Callable[[Work], None]
 
 _HELD_SECONDS = 20
-"""How long no micro-batch of a stream is pinned where a gateway ends amid a unit with a snapshot."""
+"""How long no micro-batch of a stream is pinned if a gateway ends amid a unit with a snapshot."""
 
 
 class Commits:
-    """Writes units of work, each of them once."""
+    """Writes units of work, each exactly once."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, consumer: CommandConsumer) -> None:
         self._settings = settings
@@ -55,26 +55,26 @@ class Commits:
         self.notices = EndNotices(working)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._published: Future[None] | None = None
-        """Kafka's half of the last commit, until it is known to be done."""
+        """The write of the last unit to Kafka, until it is known to be done."""
         self._number = 0
         self.commands_read = CommandsRead()
         """The position on `cq.commands`."""
         self.source_ends: Callable[[StreamId], tuple[int, ...]] = _no_ends
         """Returns the present ends of the partitions of a stream's topic; raises InputError if one does not answer."""
         self.run_id = ""
-        """The run of the Redis server that the working copy was read from."""
+        """The run id of the Redis server that the working copy was read from."""
         self.before_write: list[Listener] = []
-        """Functions called with each unit of work before anything of the unit is written."""
+        """Functions called with each unit of work before any part of it is written."""
         self.after_write: list[Listener] = []
-        """Functions called with each unit of work once Redis has the unit; Kafka's half may still be under way."""
+        """Functions called with each unit of work once Redis has it; the write to Kafka may still be under way."""
 
     def open(self) -> frozenset[Partition]:
-        """Take a new producer: the old one may be beyond use, and its open transaction is aborted.
+        """Make a new producer, since the old producer may be unusable; its open transaction is aborted.
 
         Returns:
-            Partitions where a transaction hung although Kafka may have reported a commit.
+            Partitions with a transaction that hung although Kafka may have reported its commit.
         """
-        self._thread.submit(int).result()  # whatever the thread had to do is over then
+        self._thread.submit(int).result()  # the thread has nothing more to do afterwards
         self._published = None
         self._writer = TransactionalWriter(self._settings)
         names = self._settings.topics
@@ -86,21 +86,21 @@ class Commits:
         """Continue after a commit.
 
         Args:
-            number: The number of its journal.
+            number: The number of the commit's journal.
             commands_read: The position on `cq.commands` after the commit.
         """
         self._number, self.commands_read = number, commands_read
 
     def note_made(self, topics: Collection[str]) -> None:
-        """Take note of topics created since the last unit, to which later records may go."""
+        """Note topics created since the last unit, to which later records may go."""
         self._writer.note_made(topics)
 
     def write_unit(self, work: Work, now_ms: int) -> None:
-        """Write a unit with its work to Redis, and have its records written to Kafka; `finish` waits for Kafka's half.
+        """Write a unit with its work to Redis, and start to write its records to Kafka; `finish` waits for Kafka.
 
         Raises:
-            StoreLost: Redis is another run; the unit may have fallen on an older state.
-            OperationalError: A server failed; recovery finds out how far it came.
+            StoreLost: The server of Redis was restarted; the unit may have met an older state.
+            OperationalError: A server failed; recovery finds out what was written.
         """
         for listener in self.before_write:
             listener(work)
@@ -129,17 +129,18 @@ class Commits:
             listener(work)
 
     def _begin_snapshots(self, begun: Collection[DestinationId], journal: Journal) -> None:
-        """Have new queries with snapshots begin where the tables' topics end while no micro-batch is pinned.
+        """Let new queries with snapshots begin at the ends of the tables' topics, while no micro-batch can be pinned.
 
-        A micro-batch that was pinned before has events below these ends only, and later ones have the queries. So the
-        snapshot has all that happened before, and each later change is a result. The commit ends the pause.
+        A micro-batch that was pinned earlier has only events below these ends, and later micro-batches have the
+        queries. So the snapshot has all changes before the ends, and each later change is a result. The commit ends the
+        pause.
 
         Args:
-            begun: The destinations of the unit whose edges begin.
+            begun: The destinations of the unit whose results begin at the ends.
             journal: The journal of the unit; its records of the catalog are changed.
 
         Raises:
-            OperationalError: A partition does not tell its end; nothing was written.
+            OperationalError: The end of a partition is unknown; nothing was written.
         """
         unit, changed = self._working.unit, dict[DestinationId, Destination]()
         there = [membership.destination for name in begun if (membership := unit.memberships.get(name)) is not None]
@@ -163,26 +164,28 @@ class Commits:
     def _begin_edges(self, begun: Collection[DestinationId], journal: Journal) -> str | None:
         """Move the beginning of new edges to the present ends of the topics, before Kafka has the replies.
 
-        A batch that was pinned before the unit evaluates events without the unit's CQs. Without this second step such
-        an event could be taken for the event before the first event after the reply; now it lies below the beginning.
+        A micro-batch that was pinned before the unit evaluates its events without the unit's CQs. Without this step,
+        the CQs would have no edge for these events, and yet take them for the previous event of a key. With it, they
+        lie before the beginning.
 
         Args:
             begun: The destinations.
             journal: The journal of their unit; its records of the catalog are changed.
 
         Returns:
-            The run of the Redis server that took the change; None where nothing has changed.
+            The run id of the Redis server that took the change; None if nothing has changed.
         """
         working = self._working
         changed: dict[DestinationId, Destination] = {}
         loaded = working.load_memberships(begun)
         there = [membership.destination for name in begun if (membership := loaded.membership(name)) is not None]
-        there = [each for each in there if each.edges is None or each.edges.owed is None]  # these have begun
+        # The edges of these destinations have begun.
+        there = [each for each in there if each.edges is None or each.edges.owed is None]
         stores = [feed_of(destination).destination_id for destination in there]
         working.load_memberships(stores)
         for stream_id in {destination.stream_id for destination in there}:
-            with suppress(InputError):  # a partition has lost its leader since: the first beginning stays
-                since = self.source_ends(stream_id)  # one question for all CQs of the stream
+            with suppress(InputError):  # a partition lost its leader in the meantime; the first beginning stays
+                since = self.source_ends(stream_id)  # one question is asked for all CQs of the stream
                 for name in (each.destination_id for each in there if each.stream_id == stream_id):
                     if (moved := working.unit.move_edges(name, since)) is not None:
                         changed[name] = moved
@@ -205,7 +208,7 @@ class Commits:
         return OutgoingRecord(self._settings.topics.catalog, CatalogKey.of("commit"), mark.encode(), (), 0)
 
     def refresh(self, now_ms: int) -> None:
-        """Write the mark and the offsets of all partitions anew, and note the time: Kafka forgets old offsets.
+        """Write the mark and the offsets of all partitions anew, since Kafka forgets old offsets; note the time.
 
         Raises:
             OperationalError: A server failed.
@@ -215,7 +218,7 @@ class Commits:
         self.publish(Journal(self._number, read.offsets, [self._mark()], {}, read.ahead), now_ms)
 
     def once_published(self, told: Callable[[], None]) -> None:
-        """Have a function called, by a thread, once the last unit is on Kafka; never if the write fails."""
+        """Call a function in a thread once the last unit is on Kafka; never, if that write fails."""
 
         def done(published: Future[None]) -> None:
             if published.exception() is None:
@@ -228,37 +231,37 @@ class Commits:
         """Wait until the last unit is on Kafka, and the places of its replies are stored.
 
         Raises:
-            OperationalError: A server failed; recovery finds out how far it came.
+            OperationalError: A server failed; recovery finds out what was written.
         """
         published, self._published = self._published, None
         if published is not None:
             published.result()
 
     def check(self) -> None:
-        """Find out whether the last unit failed, without waiting for it.
+        """Check that the last unit has not failed, without waiting for it.
 
         Raises:
-            OperationalError: A server failed; recovery finds out how far it came.
+            OperationalError: A server failed; recovery finds out what was written.
         """
         if self._published is not None and self._published.done():
             self.finish()
 
     def look_up(self, keys: list[bytes], now_ms: int) -> Future[dict[bytes, tuple[int, int]]]:
-        """Have the places of first replies to repeated commands looked up, after the last unit is written.
+        """Look up the places of first replies to repeated commands, in the thread, after the last unit is written.
 
         Args:
             keys: The keys of the commands' ids, from `CommandIds.key`.
-            now_ms: The present.
+            now_ms: The present, epoch milliseconds.
         """
         return self._thread.submit(self.remembered.find, keys, now_ms)
 
     def in_hand(self) -> CommandsInHand:
-        """Return the commands of the last unit that a gateway began; the gateway may have ended amid them."""
+        """Return the commands of the last unit that a gateway began; that gateway may have ended amid them."""
         with mapped():
             return CommandsInHand.unpack(self._connection.redis.get(self._connection.keys.commands_in_hand))
 
     def take_in_hand(self, commands: CommandsInHand) -> None:
-        """Note the commands of a unit that begins.
+        """Note the commands of a unit before it begins.
 
         Raises:
             OperationalError: Redis does not answer, or another gateway has taken over.
@@ -271,7 +274,7 @@ class Commits:
     ) -> dict[int, int]:
         """Write records without changes in Redis, in one transaction; return the offsets of the watched records.
 
-        Records written `ahead` of others can be read before the others are written, not at once.
+        With `ahead`, readers may not see the records when this returns, but will before the next records are written.
 
         Raises:
             OperationalError: No record was committed.
@@ -280,7 +283,7 @@ class Commits:
         return self._writer.write(records, watched=watched, ahead=ahead)
 
     def pending(self) -> tuple[int, Journal | None]:
-        """Return the number of the last unit, and its journal where it is not known to be on Kafka."""
+        """Return the number of the last unit, and its journal unless that is known to be on Kafka."""
         with mapped():
             body = self._connection.redis.get(self._connection.keys.journal)
             settled = int(self._connection.redis.get(self._connection.keys.settled) or 0)
@@ -309,7 +312,7 @@ class Commits:
         for partition, row in rows.items():
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
-                # Recovery reads where they are.
+                # Recovery reads the places of these replies.
                 raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
             also[keys.replies_read(partition)] = str(first + len(row))
             for offset, number in enumerate(row, first):

@@ -2,7 +2,7 @@
 
 The mark tells a starting gateway facts that neither Redis nor Kafka's offsets give for certain: whether the journal in
 Redis was written, whether Redis has the content of an ended epoch, and where to continue reading commands when Kafka
-has forgotten the offsets (without new commits Kafka keeps them for a week).
+has forgotten the offsets (which it keeps for a week after the last commit).
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from grouping.model.errors import OperationalError
 __all__ = ["FORMAT", "CatalogUnreadable", "CommitMark", "check_format"]
 
 FORMAT = 5
-"""The format of catalog records written by this version, also the latest readable format.
+"""The format of the catalog records that this version writes, and the latest format that it can read.
 
 Format 2 has the access of sources, which a version with format 1 alone would not enforce. Format 3 has places of
-columns, format 4 streams with `explode`, format 5 schemas by id and CQs with edges; without them an older version would
-read wrong values, or report each match.
+columns, format 4 streams with `explode`, format 5 schemas by id and CQs with edges; an older version would read wrong
+values, or report each match.
 """
 
 
 class CatalogUnreadable(OperationalError):
-    """The catalog has records of a later format; another try cannot help."""
+    """The catalog has records of a later format; another try fails too."""
 
 
 class CommitMark(msgspec.Struct, frozen=True):
     """The mark of one commit."""
 
     epoch: int
-    """The epoch of the constant tables: each lifetime of Redis's content has one of its own."""
+    """The epoch of the constant tables: a new epoch begins with each lifetime of Redis's content."""
     number: int
     """The journal's number; numbers only grow."""
     offsets: dict[int, int]
-    """By partition of `cq.commands`: the offset of the first command that was not carried out."""
+    """Partition of `cq.commands` → offset of the first command that was not carried out."""
     format: int = FORMAT
     ahead: dict[int, list[int]] = {}
-    """By partition of `cq.commands`: the offsets of later commands that were carried out."""
+    """Partition of `cq.commands` → offsets of later commands that were carried out."""
 
     @property
     def commands_read(self) -> CommandsRead:
-        """How far cq.commands was carried out."""
+        """The position on `cq.commands`."""
         return CommandsRead(self.offsets, self.ahead)
 
     @classmethod
@@ -50,7 +50,7 @@ class CommitMark(msgspec.Struct, frozen=True):
         """Read a mark.
 
         Raises:
-            CatalogUnreadable: A later or unknown version wrote it.
+            CatalogUnreadable: A later or unknown version of the product wrote the mark.
         """
         try:
             mark = _decode(body)
@@ -70,7 +70,7 @@ def check_format(told: int) -> None:
     """Check that this version reads a catalog of a format.
 
     Raises:
-        CatalogUnreadable: A later version wrote it.
+        CatalogUnreadable: A later version of the product wrote the catalog.
     """
     if told > FORMAT:
         raise CatalogUnreadable(

@@ -15,21 +15,21 @@ __all__ = ["Connection"]
 
 
 class Connection:
-    """A connection, for the room `state` alone: the rooms above read and write through methods of this room."""
+    """A connection, for the room `state` alone: rooms above it read and write through methods of this room."""
 
     def __init__(self, settings: Settings, lease: Lease | None = None) -> None:
         """Connect.
 
         Args:
             settings: The settings.
-            lease: The lease that transactions need; None if no other process can write.
+            lease: The lease that each transaction checks; None if no other process can write.
         """
         self._lease = lease
         self.redis = connect(settings)
         self.keys = RedisKeys.of(settings)
 
     def transaction(self, client: Any = None) -> Any:
-        """Return a pipeline that writes its commands together, unless another gateway has taken over.
+        """Return a pipeline that is written as one transaction, unless another gateway has taken over.
 
         Args:
             client: The connection of the pipeline; this one by default.

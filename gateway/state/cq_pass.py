@@ -13,28 +13,28 @@ from grouping.store.connection import mapped
 __all__ = ["CqPass"]
 
 _AT_ONCE = 2_000
-"""Approximate number of CQs of one step."""
+"""Approximate number of CQs in a step."""
 
 
 class CqPass:
-    """Reads the CQs of all subscribers once for each revision of the compiler; between units of work."""
+    """Reads the CQs of all subscribers, between units of work, once for each revision of the compiler."""
 
     def __init__(self, working: WorkingCopy, revision: int) -> None:
         """Prepare a pass.
 
         Args:
             working: The working copy.
-            revision: The pass is due where Redis has the mark of an earlier revision, or none.
+            revision: The compiler's revision; the pass is due unless Redis has the mark of this revision.
         """
         self._connection = working.connection
         self._revision = revision
         self._left: deque[tuple[Subscriber, int, int]] = deque()
-        """Subscribers to be read, each with the cursor of the scan in Redis and the number of its CQs."""
+        """Subscribers to be read, with the cursor of the scan in Redis and the number of their CQs."""
         self.is_due = False
-        """Whether the pass is still to be made, or marked as made."""
+        """Whether the pass, or its mark, is still to be made."""
 
     def reload(self) -> None:
-        """Begin anew, unless the pass was made.
+        """Begin anew, unless the pass is finished.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -47,7 +47,7 @@ class CqPass:
         self._left = deque((Subscriber(name), 0, count) for name, count in counted if self.is_due)
 
     def next(self) -> list[tuple[CqKey, StoredCq]]:
-        """Return the next CQs, some of them possibly for the second time; none at the end.
+        """Return the next CQs, some of them possibly for the second time; an empty list at the end.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -73,7 +73,7 @@ class CqPass:
         return found
 
     def finish(self) -> None:
-        """Mark the pass as made.
+        """Mark the pass as finished.
 
         Raises:
             OperationalError: Redis does not answer, or another gateway has taken over.

@@ -1,6 +1,7 @@
 """Definitions, read from Redis: plans, SELECT lists and templates of texts, which many CQs share.
 
-Each is kept once for its stream, as long as a CQ uses it, and never changes: read definitions stay in memory.
+A definition is stored once for its stream, as long as a CQ uses it. Definitions never change, so those that were read
+stay in memory.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ _KNOWN = 10_000
 
 
 class Definitions:
-    """Reads definitions, each once."""
+    """Reads definitions, and keeps them in memory."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: dict[tuple[StreamId, str], GroupPlan | SelectList | TextTemplate] = {}
 
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
-        """Return the plans of live groups."""
+        """Return the plans of groups with CQs."""
         return self._read(stream_id, self._connection.keys.groups(stream_id), group_ids, GroupPlan)
 
     def select(self, stream_id: StreamId, select_id: SelectId) -> SelectList:

@@ -1,7 +1,7 @@
 """Notices of ends under way, kept in batches: the notices of a unit of work are one record.
 
 A batch lies on `cq.catalog` (key ``end/<batch>``) and in Redis. The batch is rewritten when some of its notices are
-done, and removed with the last one. So a million ends at one EXPIRE cost hundreds of records, not millions.
+done, and removed when all are done. So a million ends at the same EXPIRE cost hundreds of records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from grouping.store.connection import mapped
 __all__ = ["BATCH", "EndNotices"]
 
 BATCH = 8000
-"""Most notices in one record: a few megabytes."""
+"""Most notices in a record: a few megabytes."""
 
 _decode = msgspec.json.Decoder(list[EndNotice]).decode
 
@@ -32,9 +32,9 @@ class EndNotices:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self.open: dict[str, EndNotice] = {}
-        """Notices whose records are not written yet, ordered by when they were last looked at."""
+        """Notices whose records are not written yet, in the order of their last examination."""
         self.lingering: dict[str, EndNotice] = {}
-        """Notices with a written `cq.end`, so only the topic is left to delete."""
+        """Notices with a written `cq.end`: only the topic is left to delete."""
         self._batches: dict[str, set[str]] = {}
         self._batch_of: dict[str, str] = {}
         self._changed: set[str] = set()
@@ -60,7 +60,7 @@ class EndNotices:
         return self.changes()
 
     def _behind(self, notice: EndNotice) -> EndNotice:
-        """Return a notice that waits for the destination's earlier end: incarnations end in their order."""
+        """Return a notice that comes after the destination's earlier end: incarnations end in their order."""
         name = notice.destination.destination_id
         before_ms = 0 if notice.members else self._working.inventory.ending.get(name, 0)
         self._note_end(notice)
@@ -72,7 +72,7 @@ class EndNotices:
             ending[name] = max(notice.ended_ms, ending.get(name, 0))
 
     def held_up(self, notice: EndNotice) -> bool:
-        """Tell whether the end of the incarnation before is still to be written."""
+        """Tell whether the end of the previous incarnation is still to be written."""
         return bool(notice.after_ms) and end_key(notice.destination.destination_id, notice.after_ms) in self.open
 
     def _bind(self, batch: str, notices: list[EndNotice]) -> None:
@@ -85,13 +85,13 @@ class EndNotices:
         self._changed.add(batch)
 
     def next(self, most: int) -> Iterator[EndNotice]:
-        """Return open notices to look at; they come last the next time, so that waiting notices hold up no others."""
+        """Yield open notices to examine, and move them to the end, so that waiting notices hold up no others."""
         for key in list(islice(self.open, most)):
             notice = self.open[key] = self.open.pop(key)
             yield notice
 
     def replace(self, notice: EndNotice) -> None:
-        """Replace a notice by a changed one."""
+        """Replace a notice by its changed form."""
         key = notice.key
         self._take(key)
         (self.lingering if notice.written else self.open)[key] = notice
@@ -99,7 +99,7 @@ class EndNotices:
         self._changed.add(self._batch_of[key])
 
     def remove(self, notice: EndNotice) -> None:
-        """Forget an end that is done; an unknown notice changes nothing."""
+        """Forget an end that is done; nothing happens for an unknown notice."""
         key = notice.key
         batch = self._batch_of.pop(key, None)
         if batch is not None:

@@ -24,7 +24,7 @@ class EvaluatorNotes:
         self._connection = connection
 
     def committed(self, stream_ids: Collection[StreamId]) -> dict[StreamId, CommittedNote]:
-        """Return the notes of the last committed batches, by stream, where there are any; Redis is asked once."""
+        """Return stream → note of its last committed batch, where there is one; Redis is asked once."""
         if not stream_ids:
             return {}
         redis, keys = self._connection.redis, self._connection.keys
@@ -34,12 +34,12 @@ class EvaluatorNotes:
         return {stream_id: CommittedNote.unpack(body) for stream_id, body in found if body is not None}
 
     def evaluated(self, streams: Sequence[Stream]) -> list[dict[str, int]]:
-        """Return for each stream, by source partition, the evaluated position."""
+        """Return the evaluated positions of each stream, by source partition."""
         notes, none = self.committed([stream.stream_id for stream in streams]), CommittedNote()
         return [stream.evaluated(notes.get(stream.stream_id, none).offsets) for stream in streams]
 
     def oldest_pin(self, stream_id: StreamId) -> TableVersion | None:
-        """Return the oldest version that a micro-batch under way is pinned to, None when none is under way."""
+        """Return the oldest version that a micro-batch under way is pinned to; None without such a micro-batch."""
         with mapped():
             pins = self._connection.redis.hvals(self._connection.keys.pins(stream_id))
         return min((Pin.unpack(pin).version for pin in pins), default=None)
@@ -55,13 +55,13 @@ class EvaluatorNotes:
             return dict(zip(source_ids, pipeline.execute(), strict=True))
 
     def made_snapshots(self) -> dict[DestinationId, SnapshotNote]:
-        """Return by destination the snapshots that are written, until `forget_snapshots` or a unit says so."""
+        """Return destination → its written snapshot; `forget_snapshots`, or a unit of work, removes these notes."""
         with mapped():
             bodies = self._connection.redis.hgetall(self._connection.keys.snapshots_made)
         return {DestinationId(name.decode()): SnapshotNote.unpack(body) for name, body in bodies.items()}
 
     def forget_snapshots(self, names: Sequence[DestinationId]) -> None:
-        """Remove the notes of written snapshots, of destinations that are owed none."""
+        """Remove the notes of written snapshots for destinations that are owed no snapshot."""
         with self._connection.writing() as pipeline:
             pipeline.hdel(self._connection.keys.snapshots_made, *names)
 
@@ -107,7 +107,7 @@ class EvaluatorNotes:
             return list(pipeline.execute())
 
     def owners(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, Owner]:
-        """Return the live evaluators that own streams, by stream."""
+        """Return stream → live evaluator that owns it."""
         if not stream_ids:
             return {}
         redis, keys = self._connection.redis, self._connection.keys
@@ -119,7 +119,7 @@ class EvaluatorNotes:
         return {each: owner for each, owner in found.items() if owner is not None and owner in live}
 
     def running(self, names: Collection[str]) -> set[str]:
-        """Return the names of the given evaluators that hold their lease."""
+        """Return which of the given evaluators hold their leases."""
         return set(self._holders(list(names)))
 
     def _holders(self, names: Sequence[str]) -> dict[str, bytes]:
@@ -131,11 +131,11 @@ class EvaluatorNotes:
         return {name: holder for name, holder in zip(names, holders, strict=True) if holder}
 
     def executors(self, evaluator: str) -> ExecutorsNote:
-        """Return the executors of an evaluator's tasks, by the evaluator's name."""
+        """Return the executors of an evaluator."""
         with mapped():
             return ExecutorsNote.unpack(self._connection.redis.get(self._connection.keys.executors(evaluator)))
 
     def statistics(self, stream_id: StreamId) -> list[bytes]:
-        """Return the workers' statistics of a stream's partitions, as they wrote them."""
+        """Return the workers' statistics of a stream's partitions, undecoded."""
         with mapped():
             return list(self._connection.redis.hvals(self._connection.keys.statistics(stream_id)))

@@ -12,7 +12,7 @@ from gateway.state.commands_read import CommandsRead
 __all__ = ["FORMAT", "Journal", "CatalogPosition"]
 
 FORMAT = 4
-"""The format of the working copy in Redis: a copy of another format is made anew from `cq.catalog`."""
+"""The format of the working copy in Redis; a copy in another format is filled anew from `cq.catalog`."""
 
 
 class Journal(msgspec.Struct, array_like=True):
@@ -20,12 +20,12 @@ class Journal(msgspec.Struct, array_like=True):
 
     number: int
     offsets: dict[int, int]
-    """By partition of cq.commands, the offset of the first command not carried out; empty without commands."""
+    """Partition of `cq.commands` → offset of the first command not carried out; empty without commands."""
     records: list[OutgoingRecord]
     replies: dict[int, bytes]
-    """By number of a record that is a reply to be remembered: the key of its command id."""
+    """Index of a record that is a reply to be remembered → key of its command's id."""
     ahead: dict[int, list[int]] = {}
-    """By partition of cq.commands, the offsets of later commands that were carried out."""
+    """Partition of `cq.commands` → offsets of later commands that were carried out."""
 
     @classmethod
     def unpack(cls, body: bytes) -> Journal:
@@ -40,20 +40,20 @@ class Journal(msgspec.Struct, array_like=True):
 
     @property
     def commands_read(self) -> CommandsRead:
-        """The position on cq.commands once the journal is on Kafka."""
+        """The position on `cq.commands` once the journal is on Kafka."""
         return CommandsRead(self.offsets, self.ahead)
 
 
 class CatalogPosition(msgspec.Struct, frozen=True):
-    """The position on `cq.catalog` up to which Redis has its records."""
+    """The position on `cq.catalog` up to which Redis has the records."""
 
     next: int
     """The offset of the first missing record."""
     at_ms: int = 0
-    """When the copy had all earlier records."""
+    """When the copy had all earlier records, epoch milliseconds."""
     format: int = FORMAT
     catalog: int = 1
-    """The format of the catalog: if Redis is complete, recovery reads no mark with the format."""
+    """The format of the catalog: if Redis is complete, recovery reads no mark, which would tell the format."""
 
     @classmethod
     def unpack(cls, body: bytes) -> CatalogPosition:
@@ -62,7 +62,7 @@ class CatalogPosition(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, following: int, now_ms: int) -> CatalogPosition:
-        """Return the note that Redis has all records before an offset, in the formats of this version."""
+        """Return the note of a Redis that has all records before an offset, in the formats of this version."""
         return cls(following, now_ms, FORMAT, commit_mark.FORMAT)
 
     def pack(self) -> bytes:

@@ -1,8 +1,8 @@
 """The number of matches of each destination, and the time of the last match: for DESCRIBE.
 
-Workers push a tally per task, by the destination's dense number, and add tallies up while no gateway takes them; here
-tallies become arrays. A replayed micro-batch counts once. After a crash some tasks may not count at all, and after the
-loss of a checkpoint some count twice: the figures are for information, and no decision depends on them.
+Workers push a tally per task, by the destination's dense number, and add tallies up while no gateway takes them; the
+gateway adds them to arrays. A replayed micro-batch counts once. After a crash some tasks may not count at all, and
+after the loss of a checkpoint some count twice; no decision depends on these figures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grouping.store.match_tally import MatchTally
 __all__ = ["MatchCounts"]
 
 _BLOCK = 1 << 16
-"""Numbers saved together: a megabyte, short enough for the gateway and Redis."""
+"""Numbers that are saved together: a megabyte, which holds up neither the gateway nor Redis."""
 _AT_ONCE = 200
 """Most tallies that are taken in at once; each has at most a megabyte."""
 
@@ -33,11 +33,11 @@ class MatchCounts:
         self._counts: dict[StreamId, np.ndarray] = {}
         self._last_ms: dict[StreamId, np.ndarray] = {}
         self._changed: dict[StreamId, set[int]] = {}
-        """By stream: the blocks of counts that changed since they were saved."""
+        """Stream → blocks of counts that have changed since they were saved."""
         self._saved: dict[StreamId, int] = {}
-        """By stream: the block that was saved last."""
+        """Stream → block that was saved last."""
         self._stored: dict[StreamId, set[int]] = {}
-        """By stream: the blocks that Redis must have."""
+        """Stream → blocks that Redis must have."""
 
     def open(self) -> None:
         """Read the saved counts."""
@@ -60,8 +60,8 @@ class MatchCounts:
         """Save the counts that have changed, for the next gateway.
 
         Args:
-            all_of_it: Whether to write all counts now. Otherwise a block of each stream is written, the longest waiting
-                first: a million CQs have 16 MB, which go into the append-only file too.
+            all_of_it: Whether to write all counts now; otherwise one block of each stream is written, in turns: the
+                counts of a million CQs have 16 MB, which go into the append-only file too.
         """
         self._note_lost()
         for stream_id in self._changed.keys() & self._working.inventory.streams.keys():
@@ -77,7 +77,7 @@ class MatchCounts:
                 self._stored.setdefault(stream_id, set()).add(block)
 
     def _note_lost(self) -> None:
-        """Have blocks lost by Redis written again: they exist in no other record."""
+        """Mark blocks that Redis has lost as changed, since no other record has them."""
         streams = [name for name in self._stored if name in self._working.inventory.streams]
         with mapped():
             pipeline = self._connection.redis.pipeline(transaction=False)
@@ -94,7 +94,7 @@ class MatchCounts:
             self._drain(stream_id)
 
     def of(self, stream_id: StreamId, number: int) -> tuple[int, int | None]:
-        """Return a destination's matches and the time of the last one, epoch milliseconds."""
+        """Return a destination's matches, and the time of the last match, epoch milliseconds."""
         self._drain(stream_id)
         counts = self._counts.get(stream_id)
         if counts is None or number >= len(counts) or not counts[number]:
@@ -102,7 +102,7 @@ class MatchCounts:
         return int(counts[number]), int(self._last_ms[stream_id][number])
 
     def forget(self, freed: Iterable[tuple[StreamId, int]]) -> None:
-        """Reset the counts of freed numbers, each of a stream, so that a new destination starts at zero."""
+        """Reset the counts of freed numbers, given with their streams, so that new destinations start at zero."""
         for stream_id, number in freed:
             counts = self._counts.get(stream_id)
             if counts is not None and number < len(counts):

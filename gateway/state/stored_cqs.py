@@ -1,4 +1,4 @@
-"""Redis seen from outside of the gateway: its CQs in sequence, and the order to fill it anew."""
+"""Redis, read from another process than the gateway: its CQs in sequence, and the order to fill it anew."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT_ONCE = 5_000
 
 
 def stored_cqs(settings: Settings, subscribers: Collection[Subscriber]) -> Iterator[tuple[CqKey, StoredCq]]:
-    """Yield the CQs of these subscribers, and of the others known to Redis.
+    """Yield the CQs of these subscribers, and of all other subscribers in Redis.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -41,7 +41,7 @@ def cq_counts(settings: Settings) -> dict[Subscriber, int]:
 
 
 def order_refill(settings: Settings) -> None:
-    """Have the gateway fill Redis anew from the catalog: the gateway notices a missing epoch within a second."""
+    """Remove the epoch from Redis, which makes the gateway fill Redis anew from the catalog within a second."""
     connection = Connection(settings)
     with connection.writing() as pipeline:
         pipeline.set(connection.keys.doubted, 1)

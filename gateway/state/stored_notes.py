@@ -1,4 +1,4 @@
-"""Redis from outside of the gateway: the gateway's notes beside CQs, sources and constant tables."""
+"""Redis, read from another process than the gateway: the notes besides CQs, sources and constant tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _decode_ends = msgspec.json.Decoder(list[EndNotice]).decode
 
 
 class StoredNotes:
-    """Reads the notes; every method raises `StoreUnavailable` where Redis does not answer."""
+    """Reads the gateway's notes; every method raises `StoreUnavailable` if Redis does not answer."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
@@ -27,7 +27,7 @@ class StoredNotes:
         self._redis, self._keys = connection.redis, connection.keys
 
     def ends(self) -> dict[str, list[EndNotice]]:
-        """Return the notices of ends under way, by batch; raises `msgspec.MsgspecError` for any other value."""
+        """Return the notices of ends under way, by batch; raises `msgspec.MsgspecError` if a value is not a notice."""
         with mapped():
             bodies = self._redis.hgetall(self._keys.ends)
         return {batch.decode(): _decode_ends(body) for batch, body in bodies.items()}
@@ -49,7 +49,7 @@ class StoredNotes:
         return dict(zip(subscribers, names, strict=True))
 
     def streams_without_totals(self, stream_ids: Iterable[StreamId]) -> set[StreamId]:
-        """Return the streams with counted matches that are neither in a total nor waiting to be added."""
+        """Return the streams whose counted matches are neither in a total nor waiting to be added to it."""
         ordered = list(stream_ids)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)

@@ -1,4 +1,4 @@
-"""The evaluators of streams: which evaluator has a stream, and, with several, why a stream is not evaluated."""
+"""The evaluators of streams: which evaluator has a stream, and why a stream is not evaluated if there are several."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from grouping.store.role_notes import RoleNote, RoleNotes
 __all__ = ["StreamEvaluators"]
 
 _SURE_SECONDS = 15.0
-"""How long a stream may lack an evaluator while the assigned one runs: the evaluator may just be starting."""
+"""How long a stream may be without an evaluator while the assigned evaluator runs, which may just be starting."""
 
 
 class StreamEvaluators:
-    """Looks up the evaluators' notes on streams, for `cq status` and Prometheus. For the gateway's loop."""
+    """Looks up the evaluators' notes on streams, for `cq status` and Prometheus; for the gateway's main thread only."""
 
     def __init__(self, settings: Settings, notes: EvaluatorNotes, clock: Callable[[], float]) -> None:
         """Connect when first used.
@@ -36,7 +36,7 @@ class StreamEvaluators:
         self._told = RoleNotes(settings)
         self._clock = clock
         self._alone_since: dict[StreamId, float] = {}
-        """When a stream was first seen without an evaluator."""
+        """Stream → when it was first seen without an evaluator."""
 
     @property
     def names(self) -> list[str]:
@@ -44,9 +44,9 @@ class StreamEvaluators:
         return list(self._assignment.names)
 
     def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, object]]:
-        """Return by stream name the `evaluator`, whether the stream is in the `lane`, and why it is not evaluated.
+        """Return name of a stream → its `evaluator`, whether it is in the `lane`, and why it is not evaluated.
 
-        If only the unnamed evaluator exists, which is reported as a role, its name is left out.
+        The name is left out if there is only the unnamed evaluator, which is reported as a role.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -72,7 +72,7 @@ class StreamEvaluators:
         return found
 
     def _unclaimed(self, stream: Stream, notes: Mapping[str, RoleNote | None], running: set[str]) -> bool:
-        """Tell whether an evaluator of a version without claims has a stream."""
+        """Tell whether an evaluator has a stream without a claim, as earlier versions did."""
         return self._assignment.evaluator_of(stream.name) in running and bool(_told(stream.name, notes))
 
     def _missing(
@@ -91,7 +91,7 @@ class StreamEvaluators:
         told = _told(stream.name, notes)
         if notes[name] is None or now < self._alone_since[stream.stream_id] + _SURE_SECONDS:
             return None
-        if told:  # an evaluator of a version without claims
+        if told:  # an evaluator of a version without claims has the stream
             return _reason(told)
         return f"no evaluator has it; {title} is to, by CQ_EVALUATOR_STREAMS here"
 

@@ -1,11 +1,11 @@
-"""Upkeep of the constant tables: neighbouring segments are merged, definitions that no CQ needs go.
+"""Upkeep of the constant tables: merges neighbouring segments, and removes definitions that no CQ needs.
 
-Segments form a log-structured merge: each commit adds a small segment, and a segment is merged with all newer ones once
-these are together half its size, so an entry is rewritten O(log n) times, and O(log n) segments are left. Nothing above
-the oldest pinned version is merged, since a batch that is under way, or replayed, still loads up to exactly there. A
-merge of a million rows takes a second: it is made in a thread, while commands are carried out. The thread writes the
-pieces, which do not count until the gateway's own thread replaces the merged segments with the new one; after an
-interruption the old segments are still there.
+Segments are merged as in a log-structured merge tree: each commit adds a small segment, and a segment is merged with
+all newer segments once these together have half its size. So an entry is rewritten O(log n) times, and O(log n)
+segments are left. Only segments up to the oldest pinned version are merged, since a micro-batch under way, or replayed,
+loads the tables of exactly this version. A merge of a million rows takes a second, so a thread makes it while commands
+are carried out. The thread writes the pieces of the new segment, which count once the main thread replaces the old
+segments; after an interruption the old segments are still there.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from grouping.store.segment_log import SegmentLog, SegmentLost, VersionSpan, cha
 __all__ = ["TableUpkeep", "oldest_to_merge"]
 
 _FEW = 8
-"""Segments that a stream's log may have before they are merged."""
+"""Most segments of a stream's log that are left unmerged."""
 
 _MANY = 256
-"""The versions that may lie between the workers' version and the newest before their segments are merged as well."""
+"""Versions between the workers' version and the newest version above which these segments are merged too."""
 
 
 class _Merge(NamedTuple):
@@ -44,13 +44,13 @@ class _Merge(NamedTuple):
     fields: list[bytes]
     """The fields of the segments and of all their pieces."""
     stale: Event
-    """Set when the tables changed so that the merge no longer holds."""
+    """Set when the tables changed so that the merge is no longer valid."""
     own: Future[tuple[str, bytes]]
-    """The write that is left: the merged segment's own field."""
+    """The thread's result: the merged segment's own field, which is written last."""
 
 
 class TableUpkeep:
-    """Looks after the constant tables of all streams, on connections of its own."""
+    """Merges and cleans the constant tables of all streams, with connections of its own."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self._redis = connect(settings)
@@ -62,7 +62,7 @@ class TableUpkeep:
         self._merge: _Merge | None = None
 
     def forget(self) -> None:
-        """Abandon a merge under way: the tables have changed since its beginning."""
+        """Abandon a merge under way, because the tables were changed otherwise."""
         if self._merge is not None:
             self._merge.stale.set()
 
@@ -72,7 +72,7 @@ class TableUpkeep:
         return self._merge is not None
 
     def step(self) -> None:
-        """Do one useful merge, and remove definitions no longer needed by any batch.
+        """Make a merge if one is due, and remove definitions that no micro-batch needs any more.
 
         Raises:
             StoreLost: Segments are missing.
@@ -89,8 +89,8 @@ class TableUpkeep:
                 self._merge = self._begin(stream_id, segments, 0, loaded)
             floor = loaded
             if pinned is None and version - loaded >= _MANY:
-                # There are commands but no events. The workers' tables end at a segment's end, so no worker has to load
-                # everything anew.
+                # Commands come, but no events: newer segments are merged too. A segment still ends at the workers'
+                # version, so no worker has to load everything anew.
                 floor = version
                 if self._merge is None:
                     self._merge = self._begin(stream_id, segments, loaded, version)
@@ -98,7 +98,7 @@ class TableUpkeep:
         self._remove_dropped()
 
     def _loaded(self, stream_id: StreamId) -> int:
-        """Return the version that workers have, while no batch is under way."""
+        """Return the version of the tables in the workers, while no micro-batch is under way."""
         version = self._working.inventory.versions[stream_id]
         note = self._working.evaluator.committed([stream_id]).get(stream_id)
         last = None if note is None else note.table
@@ -124,7 +124,7 @@ class TableUpkeep:
     def _begin(
         self, stream_id: StreamId, segments: dict[VersionSpan, list[bytes]], since: int, until: int
     ) -> _Merge | None:
-        """Begin to merge a stream's segments between two versions, where there is anything to merge."""
+        """Begin to merge a stream's segments between two versions; None if there is nothing to merge."""
         spans = [span for span in segments if since <= span.since and span.until <= until]
         if len(spans) < _FEW:
             return None
@@ -143,7 +143,7 @@ class TableUpkeep:
         return _Merge(stream_id, fields, stale, self._thread.submit(self._merged, key, chosen, stale))
 
     def _merged(self, key: str, spans: list[VersionSpan], stale: Event) -> tuple[str, bytes]:
-        """Write the pieces of some segments as one, and return its own field; in the thread."""
+        """Write the pieces of some segments as one segment, and return its own field; runs in the thread."""
         log, whole = SegmentLog(self._thread_redis, key), VersionSpan(spans[0].since, spans[-1].until)
         with mapped():
             for field, body in segment_fields(whole, net(map(log.pieces, reversed(spans)), oldest=not whole.since)):
@@ -154,7 +154,7 @@ class TableUpkeep:
         return field, body
 
     def _replace(self, merge: _Merge) -> None:
-        """Put the merged segment in the place of its source segments."""
+        """Replace the merged segments by the new segment."""
         if merge.stale.is_set() or merge.stream_id not in self._working.inventory.streams:
             return
         try:
@@ -186,7 +186,7 @@ class TableUpkeep:
                 sole_users.pop(name, None)
 
     def _remove_dropped(self) -> None:
-        """Forget the dropped tables that no plan joins any more."""
+        """Forget dropped tables that no plan joins any more."""
         dropped = self._working.inventory.dropped_tables
         gone = [table_id for table_id, table in dropped.items() if not any(self._kept(table))]
         if gone:
@@ -204,7 +204,7 @@ class TableUpkeep:
             yield from self._working.kept_plans(stream_id, group_ids)
 
     def distinct_rows(self, stream_id: StreamId) -> dict[str, int]:
-        """Return how many distinct rows of constants each group of a stream has."""
+        """Return group → number of distinct rows of constants, for each group of a stream."""
         version = self._working.inventory.versions[stream_id]
         known = self._distinct.get(stream_id)
         if known is None or known[0] != version:
@@ -216,7 +216,7 @@ class TableUpkeep:
         with mapped():
             for piece in net(map(log.pieces, reversed(log.spans())), oldest=True):
                 for block, table in piece.added.items():
-                    if not block.until:  # else its last member has left
+                    if not block.until:  # without a member, the destination's last member has left
                         alike[block.group_id, block.type_texts].append(_constants(table))
         found: dict[str, int] = {}
         for (group_id, _), tables in alike.items():
@@ -227,7 +227,7 @@ class TableUpkeep:
 
 
 def oldest_to_merge(sizes: Sequence[int]) -> int | None:
-    """Return the index of the first segment that is at most twice as large as all newer ones together; else None.
+    """Return the index of the first segment that is at most twice as large as all newer segments together; else None.
 
     Args:
         sizes: The sizes of the segments, from the oldest to the newest.
@@ -245,7 +245,7 @@ def oldest_to_merge(sizes: Sequence[int]) -> int | None:
 
 
 def _constants(table: pa.Table) -> pa.Table:
-    """Return the constants alone, sets as texts: lists are no keys to group by."""
+    """Return the constants alone; sets become texts, as lists cannot be keys of GROUP BY."""
     names = [name for name in table.column_names if name.startswith("c")]
     columns = [
         pc.binary_join(pc.cast(table[name], pa.list_(pa.string())), "\x00")

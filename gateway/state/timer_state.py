@@ -1,7 +1,7 @@
 """The state of timers in Redis: the event list, the readers of each store of matches, the cursors of destinations.
 
-All of it comes back from Kafka when Redis is lost: cursors and open cuts from `cq.ticks`, the rest from `cq.catalog`
-and from `cq.pending` itself.
+When Redis is lost, the state is restored from Kafka: cursors and open cuts from `cq.ticks`, the rest from `cq.catalog`
+and `cq.pending`.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class ProgressNote(msgspec.Struct, array_like=True, frozen=True):
     at_ms: int
     covered: dict[str, int]
     run_ms: int | None = None
-    """Since when ticks have fired without a gap; None where an earlier version wrote the note."""
+    """The instant since which ticks have fired without a gap; None in a note of an earlier version."""
     runs: tuple[tuple[int, int], ...] = ()
-    """As `StreamProgress.past`."""
+    """The earlier runs, as `StreamProgress.past`."""
 
 
 class TimerState:
-    """Timers' keys of the working copy. Used by the gateway's one thread."""
+    """The timers' keys of the working copy; for use by the gateway's main thread only."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._connection = working.connection
         self._redis = self._connection.redis
 
     def memberships(self, names: Sequence[DestinationId]) -> list[Membership | None]:
-        """Return destinations with their members, None for destinations that are gone."""
+        """Return destinations with their members; None for destinations that are gone."""
         if not names:
             return []
         with mapped():
@@ -54,9 +54,9 @@ class TimerState:
         ]
 
     def cursors(self, incarnations: Sequence[str]) -> list[Cursor]:
-        """Return the cursors of incarnations of destinations; an empty cursor for one that was never served.
+        """Return the cursors of incarnations of destinations; an empty cursor for an incarnation that was never served.
 
-        Equal cursors are one object: destinations that were served together have the same.
+        Equal cursors are one object, since destinations that were served together have equal cursors.
         """
         if not incarnations:
             return []
@@ -72,7 +72,7 @@ class TimerState:
         return [[cursors[name] for name in some if name in cursors] for some in readers]
 
     def readers_cursors(self, names: Sequence[DestinationId]) -> dict[DestinationId, Cursor]:
-        """Return the cursors of readers, without readers that are gone."""
+        """Return the cursors of those readers that still exist."""
         memberships = zip(names, self.memberships(names), strict=True)
         incarnations = {
             name: incarnation_of(name, membership.timed) for name, membership in memberships if membership is not None
@@ -80,7 +80,7 @@ class TimerState:
         return dict(zip(incarnations, self.cursors(list(incarnations.values())), strict=True))
 
     def begin_cursors(self, cursors: Mapping[str, Cursor]) -> None:
-        """Keep cursors of incarnations of destinations that have none yet."""
+        """Store cursors for incarnations of destinations that have none yet."""
         with self._connection.writing() as pipeline:
             for incarnation, cursor in cursors.items():
                 pipeline.hsetnx(self._connection.keys.cursors, incarnation, _encode(cursor))
@@ -105,7 +105,7 @@ class TimerState:
     # -- the event list ------------------------------------------------------------------------------------------------
 
     def due(self, stream_id: StreamId, until_ms: int, most: int, start: int = 0) -> list[tuple[DestinationId, int]]:
-        """Return destinations that fire up to an instant, with their ticks (0: look at it), earliest first."""
+        """Return destinations that are due up to an instant, with their ticks (0 for a look), the earliest first."""
         with mapped():
             found = self._redis.zrangebyscore(
                 self._connection.keys.timers(stream_id), "-inf", until_ms, start=start, num=most, withscores=True
@@ -113,7 +113,7 @@ class TimerState:
         return [(name.decode(), int(score)) for name, score in found]
 
     def with_ticks(self, until_ms: Mapping[StreamId, int]) -> set[StreamId]:
-        """Return the streams with a destination that is armed up to the stream's instant; Redis is asked once."""
+        """Return the streams with a destination that is due up to the stream's instant; Redis is asked once."""
         if not until_ms:
             return set()
         with mapped():
@@ -123,18 +123,18 @@ class TimerState:
             return {stream_id for stream_id, found in zip(until_ms, pipeline.execute(), strict=True) if found}
 
     def due_count(self, stream_id: StreamId, until_ms: int) -> int:
-        """Return the number of destinations with a tick up to an instant; destinations that need a look don't count."""
+        """Return the number of destinations with a tick up to an instant, without destinations due for a look."""
         with mapped():
             return int(self._redis.zcount(self._connection.keys.timers(stream_id), 1, until_ms))
 
     def armed(self, stream_id: StreamId, name: DestinationId) -> int | None:
-        """Return the armed tick of a destination (0: look at it), None when no tick is armed."""
+        """Return the armed tick of a destination (0 for a look); None if no tick is armed."""
         with mapped():
             score = self._redis.zscore(self._connection.keys.timers(stream_id), name)
         return None if score is None else int(score)
 
     def arm(self, stream_id: StreamId, ticks: Mapping[DestinationId, int]) -> None:
-        """Arm destinations for ticks, unless they are armed for earlier ones."""
+        """Arm destinations for ticks, unless they are armed for earlier ticks."""
         for chunk in _chunks(ticks):
             with self._connection.writing() as pipeline:
                 pipeline.zadd(self._connection.keys.timers(stream_id), chunk, lt=True)
@@ -157,7 +157,7 @@ class TimerState:
         idle: Iterable[DestinationId],
         cursors: Mapping[str, Cursor],
     ) -> None:
-        """Note that destinations were served: their next ticks, or none, and by incarnation the cursors that moved."""
+        """Note that destinations were served: their next ticks, `idle` destinations to disarm, and moved cursors."""
         key, gone = self._connection.keys.timers(stream_id), list(idle)
         with self._connection.writing() as pipeline:
             if cursors:
@@ -172,14 +172,14 @@ class TimerState:
     # -- what Kafka has ------------------------------------------------------------------------------------------------
 
     def read_position(self) -> int:
-        """Return up to where the working copy has `cq.ticks`."""
+        """Return the offset up to which the working copy has `cq.ticks`."""
         with mapped():
             return int(self._redis.get(self._connection.keys.ticks_read) or 0)
 
     def restore(
         self, cursors: Mapping[str, Cursor | None], progress: Mapping[StreamId, ProgressNote | None], read: int
     ) -> None:
-        """Restore cursors and progress that `cq.ticks` has up to an offset."""
+        """Restore the cursors and progress that `cq.ticks` has up to an offset."""
         for chunk in _chunks(cursors):
             kept = {name: _encode(cursor) for name, cursor in chunk.items() if cursor is not None}
             gone = [name for name, cursor in chunk.items() if cursor is None]
@@ -192,18 +192,18 @@ class TimerState:
         self.note_position(read)
 
     def note_position(self, read: int) -> None:
-        """Note up to where the working copy has `cq.ticks`."""
+        """Note the offset up to which the working copy has `cq.ticks`."""
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.ticks_read, read)
 
     def progress(self, stream_id: StreamId) -> ProgressNote | None:
-        """Return up to when the ticks of a stream have fired."""
+        """Return the progress of a stream's ticks; None without a note."""
         with mapped():
             body = self._redis.hget(self._connection.keys.progress, stream_id)
         return None if body is None else msgspec.msgpack.decode(body, type=ProgressNote)
 
     def note_progress(self, notes: Mapping[StreamId, ProgressNote]) -> None:
-        """Note up to when the ticks of streams have fired."""
+        """Note the progress of streams' ticks."""
         if notes:
             with self._connection.writing() as pipeline:
                 packed = {stream_id: _encode(note) for stream_id, note in notes.items()}

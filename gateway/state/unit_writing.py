@@ -21,11 +21,11 @@ from grouping.store.segment_log import VersionSpan, segment_fields
 __all__ = ["write_unit"]
 
 _LET_GO_SECONDS = 60
-"""How long tasks may still write for a dropped stream: its evaluator ends them within about a second."""
+"""How long tasks may still write for a dropped stream; its evaluator ends them within about a second."""
 
 
 def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Queue all changes of a unit; the versions of its touched streams go up by one."""
+    """Queue all changes of a unit; the versions of its touched streams grow by one."""
     _write_cqs(unit, pipeline, keys)
     _write_memberships(unit, pipeline, keys)
     _write_snapshots(unit, pipeline, keys)
@@ -52,7 +52,7 @@ def _write_streams(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         if live:
             pipeline.hset(keys.streams, stream_id, msgspec.json.encode(unit.inventory.streams[stream_id]))
             pipeline.hset(keys.version, stream_id, unit.inventory.versions[stream_id])
-            if stream_id in unit.sources.redeclared:  # its first records begin anew
+            if stream_id in unit.sources.redeclared:  # the warning about its first records begins anew
                 pipeline.unlink(keys.first_records(stream_id))
         else:
             for name in (keys.streams, keys.version, keys.numbers):
@@ -101,7 +101,7 @@ def _write_cqs(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for subscriber, mapping in kept.items():
         pipeline.hset(keys.cqs(subscriber), mapping=mapping)
     for subscriber, more in change.items():
-        if more:  # by which `Audit` notices that CQs of a subscriber are lost
+        if more:  # the total is for `Audit`, which notices by it that CQs of a subscriber are lost
             pipeline.hincrby(keys.subscribers, subscriber, more)
     for subscriber, names in gone.items():
         pipeline.hdel(keys.cqs(subscriber), *names)
@@ -139,7 +139,7 @@ def _write_memberships(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_snapshots(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Write the notes of snapshots that destinations are owed, and let the evaluator begin with them."""
+    """Write notes of snapshots that destinations are owed, which make the evaluator begin with them."""
     for name, (destination, _) in unit.touched.items():
         if destination.edges is None or destination.edges.edge != "changes":
             continue
@@ -154,7 +154,7 @@ def _write_snapshots(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Write the readers of each store, and have timers look at destinations whose visibility changed."""
+    """Write the readers of each store, and arm for a look the destinations whose visibility changed."""
     looks: dict[StreamId, dict[DestinationId, int]] = {}
     gone: dict[StreamId, list[DestinationId]] = {}
     unread: set[DestinationId] = set()
@@ -183,7 +183,7 @@ def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_listed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Keep the names of timer-based CQs: with one score for all, Redis has them in order."""
+    """Keep the names of timer-based CQs in sorted sets: with equal scores, Redis orders them by name."""
     listed: dict[Subscriber, dict[str, int]] = {}
     unlisted: dict[Subscriber, list[str]] = {}
     for one, timed in unit.timed.items():
@@ -211,5 +211,5 @@ def _write_dependencies(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         else:
             pipeline.hdel(keys.parts(stream_id), key.name)
             if definition_hash(keys, stream_id, key.kind):
-                # A batch that is replayed may still ask for the plan: `TableUpkeep` removes it later.
+                # A replayed micro-batch may still ask for the plan, so `TableUpkeep` removes it later.
                 pipeline.zadd(keys.unused(stream_id), {key.name: unit.inventory.versions[stream_id] + 1})

@@ -1,4 +1,4 @@
-"""The outcome of a unit of work beside its changes in memory: each act returns a `Change`, `Commits` writes all."""
+"""The effects of a unit of work besides changes in memory: each act returns a `Change`, `Commits` writes them all."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from gateway.state.commands_read import CommandsRead
 __all__ = ["CatalogChange", "Change", "Work", "joined"]
 
 CatalogChange = tuple[bytes, bytes | None]
-"""Key and value of a record of `cq.catalog`; None is a tombstone."""
+"""Key and value of a record of `cq.catalog`; the value None makes a tombstone."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """The outcome of one act: of a command, an end, or a change that a time asks for."""
+    """The effects of one act: a command, an end, or a change that comes due."""
 
     cq: Cq | None = None
-    """The CQ that a command was about; of a DROP, the CQ as it was."""
+    """The CQ that a command was about; for a DROP, the CQ as it was."""
     catalog: tuple[CatalogChange, ...] = ()
     """Records for `cq.catalog`."""
     notices: tuple[EndNotice, ...] = ()
-    """Destinations that end, and members that leave destinations to others."""
+    """Notices of destinations that end, and of members that leave destinations to others."""
     records: tuple[OutgoingRecord, ...] = ()
     """Records for other topics: digests, ends, dead letters."""
 
 
 def joined(changes: Sequence[Change]) -> Change:
-    """Return several changes as one, which is about no CQ."""
+    """Return several changes as one change, without a CQ."""
     return Change(
         catalog=tuple(record for change in changes for record in change.catalog),
         notices=tuple(notice for change in changes for notice in change.notices),
@@ -40,7 +40,7 @@ def joined(changes: Sequence[Change]) -> Change:
 
 
 class Work:
-    """The records and notices of a unit of work. A unit that is carried out again gets an empty `Work`."""
+    """The records and notices of a unit of work. A unit that begins anew gets an empty `Work`."""
 
     __slots__ = ("_leaves", "_notices", "catalog", "commands_read", "records", "remembered")
 
@@ -52,12 +52,12 @@ class Work:
         self.commands_read: CommandsRead | None = None
         """The position on `cq.commands` after this unit; None if the unit has no command."""
         self.remembered: dict[int, bytes] = {}
-        """The number of each record that is a first reply, with the key of the id of its command."""
+        """Index of each record that is a first reply → key of its command's id."""
         self._notices: list[EndNotice] = []
         self._leaves: dict[EndNotice, list[str]] = {}
 
     def __bool__(self) -> bool:
-        """Whether there is anything to write."""
+        """Tell whether there is anything to write."""
         return bool(self.catalog or self.records or self.commands_read or self._notices or self._leaves)
 
     def take(self, change: Change) -> None:
@@ -73,12 +73,12 @@ class Work:
     def answer(
         self, commands_read: CommandsRead, records: Sequence[OutgoingRecord], remembered: Mapping[int, bytes]
     ) -> None:
-        """Add the answers to commands, and the position on `cq.commands` after them; before any other record.
+        """Add the answers to commands, and the position on `cq.commands` after them; call this before `take`.
 
         Args:
             commands_read: The position, from the queue of commands.
             records: Replies and dead letters.
-            remembered: The numbers of first replies among these records, each with the key of its command's id.
+            remembered: Index of each first reply among these records → key of its command's id.
         """
         assert not self.records, "the numbers are those of the first records"
         self.commands_read = commands_read
@@ -87,6 +87,6 @@ class Work:
 
     @property
     def notices(self) -> list[EndNotice]:
-        """The notices of all acts: one for each end, and one for all members leaving a destination at an instant."""
+        """The notices of all acts: one for each end, and one for all members that leave a destination together."""
         leaves = (msgspec.structs.replace(notice, members=tuple(some)) for notice, some in self._leaves.items())
         return [*self._notices, *leaves]

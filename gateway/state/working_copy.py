@@ -2,7 +2,7 @@
 
 The records that a unit needs are read (`load`), changed in memory (unit.py), and all changes are written at once
 (`commit`): CQs, destinations, plans, a constant-table segment and a new version for each stream with changed tables,
-and the caller's own records. There is one gateway, hence one writer.
+and the caller's own records. The gateway is the only writer.
 """
 
 from __future__ import annotations
@@ -45,46 +45,46 @@ __all__ = ["WorkingCopy"]
 _decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
 _LISTED_NAMES = 2_000_000
-"""Most names of CQs in memory: those of the subscribers whose names were used last."""
+"""Most names of CQs in memory: the names of the subscribers whose names were used last."""
 _AT_ONCE = 500
-"""Names of timer-based CQs that are read at once."""
+"""Number of names of timer-based CQs that are read together."""
 _WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
-"""Most destinations that are remembered as gone: their ends soon ask for them, without a question to Redis."""
+"""Most destinations that are remembered as gone: their ends soon ask for them, and need not ask Redis."""
 
 
 class WorkingCopy:
-    """CQs, destinations and streams in Redis: they are read into a unit of work, and written from it."""
+    """CQs, destinations and streams in Redis: read into a unit of work, and written from it."""
 
     def __init__(self, settings: Settings, lease: Lease | None = None) -> None:
-        """Begin with nothing; `open` comes first.
+        """Begin without state; call `open` first.
 
         Args:
             settings: The settings.
-            lease: The lease needed for writing; none if nobody else could write.
+            lease: The lease that writing needs; None if no other process can write.
         """
         self.connection = Connection(settings, lease)
-        """To Redis; for the room `state` alone."""
+        """The connection to Redis, for the room `state` alone."""
         self._keys = self.connection.keys
         self.evaluator = EvaluatorNotes(self.connection)
         """The evaluator's notes."""
         self.inventory = Inventory()
-        """The live streams, tables, views and counts, the changes of the unit included."""
+        """The live streams, tables, views and counts, with the changes of the unit."""
         self.unit = Unit(self.inventory)
-        """The unit of work under way; another object after each commit."""
+        """The unit of work under way; a new object after each commit."""
         self.joined: list[tuple[DestinationId, DestinationId]] = []
-        """Stores of matches and timer-based destinations that began to read them, for the timers to take up."""
+        """Stores, each with a timer-based destination that began to read it: the timers arm these destinations."""
         self._definitions = Definitions(self.connection)
         self._known_gone: set[DestinationId] = set()
         self.secret = b""
-        """The key of the members' tokens; recovery makes one where there is none."""
+        """The secret key for members' tokens; recovery makes one if there is none."""
 
     def begin(self) -> None:
         """Start a unit of work, and forget the CQs and destinations of the last one."""
         self.unit = Unit(self.inventory)
 
     def open(self) -> None:
-        """Read the state that stays in memory: streams, versions, the use counts of plans."""
+        """Read the state that stays in memory: streams, versions, and use counts of plans."""
         redis, keys, inventory = self.connection.redis, self._keys, self.inventory
         inventory.clear()
         self._known_gone.clear()
@@ -129,7 +129,7 @@ class WorkingCopy:
         return Counter(stream_id for stream_id, body in pairs if body is None and stream_id in self.inventory.streams)
 
     def confirm(self, epoch: int, run_id: str) -> None:
-        """Let evaluators read the tables, on this run of the server."""
+        """Confirm the tables, so that evaluators read them, for this run of the server."""
         self.inventory.epoch = epoch
         with self.connection.writing() as pipeline:
             pipeline.hset(self._keys.version, VERSIONS_MARK, epoch)
@@ -139,7 +139,7 @@ class WorkingCopy:
         """Forget everything but leases and the evaluator's own notes, to be filled anew from the catalog."""
         kept = self._keys.kept_by_wipe
         with self.connection.writing() as pipeline:
-            pipeline.unlink(self._keys.epoch)  # first: no batch may meet tables of which some are gone
+            pipeline.unlink(self._keys.epoch)  # the epoch goes first: no micro-batch may read tables with missing parts
         with mapped():
             names = list(self.connection.redis.scan_iter(match=self._keys.everything, count=_WIPED_AT_ONCE))
         for doomed in _chunks([name for name in names if not name.startswith(kept)]):
@@ -176,7 +176,7 @@ class WorkingCopy:
         return Loaded(self.unit)
 
     def _unpack(self, found: Mapping[CqKey, StoredCq], homes: Sequence[DestinationId]) -> None:
-        """Add CQs of loaded destinations to the unit, with the stores of matches that the destinations read."""
+        """Add CQs of loaded destinations to the unit, with the stores that the destinations read."""
         stores: list[DestinationId] = []
         texts: dict[StreamId, set[bytes]] = defaultdict(set)
         for home, stored in zip(homes, found.values(), strict=True):
@@ -210,17 +210,17 @@ class WorkingCopy:
         return Loaded(self.unit)
 
     def expiring(self, until_ms: int, start: int, most: int) -> list[CqKey]:
-        """Return CQs whose EXPIRE comes up to an instant, as Redis has them: the earliest first, from a place on."""
+        """Return CQs in Redis that expire up to an instant, the earliest first; skip the first `start` of them."""
         with mapped():
             found = self.connection.redis.zrangebyscore(self._keys.expiries, "-inf", until_ms, start=start, num=most)
         return [unpack_key(member) for member in found]
 
     def kept_plans(self, stream_id: StreamId, group_ids: Sequence[GroupId]) -> set[GroupId]:
-        """Return the groups whose plans Redis has: a plan stays while a batch under way may need it."""
+        """Return the groups whose plans Redis has; a plan stays while a micro-batch under way may need it."""
         return self._definitions.kept_plans(stream_id, group_ids)
 
     def idle_groups(self, table_id: str) -> list[tuple[StreamId, GroupId]]:
-        """Return the groups without CQs that join a table, and whose plans batches may still ask for, by stream."""
+        """Return the groups without CQs, by stream, that join a table, and whose plans micro-batches may still need."""
         inventory, made, kind = self.inventory, self.unit.dependencies.definitions, DependencyKind.GROUP
         streams = list(inventory.streams)
         with mapped():
@@ -248,7 +248,7 @@ class WorkingCopy:
         return self.plans(stream_id, [group_id])[group_id]
 
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
-        """Return the plans of live groups; one question to Redis reads all plans that are not in memory."""
+        """Return the plans of live groups; a single question to Redis reads all plans that are not in memory."""
         made = self.unit.dependencies.definitions
         new = {each: made.get((stream_id, Dependency(DependencyKind.GROUP, each))) for each in group_ids}
         found = {each: plan for each, plan in new.items() if isinstance(plan, GroupPlan)}
@@ -260,14 +260,14 @@ class WorkingCopy:
         return new if isinstance(new, SelectList) else self._definitions.select(stream_id, select_id)
 
     def subscribers(self) -> list[Subscriber]:
-        """Return in order who has CQs, or has had some, changes of this unit included."""
+        """Return the subscribers with CQs, now or earlier, in order, including changes of this unit."""
         with mapped():
             found = self.connection.redis.hkeys(self._keys.subscribers)
         stored = {Subscriber(_text(name)) for name in found}
         return sorted(stored | {key.subscriber for key in self.unit.changed_cqs})
 
     def subscribed(self, subscriber: Subscriber) -> int:
-        """Return how many CQs a subscriber has, changes of this unit included."""
+        """Return how many CQs a subscriber has, including changes of this unit."""
         counts = self.unit.subscribed_counts
         if subscriber not in counts:
             with mapped():
@@ -275,7 +275,7 @@ class WorkingCopy:
         return counts[subscriber]
 
     def names(self, subscriber: Subscriber) -> Names:
-        """Return the names of a subscriber's CQs, changes of this unit included."""
+        """Return the names of a subscriber's CQs, including changes of this unit."""
         listed = self.inventory.listed
         names = listed.pop(subscriber, None)
         if names is None:
@@ -293,13 +293,13 @@ class WorkingCopy:
         return names
 
     def timed_names(self, subscriber: Subscriber, after: str) -> Iterator[str]:
-        """Yield the names behind one of a subscriber's timer-based CQs in order, changes of this unit included."""
+        """Yield the names of a subscriber's timer-based CQs behind a name, in order, including changes of this unit."""
         changed = {key.name: timed for key, timed in self.unit.timed.items() if key.subscriber == subscriber}
         stored = (name for name in self._stored_timed(subscriber, after) if name not in changed)
         yield from merge(stored, sorted(name for name, timed in changed.items() if timed and name > after))
 
     def _stored_timed(self, subscriber: Subscriber, after: str) -> Iterator[str]:
-        """Yield the names of a sorted set in Redis, in its order, some hundred read at a time."""
+        """Yield the names of a sorted set in Redis, in its order, some hundred per read."""
         place = b"(" + after.encode("utf-8", "surrogatepass") if after else b"-"
         key = self._keys.timed(subscriber)
         while True:
@@ -314,12 +314,12 @@ class WorkingCopy:
         """Write the unit, with its journal if there is one, in one transaction, and begin the next unit.
 
         Returns:
-            The run id of the server that took the unit, for comparison: a server restarted since the unit was read may
-            have lost the unit's base.
+            The run id of the server that took the unit. If it differs, the server was restarted since the unit was
+            read, and may have lost the state that the unit was based on.
 
         Raises:
             LeaseLost: Another gateway has taken over; nothing was written.
-            StoreUnavailable: Redis did not answer, or the server that took it is not the primary any more.
+            StoreUnavailable: Redis did not answer, or the server that took the unit is no longer the primary.
         """
         pipeline = self.connection.transaction()
         write_unit(self.unit, pipeline, self._keys)

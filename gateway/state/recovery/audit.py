@@ -1,7 +1,7 @@
-"""The audit of Redis: whether all keys written by the gateway are still there. Nobody else tells of a lost key.
+"""The audit of Redis: checks that all keys of the gateway are still there, since Redis reports no lost key.
 
-The gateway's memory says how much there must be. All is filled anew from Kafka when something is missing; of segments
-`TableUpkeep` finds that out.
+The sizes in Redis are compared with the gateway's memory. If anything is missing, Redis is filled anew from Kafka. Lost
+segments are found by `TableUpkeep`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _SUBSCRIBERS = 100
 
 
 class Audit:
-    """Compares sizes, of some streams and subscribers at a time; between units of work."""
+    """Compares sizes for some streams and subscribers at a time, between units of work."""
 
     def __init__(self, working: WorkingCopy) -> None:
-        """Begin with the first ones."""
+        """Begin with the first streams and subscribers."""
         self._working = working
         self._connection = working.connection
         self._streams: list[StreamId] = []
         self._cursor = 0
 
     def step(self) -> None:
-        """Look at the next ones.
+        """Check the next streams and subscribers.
 
         Raises:
-            StoreLost: Something is missing.
+            StoreLost: Keys are missing.
         """
         self._streams = self._streams or list(self._working.inventory.streams)
         some, self._streams = self._streams[:_STREAMS], self._streams[_STREAMS:]
@@ -59,7 +59,7 @@ class Audit:
         wanted[keys.streams] = len(working.inventory.streams)
         wanted[keys.quotas] = len(working.inventory.quotas)
         wanted[keys.pauses] = sum(map(len, working.inventory.pauses.values()))
-        wanted[keys.version] = len(working.inventory.streams) + 1  # with their mark
+        wanted[keys.version] = len(working.inventory.streams) + 1  # the count includes the mark of the hash
         wanted[keys.destinations] = numbered
         definition_hashes: set[str] = set()
         for stream_id in stream_ids:
@@ -80,7 +80,7 @@ class Audit:
                 _refuse(name, size, count)
 
     def _check_subscribers(self) -> None:
-        """Compare how many CQs some subscribers have with how many were counted as they came and went."""
+        """Compare the number of CQs of some subscribers with the counts that were kept as the CQs came and went."""
         redis, keys = self._connection.redis, self._connection.keys
         with mapped():
             self._cursor, found = redis.hscan(keys.subscribers, self._cursor, count=_SUBSCRIBERS)

@@ -27,7 +27,7 @@ from grouping.store.record_keys import CatalogKey
 __all__ = ["REPLAYED_AT_ONCE", "CatalogReplay", "last_mark"]
 
 REPLAYED_AT_ONCE = 5000
-"""Records of one unit of work."""
+"""Records per unit of work."""
 _Any = TypeVar("_Any")
 
 
@@ -41,13 +41,13 @@ class CatalogReplay:
         self.mark: CommitMark | None = None
         """The mark of the last commit that was read."""
         self.following = 0
-        """The offset behind the last record that was met."""
+        """The offset behind the last record that was read."""
 
     def run(self, records: Iterable[Record]) -> bool:
         """Apply records, and return whether anything was new.
 
         Raises:
-            CatalogUnreadable: One of them is not as this version knows them.
+            CatalogUnreadable: This version does not know the form of a record.
             OperationalError: A server does not answer.
         """
         new = False
@@ -80,7 +80,7 @@ class CatalogReplay:
         return new
 
     def _apply_other(self, key: CatalogKey, value: bytes | None) -> bool:
-        """Apply a record that is no CQ's, and return whether a stream came or went."""
+        """Apply a record that is not a CQ's, and return whether a stream was added or removed."""
         working, name = self._working, key.text
         match key.kind:
             case "stream" if value is None and name in working.inventory.streams:
@@ -166,7 +166,7 @@ def last_mark(records: Iterable[Record]) -> CommitMark | None:
     """Return the mark of the last commit among records of the catalog.
 
     Raises:
-        CatalogUnreadable: A later version wrote it.
+        CatalogUnreadable: A later version of the product wrote the mark.
     """
     bodies = [record.value for record in records if record.key == CatalogKey.of("commit")]
     return CommitMark.decode(bodies[-1]) if bodies and bodies[-1] is not None else None

@@ -1,4 +1,4 @@
-"""Records of a stored journal that Kafka refuses for their size: recovery goes on without them, and says so."""
+"""Records of a stored journal that Kafka refuses for their size: recovery leaves them out and logs this."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ __all__ = ["without_largest"]
 log = logging.getLogger(__name__)
 
 _SURELY_SMALL = 256 << 10
-"""Bytes of a record that every topic of the gateway takes."""
+"""Bytes of a record that every topic of the gateway surely takes."""
 
 
 def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
-    """Return a journal that Kafka refused for its size, without its largest record; None where all are small.
+    """Return a journal that Kafka refused for its size, without its largest record; None if all records are small.
 
-    A reply stays, without its result: each command has exactly one reply. Other records are left out. Both are logged.
+    A reply stays, without its result, since each command has exactly one reply; other records are left out. Both are
+    logged.
 
     Args:
         journal: The journal.

@@ -1,9 +1,9 @@
-"""Making Redis and Kafka agree again: on start, and whenever a server failed in the middle of something.
+"""Makes Redis and Kafka agree: at the start, and after a server failed during a write.
 
-Kafka holds the record. Redis may lack records of `cq.catalog` (it was killed, fell back to an earlier state, or was
-lost), Kafka may lack the journal in Redis (the gateway died between the two halves of a commit), and the places of
-replies may be behind `cq.replies`. They are mended in this order: a write to Kafka moves the position reached by Redis,
-so all earlier records have to be there.
+Kafka has the truth. Redis may lack records of `cq.catalog` (it was killed, fell back to an earlier state, or was lost),
+Kafka may lack the journal in Redis (the gateway died between the two halves of a commit), and the places of replies may
+lag behind `cq.replies`. They are mended in this order, because a write to Kafka moves the catalog position of Redis, so
+Redis must have all earlier records by then.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CHUNK = 5000
 _FEW = 50_000
 """Catalog records that a restored Redis may lack; with more missing, Redis is filled anew."""
 _TOMBSTONES_MS = 12 * 3_600_000
-"""The catalog keeps tombstones for a day: a Redis that is older may never learn of a removal."""
+"""The catalog keeps tombstones for a day, so a Redis that is older than this may miss a removal."""
 
 
 class Recovery:
@@ -57,18 +57,18 @@ class Recovery:
         self._consumer = consumer
         self._commits = commits
         self.progress = RecoveryProgress()
-        """How far it is."""
+        """The progress of this recovery."""
 
     def run(self, now_ms: int, *, rebuild: bool = False) -> int:
         """Recover, and return the epoch that is confirmed afterwards.
 
         Args:
-            now_ms: The present; a new epoch is never below the present in seconds, so the epoch is new even if Redis
-                forgot all.
-            rebuild: Whether Redis may hold a state that does not fit together and must go.
+            now_ms: The present, epoch milliseconds; a new epoch is at least the present in seconds, so it is new even
+                if Redis lost everything.
+            rebuild: Whether to fill Redis anew, because its state may be inconsistent.
 
         Raises:
-            CatalogUnreadable: A later version wrote the catalog, or Redis.
+            CatalogUnreadable: A later version of the product wrote the catalog, or Redis.
             OperationalError: A server does not answer; nothing is confirmed.
         """
         working = self._working
@@ -103,27 +103,27 @@ class Recovery:
         return epoch
 
     def doubt(self) -> None:
-        """Make the next recovery, of any gateway, fill Redis anew.
+        """Let the next recovery, by any gateway, fill Redis anew.
 
         Raises:
-            OperationalError: Redis does not answer, or is another gateway's by now.
+            OperationalError: Redis does not answer, or another gateway has taken over.
         """
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.doubted, 1)
 
     def _suspend(self, epoch: int) -> None:
-        """Confirm the tables for no run of the server, since they are not complete: no batch may meet them."""
+        """Withdraw the confirmation of the tables, since they are not complete: no micro-batch may read them."""
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.epoch, EpochNote(epoch, "").pack())
 
     # -- the catalog ---------------------------------------------------------------------------------------------------
 
     def _missing(self, epoch: int, now_ms: int) -> list[Record] | None:
-        """Return the catalog's records that Redis lacks, None when Redis must be filled anew.
+        """Return the catalog's records that Redis lacks; None if Redis must be filled anew.
 
         Args:
             epoch: The epoch of Redis.
-            now_ms: The present.
+            now_ms: The present, epoch milliseconds.
         """
         with mapped():
             body = self._connection.redis.get(self._connection.keys.position)
@@ -151,7 +151,7 @@ class Recovery:
         return found
 
     def _replay_catalog(self, missing: list[Record] | None, now_ms: int) -> tuple[CommitMark | None, bool]:
-        """Apply the records that Redis lacks (None: all); return the last mark among them, and whether any was new."""
+        """Apply the records that Redis lacks (None: all). Return the last mark among them, and whether any was new."""
         replay = CatalogReplay(self._working)
         if missing is not None:
             new = replay.run(missing)
@@ -183,8 +183,8 @@ class Recovery:
 
         Args:
             mark: The mark of the last commit that Redis lacked.
-            hung: Partitions with a transaction that hung: their records of a written unit are lost.
-            now_ms: The present.
+            hung: Partitions with a hanging transaction, which have lost their records of a written unit.
+            now_ms: The present, epoch milliseconds.
         """
         number, journal = self._commits.pending()
         noted = self._noted(mark)
@@ -194,7 +194,7 @@ class Recovery:
         if journal is not None:
             log.info("finishing the last commit", extra={"records": len(journal.records)})
             topics = self._topics.names()
-            # Records for deleted result topics would hold up everything for ever.
+            # Records for deleted topics of results would hold up recovery for ever.
             self._publish(_part(journal, lambda record: record.topic in topics), now_ms)
             noted = noted.then(journal.commands_read) if journal.offsets else noted
             reached = self._consumer.rewind({**reached, **journal.offsets})
@@ -212,7 +212,7 @@ class Recovery:
                 journal = fitting
 
     def _noted(self, mark: CommitMark | None) -> CommandsRead:
-        """Return how far the commands are carried out, as far as Redis and the catalog know."""
+        """Return the position on `cq.commands`, from the notes in Redis and on the catalog."""
         with mapped():
             body = self._connection.redis.get(self._connection.keys.commands_read)
         noted = CommandsRead.unpack(body)
@@ -221,7 +221,7 @@ class Recovery:
     # -- replies -------------------------------------------------------------------------------------------------------
 
     def _replay_replies(self, now_ms: int) -> None:
-        """Remember the places of replies that were written since they were last noted."""
+        """Remember the places of replies that are newer than the last remembered place."""
         topic = self._settings.topics.replies
         partitions = self._topics.await_forms([topic])[topic].partitions
         with mapped():
@@ -248,7 +248,7 @@ class Recovery:
         self._commits.remembered.settle(fresh, ends, now_ms)
 
     def _watched(self, reader: LogReader, topic: str, offsets: Mapping[int, int]) -> Iterator[Record]:
-        """Return the records of a topic from some offsets (by partition) on, and report the progress."""
+        """Yield the records of a topic from given offsets (by partition) on, and note the progress."""
         ends = self._topics.offsets.ends([(topic, number) for number in offsets])
         found = {number: end for (_, number), end in ends.items()}
         return self.progress.watched(topic, offsets, found, reader.since(topic, offsets))
@@ -270,9 +270,9 @@ def _part(journal: Journal, is_kept: Callable[[OutgoingRecord], bool]) -> Journa
 
 
 def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:
-    """Tell whether Kafka has a journal: its own mark, or a later one, or the offsets of its commands.
+    """Tell whether Kafka has a journal, by its mark, by a later mark, or by the committed offsets of its commands.
 
-    A journal with commands ahead of these offsets has a mark.
+    A journal with commands ahead of the offsets always has a mark.
     """
     if mark is not None and mark.number >= journal.number:
         return True

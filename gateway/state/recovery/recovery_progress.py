@@ -1,4 +1,4 @@
-"""The progress of a recovery through the topics that fill Redis: with ten million CQs recovery takes minutes."""
+"""The progress of a recovery through the topics that fill Redis; with ten million CQs, recovery takes minutes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from gateway.kafka import Record
 __all__ = ["RecoveryProgress"]
 
 _EVERY = 1_000
-"""Records from one look at the offsets to the next."""
+"""Records between two looks at the offsets."""
 
 
 class RecoveryProgress:
-    """The part of a topic that the recovery under way has read; another thread may ask."""
+    """How much of a topic the recovery has read; other threads may ask."""
 
     def __init__(self) -> None:
         self._told: dict[str, object] = {}
 
     def told(self) -> dict[str, object]:
-        """Return the progress in the form of a role's status: topic, and ``read`` of ``records``; or nothing.
+        """Return the progress for a role's status: topic, and ``read`` of ``records``; empty without a recovery.
 
         Records are counted by their offsets.
         """
@@ -28,12 +28,12 @@ class RecoveryProgress:
     def watched(
         self, topic: str, begins: Mapping[int, int], ends: Mapping[int, int], records: Iterable[Record]
     ) -> Iterator[Record]:
-        """Yield records of a topic, and note how far they are.
+        """Yield the records of a topic, and note the progress.
 
         Args:
-            topic: Which.
-            begins: By partition, the offset of the first record.
-            ends: By partition, the offset behind the last record.
+            topic: The name of the topic.
+            begins: Partition → offset of the first record.
+            ends: Partition → offset behind the last record.
             records: The records between, in the order of their partitions.
 
         Example:

@@ -1,8 +1,8 @@
-"""Gateways on one prefix with different Redis servers: a lease in Redis cannot keep them apart, Kafka does.
+"""Gateways on one prefix with different Redis servers: no lease keeps them apart, so a sign on Kafka does.
 
-The active gateway writes a sign of life once a second (`SignBoard`). A gateway that starts with another Redis watches
-the sign first. The gateway refuses to start while the sign goes on, and starts when the sign stands still, or when the
-other gateway's process on this machine is gone. So a Redis that was lost costs the next start a few seconds.
+The active gateway writes a sign of life once a second (`SignBoard`). A gateway with another Redis first watches the
+sign. While the sign changes, the gateway refuses to start; it starts when the sign stands still, or when the other
+gateway's process on this machine has ended. So after the loss of a Redis, the next start takes a few seconds longer.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ log = logging.getLogger(__name__)
 _BEAT_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
 _LAPSE_SECONDS = 4.0
-"""How long a sign stands still until its gateway counts as gone; a lease lasts about as long."""
+"""How long a sign stands still until its gateway counts as gone, about as long as a lease lasts."""
 _BEATS = 3
-"""Changes of a sign that show a living gateway. A gateway without its lease writes at most one further sign."""
+"""Changes of a sign that prove a living gateway; a gateway without its lease writes at most one further sign."""
 
 
 class OtherRedis(OperationalError):
-    """Another gateway is alive on the prefix, and writes to another Redis: this one must stop."""
+    """Another gateway on the prefix is alive, with another Redis; this gateway must stop."""
 
 
 class Sign(msgspec.Struct, frozen=True):
     """A gateway's sign of life."""
 
     redis: str = ""
-    """The id of its Redis, which lies in that Redis."""
+    """The id of the gateway's Redis, which is stored in that Redis."""
     holder: str = ""
-    """The gateway as the lease names it: ``machine/pid/nonce``."""
+    """The gateway, as the lease names it: ``machine/pid/nonce``."""
     term: int = 0
     """A number that grows from one gateway to the next."""
     beat: int = 0
@@ -55,7 +55,7 @@ class Sign(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, text: str) -> Sign:
-        """Read a sign; a text of another form is a sign without an owner.
+        """Read a sign; a text in another form gives a sign without an owner.
 
         Example:
             >>> Sign.decode('{"redis":"r","holder":"a/1/x","beat":7}').beat, Sign.decode("").holder
@@ -71,7 +71,7 @@ class Sign(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
     def is_succeeded_by(self, other: Sign) -> bool:
-        """Tell whether a gateway with another Redis began after this sign's gateway: two of one term go by name.
+        """Tell whether a gateway with another Redis began after this sign's gateway; names decide between equal terms.
 
         Example:
             >>> own = Sign("r", "a/1/x", 7)
@@ -85,14 +85,14 @@ _decode = msgspec.json.Decoder(Sign).decode
 
 
 class Rival:
-    """Another gateway, as far as its signs, seen one after another, tell."""
+    """Another gateway, known by the signs that were seen one after another."""
 
     def __init__(self, sign: Sign, seconds: float) -> None:
-        """Begin with one sign.
+        """Begin with the first sign.
 
         Args:
             sign: The sign.
-            seconds: When it was seen, monotonic.
+            seconds: When the sign was seen, in monotonic seconds.
         """
         self.sign = sign
         """The latest sign."""
@@ -100,11 +100,11 @@ class Rival:
         self._changed_at = seconds
 
     def note(self, sign: Sign, seconds: float) -> None:
-        """Take note of a later look.
+        """Note what a later look found.
 
         Args:
-            sign: The sign that was there.
-            seconds: When, monotonic.
+            sign: The sign that was found.
+            seconds: When it was found, in monotonic seconds.
         """
         if sign != self.sign:
             self.sign, self._changed_at = sign, seconds
@@ -112,23 +112,23 @@ class Rival:
 
     @property
     def alive(self) -> bool:
-        """Whether it lives for certain."""
+        """Whether the gateway is certainly alive."""
         return self._changes >= _BEATS
 
     def gone(self, seconds: float) -> bool:
-        """Tell whether it counts as gone at a moment, in monotonic seconds."""
+        """Tell whether the gateway counts as gone at a moment, in monotonic seconds."""
         return seconds - self._changed_at >= _LAPSE_SECONDS or holder_is_dead(self.sign.holder)
 
 
 class GatewaySign:
-    """This gateway's sign, and its view of the signs of others."""
+    """Writes this gateway's sign, and watches the signs of other gateways."""
 
     def __init__(self, settings: Settings, holder: str, stop: threading.Event) -> None:
         """Connect when first used.
 
         Args:
-            settings: Where Kafka and Redis are.
-            holder: This gateway as the lease names it.
+            settings: The settings with the addresses of Kafka and Redis.
+            holder: This gateway, as the lease names it.
             stop: Ends the waiting and the signs.
         """
         self._redis: Any = connect(settings)
@@ -138,7 +138,7 @@ class GatewaySign:
         self._stop = stop
 
     def refuse_rival(self) -> None:
-        """Return once no gateway with another Redis is alive; at once where the last gateway had this Redis.
+        """Return once no gateway with another Redis is alive; immediately, if the last gateway had this Redis.
 
         Raises:
             OtherRedis: A gateway with another Redis is alive.
@@ -165,14 +165,14 @@ class GatewaySign:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Write the sign once a second in the block; end the process where a gateway with another Redis succeeded."""
+        """Write the sign once a second in the block; end the process if a gateway with another Redis takes over."""
         writer = threading.Thread(target=self._show, name="sign", daemon=True)
         writer.start()
         try:
             yield
         finally:
             self._stop.set()
-            writer.join(_BEAT_SECONDS)  # Kafka may not answer, and the process ends anyhow
+            writer.join(_BEAT_SECONDS)  # Kafka may not answer, and the process ends anyway
 
     def _show(self) -> None:
         while not self._stop.is_set():
@@ -184,7 +184,7 @@ class GatewaySign:
                 self._sign = msgspec.structs.replace(self._sign, beat=self._sign.beat + 1)
                 self._board.write(self._sign.encode())
             except KafkaUnavailable as error:
-                # The client itself tells once a minute that Kafka is away.
+                # The client itself reports once a minute that Kafka is away.
                 log.debug("the sign of life is not written", extra={"error": str(error), "detail": error.detail})
             self._stop.wait(_BEAT_SECONDS)
         self._board.close()
