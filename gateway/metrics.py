@@ -1,4 +1,4 @@
-"""Prometheus metrics of the gateway: labelled by code and by stream, never by subscriber or CQ."""
+"""Prometheus metrics of the gateway, labelled by code and by stream, never by subscriber or CQ."""
 
 from __future__ import annotations
 

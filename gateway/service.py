@@ -54,47 +54,47 @@ log = logging.getLogger(__name__)
 
 _LISTEN_SECONDS = 0.05
 _STALLED_SECONDS = 0.002
-"""Time between two looks at commands whose turn has not come yet."""
+"""Time between two checks for commands with a turn that has not come yet."""
 _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
-"""While commands come: ends and merged segments cost about as much as commits, however few they are."""
+"""Time between two rounds of upkeep while commands come: ends and merges of segments cost about as much as commits,
+however few they are."""
 _STATUS_SECONDS = 1.0
 _REFRESH_MS = 3_600_000
-"""Kafka forgets offsets that are not committed anew for some days."""
+"""Time between two commits of unchanged offsets: Kafka forgets offsets that are not committed anew for some days."""
 _SELDOM = (500_000, 20, 20)
-"""Thresholds of `gc`: a unit's tens of thousands of records hold no cycles. Looking for cycles takes 3.5% of the time
-in which statements are read, and up to a sixth of a whole unit's."""
+"""Thresholds of `gc` while one subscriber sends: a unit's tens of thousands of records hold no cycles, and looking for
+cycles takes 3.5% of the time of reading statements, and up to a sixth of the time of a unit."""
 _OFTEN = (2_000, 20, 1_000)
-"""The same while several subscribers send: syntax trees are cycles, and are looked for within a unit's time. To look
-through all that a second of broken statements leaves takes a fifth of a second."""
+"""Thresholds of `gc` while several subscribers send: syntax trees are cycles, and are collected within a unit's time.
+Collecting all trees that a second of broken statements leaves takes a fifth of a second."""
 _SWITCH_SECONDS = 0.001
-"""How long a thread computes while another thread waits for the interpreter. The commit thread asks servers a dozen
-times per unit: beside a computing thread, twelve round trips take 6 ms with Python's default of 5 ms, and 1 ms with
-this."""
+"""How long a thread computes while another thread waits for the interpreter. The commit thread makes a dozen round
+trips per unit: beside a computing thread, they take 6 ms with Python's default of 5 ms, and 1 ms with this value."""
 _UNITS_READ = 2
-"""Units of work per read: the driver fetches more when its buffer is empty, and the next unit is full too."""
+"""Number of units of work per read: the driver fetches more when its buffer is empty, and the next unit is full too."""
 _APART_SECONDS = 0.25
 """Time between two units of commands, while one subscriber alone keeps sending."""
 
 
 def now_ms() -> int:
-    """Return the present, epoch milliseconds: the gateway's one clock."""
+    """Return the present, epoch milliseconds; all of the gateway uses this clock."""
     return time.time_ns() // 1_000_000
 
 
 def collect_seldom() -> None:
-    """Look for cycles seldom, and never among all that there is by now."""
+    """Collect garbage seldom, and never look through the objects that exist now."""
     gc.freeze()
     gc.set_threshold(*_SELDOM)
 
 
 def run_gateway(settings: Settings) -> None:
-    """Be the gateway until SIGTERM or SIGINT; with standby allowed, start when no gateway holds the lease.
+    """Run the gateway until SIGTERM or SIGINT; a standby first waits until no gateway holds the lease.
 
     Raises:
-        OperationalError: Another gateway runs on the prefix, or the servers are not the ones that are needed.
+        OperationalError: Another gateway runs on the prefix, or the servers are not the expected servers.
     """
-    spare_pandas()  # it would be imported within the first CREATE
+    spare_pandas()  # without this import here, the first CREATE would wait for it
     sys.setswitchinterval(_SWITCH_SECONDS)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -174,10 +174,10 @@ class _Service:
         self._streams: dict[str, dict[str, object]] = {}
         self._gauges = StreamGauges(working, self._statements.registry.admission)
         self._tables: dict[str, dict[str, object]] = {}
-        """By name of the stream, or of the table: its part of the status."""
+        """Name of a stream or table → its part of the status."""
 
     def run(self) -> None:
-        """Serve until told to stop."""
+        """Serve until asked to stop."""
         try:
             with self._status.repeated("starting", self._recovery.progress.told):
                 self._recover()
@@ -187,7 +187,7 @@ class _Service:
             raise
         except Exception:
             with suppress(OperationalError):
-                # the contents of Redis may be the cause: rebuild them rather than end again and again
+                # The contents of Redis may be the cause, so rebuild them instead of ending again and again.
                 self._recovery.doubt()
             raise
 
@@ -268,7 +268,7 @@ class _Service:
         tried(recover, self._stop)
 
     def _look_after(self) -> bool:
-        """Do the periodic work that is due, and return whether more is due already."""
+        """Do the periodic work that is due, and return whether more work is due already."""
         working = self._working
         if self._store.epoch() != self._epoch:
             raise OperationalError("redis was restarted or wiped")
@@ -296,7 +296,7 @@ class _Service:
         return self._lifetimes.busy or self._ends.busy or self._stored_queries.busy
 
     def _tell(self) -> None:
-        """Say how things are, where the supervisor, Prometheus and the next gateway look."""
+        """Report the gateway's state for the supervisor, Prometheus and the next gateway."""
         self._commits.counts.save()
         quarantines = self._statements.quarantines
         quarantines.refresh(now_ms())

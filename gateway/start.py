@@ -29,9 +29,9 @@ _T = TypeVar("_T")
 _sparing = Sparing()
 
 _STANDBY_SECONDS = 0.2
-"""From one look of a standby at the lease to the next."""
+"""Seconds between two attempts of a standby to take the lease."""
 _AWAY_SECONDS = 60.0
-"""How long Redis may be away before a gateway gives up: its work in the meantime is stored nowhere."""
+"""How long Redis may be away before a gateway gives up: meanwhile its work is stored nowhere."""
 
 
 class Succeeded(OperationalError):
@@ -55,7 +55,7 @@ def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
 
 
 def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
-    """Call until the servers answer."""
+    """Call until the servers answer, and return the result."""
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(
             lambda error: isinstance(error, OperationalError) and not isinstance(error, _LASTING) and not stop.is_set()
@@ -76,7 +76,7 @@ def _tell_wait(state: tenacity.RetryCallState) -> None:
 
 
 def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
-    """Take the lease; a standby waits until no gateway holds the lease. Return False if the gateway has to stop before.
+    """Take the lease; a standby waits until it is free. Return False if the gateway must stop before.
 
     Raises:
         OperationalError: Another gateway runs on the prefix, and this one is no standby.

@@ -1,4 +1,4 @@
-"""The state that `cq.catalog` says there must be: the last record of each key."""
+"""The expected state, from `cq.catalog`: the last record of each key."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _KINDS: dict[str, Any] = {"stream": Stream, "table": Table, "view": View, "quota
 
 
 class CatalogState:
-    """CQs, sources, ends under way and secrets by the catalog."""
+    """CQs, sources, ends under way and secrets, as the catalog has them."""
 
     def __init__(self) -> None:
         self.cqs: dict[CqKey, CatalogCq] = {}
-        """By subscriber and folded name."""
+        """Subscriber and folded name → CQ."""
         self.sources: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
-        """Streams, tables, views, quotas and pauses: by kind, then by the rest of the key."""
+        """Kind → the rest of the key → stream, table, view, quota or pause."""
         self.ends: dict[str, list[EndNotice]] = {}
-        """Notices of ends under way, by batch."""
+        """Batch → notices of ends under way."""
         self.secrets: dict[str, bytes] = {}
-        """By name."""
+        """Name → secret."""
 
     def take(self, key: CatalogKey, value: bytes | None) -> None:
         """Take a record in, in the order of the log."""
@@ -55,7 +55,7 @@ class CatalogState:
             _put(self.sources[key.kind], key.text, source)
 
     def memberships(self) -> dict[DestinationId, Membership]:
-        """Return the destinations with their members, stores of matches among them; their numbers are not on record."""
+        """Return destinations and stores with their members; the numbers of members are not on record."""
         found: dict[DestinationId, Membership] = {}
         for record in self.cqs.values():
             for destination in joined_with(record.destination):

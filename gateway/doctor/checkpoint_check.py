@@ -1,4 +1,4 @@
-"""Spark's checkpoints on this machine: unreadable ones, and checkpoints without a stream."""
+"""Spark's checkpoints on this machine: finds unreadable checkpoints, and checkpoints without a stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOGS = ("offsets", "commits", "sources/0")
 
 
 def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Finding]:
-    """Yield faults of checkpoints; nothing where checkpoints lie behind a URL, or on another machine.
+    """Yield faults of checkpoints; nothing if checkpoints lie behind a URL, or on another machine.
 
     Raises:
         OSError: A folder cannot be read.
@@ -44,7 +44,7 @@ def _title(stream: str | None) -> str:
 
 
 def _is_whole(log: Path) -> bool:
-    """Tell whether the last file of a log, if there is one, can be read."""
+    """Tell whether the last file of a log can be read, or there is none."""
     batches = [int(each.name) for each in log.glob("*") if each.name.isdigit()]
     if not batches:
         return True

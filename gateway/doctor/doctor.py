@@ -1,4 +1,4 @@
-"""The doctor: looks at everything twice, reports faults seen both times, and repairs where nothing can be lost."""
+"""The doctor: looks twice, reports faults seen both times, and makes repairs by which nothing can be lost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Doctor:
         """Connect.
 
         Args:
-            settings: As gateway and evaluator have them.
+            settings: The settings of gateway and evaluator.
             pause: Waits for a number of seconds.
             clock: The gateway's time, in seconds.
         """
@@ -54,7 +54,7 @@ class Doctor:
         self._pause = pause
 
     def examine(self) -> list[Finding]:
-        """Return the faults that were found twice.
+        """Return the faults that both looks found.
 
         Raises:
             OperationalError: Kafka or Redis does not answer.

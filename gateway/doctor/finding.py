@@ -10,17 +10,17 @@ from grouping.model.wording import counted
 __all__ = ["Finding", "Repair", "shown"]
 
 Repair = Literal["", "refill Redis", "make the topic", "delete the topic", "bring the topics into form"]
-"""How a finding is repaired, empty where the doctor cannot."""
+"""How the doctor repairs a finding; empty if it cannot."""
 
 _SHOWN = 3
-"""Names that a finding shows of many."""
+"""Most names that a finding shows."""
 
 
 class Finding(NamedTuple):
     """A fault that the doctor found."""
 
     code: str
-    """The kind, of which docs/operating.md has a row."""
+    """The kind of fault; docs/operating.md has a row for it."""
     subject: str
     """The faulty thing: a topic, a stream, a role; empty for Redis as a whole."""
     detail: str
@@ -29,10 +29,10 @@ class Finding(NamedTuple):
     """The operator's remedy."""
     repair: Repair = ""
     names: frozenset[str] = frozenset()
-    """The names concerned, where there are many: a name missing from the second look is not at fault."""
+    """The names concerned, if the fault is about several: a name missing from the second look is not at fault."""
 
     def confirms(self, earlier: Finding) -> bool:
-        """Tell whether an earlier look has found the same fault; of many things, at least one of them.
+        """Tell whether an earlier look found the same fault, with at least one common name if it is about several.
 
         Example:
             >>> first = Finding("cq-missing", "", "", "", names=frozenset(["alice.a", "alice.b"]))

@@ -18,7 +18,7 @@ from grouping.settings.settings import Settings
 __all__ = ["check_notes"]
 
 _REPLIES = 200
-"""The last replies of each partition of which the command ids are looked for."""
+"""How many of the last replies of each partition are checked for their command ids."""
 _SAME_DAYS = (
     "Where the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, give the command the same first."
 )
@@ -27,15 +27,15 @@ _SAME_DAYS = (
 def check_notes(
     settings: Settings, topics: Topics, catalog: CatalogState, working: WorkingCopy, now_ms: int, kafka_ms: int
 ) -> Iterator[Finding]:
-    """Yield notes that Redis has lost, has too many, or has otherwise.
+    """Yield notes that Redis lacks, notes that should not be there, and notes with other values.
 
     Args:
-        settings: By which the servers are reached.
+        settings: The settings with the servers' addresses.
         topics: Kafka's topics.
         catalog: The expected state.
-        working: Redis's sources.
+        working: The sources in Redis.
         now_ms: The gateway's time.
-        kafka_ms: The brokers' time, by which records are old.
+        kafka_ms: The brokers' time, with which records' times are compared.
 
     Raises:
         OperationalError: A server does not answer.
@@ -55,7 +55,7 @@ def check_notes(
 
 
 def _check_timed(catalog: CatalogState, notes: StoredNotes) -> Iterator[Finding]:
-    """Yield differences of the lists of timer-based CQs, which SHOW TIMERS reads."""
+    """Yield differences in the lists of timer-based CQs, which SHOW TIMERS reads."""
     subscribers = sorted({key.subscriber for key in catalog.cqs})
     wanted: dict[Subscriber, set[str]] = {subscriber: set() for subscriber in subscribers}
     for key, record in catalog.cqs.items():
@@ -72,7 +72,7 @@ def _flat(names: dict[Subscriber, set[str]]) -> dict[str, None]:
 def _check_ids(
     settings: Settings, topics: Topics, working: WorkingCopy, now_ms: int, kafka_ms: int
 ) -> Iterator[Finding]:
-    """Yield whether commands would be carried out again, whose last replies lie on `cq.replies`."""
+    """Yield a finding if Redis lacks command ids of the last replies: these commands could run again."""
     topic = settings.topics.replies
     places = [(topic, number) for number in range(topics.partitions(topic) or 0)]
     first, ends = topics.offsets.beginnings(places), topics.offsets.ends(places, committed=True)

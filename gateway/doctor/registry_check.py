@@ -1,4 +1,4 @@
-"""Redis's CQs and sources beside the catalog's."""
+"""Compares the CQs and sources in Redis with the catalog's."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ REFILL_HINT = "The gateway fills Redis anew from the catalog: cq doctor --repair
 
 
 def check_registry(settings: Settings, catalog: CatalogState, inventory: Inventory) -> Iterator[Finding]:
-    """Yield entries that Redis has lost, has too much, or has otherwise.
+    """Yield entries that Redis lacks, entries that should not be there, and entries with other values.
 
     Args:
-        settings: By which Redis is reached.
+        settings: The settings with Redis's address.
         catalog: The expected state.
-        inventory: Redis's sources.
+        inventory: The sources in Redis.
     """
     known: dict[str, Mapping[Any, object]] = {
         "stream": inventory.streams,
@@ -42,9 +42,9 @@ def differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, obj
     """Yield names missing in Redis, names unknown to the catalog, and names with different values.
 
     Args:
-        kind: The noun, with which the codes begin too.
-        wanted: By the catalog.
-        found: By Redis.
+        kind: The noun for messages, with which the codes begin.
+        wanted: The entries in the catalog.
+        found: The entries in Redis.
     """
     other = [name for name in wanted.keys() & found.keys() if wanted[name] != found[name]]
     for code, names in (

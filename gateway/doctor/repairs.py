@@ -1,4 +1,4 @@
-"""Repairs of the doctor's findings: no repair loses anything."""
+"""Repairs of the doctor's findings; no repair loses data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Repairs:
         return bool(findings)
 
     def _refill(self) -> None:
-        """Have the gateway fill Redis anew, and wait until it has."""
+        """Let the gateway fill Redis anew, and wait until it has."""
         epoch = self._store.epoch()
         order_refill(self._settings)
         waited = 0.0
@@ -65,7 +65,7 @@ class Repairs:
             waited += 0.5
 
     def _delete_topics(self, topics: list[str]) -> None:
-        """Delete topics that are still unknown to the catalog: since the finding, a CQ may have begun to use one."""
+        """Delete topics that are still unknown to the catalog: a CQ may have begun to use a topic since the finding."""
         unknown = unknown_topics(self._settings, self._topics, read_catalog(self._settings))
         self._topics.delete(unknown.intersection(topics))
 

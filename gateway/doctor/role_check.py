@@ -1,4 +1,4 @@
-"""The two roles: whether they run, and the streams and groups that nobody evaluates."""
+"""The two roles: whether they run, and whether streams or groups are not evaluated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from grouping.values.times import instant
 __all__ = ["check_roles"]
 
 _QUIET_SECONDS = 120.0
-"""A stream that has events to evaluate and commits no micro-batch for this long is stuck, or has too large ones."""
+"""A stream with events to evaluate and no committed micro-batch for this long is stuck, or its batches are too
+large."""
 
 
 def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now_ms: int) -> Iterator[Finding]:
@@ -58,7 +59,7 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
 
 
 def _check_owners(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Yield streams of which the gateway tells why nobody evaluates them, where several evaluators share them."""
+    """Yield streams that nobody evaluates, with the gateway's reason; used if several evaluators share the streams."""
     for name, told in streams.items():
         if "reason" in told and "evaluator" not in told:
             hint = "Start that evaluator; give gateway and evaluators the same CQ_EVALUATOR_STREAMS."
@@ -66,7 +67,7 @@ def _check_owners(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]
 
 
 def _check_streams(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Yield streams that stand still, by the reports of evaluators; a missing evaluator shows by its lease."""
+    """Yield streams that stand still, from the reports of evaluators; a missing evaluator is found by its lease."""
     for name, told in streams.items():
         quiet = told["quiet_seconds"] or 0.0
         if told["reason"] is not None:

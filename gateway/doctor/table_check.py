@@ -1,4 +1,4 @@
-"""The constant tables beside the rows that the catalog's CQs must have there."""
+"""Compares the constant tables with the rows that the catalog's CQs must have there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SegmentDamaged(OperationalError):
 
 
 _CheckedRow = tuple[bytes, str, str, str, tuple[int, ...], int | None, int | None]
-"""Destination, group, SELECT list, mode, bounding offsets, START and EXPIRE."""
+"""Destination, group, SELECT list, mode, bounding offsets, START and EXPIRE of a row."""
 
 
 def check_tables(
@@ -36,12 +36,12 @@ def check_tables(
     """Yield a finding for each stream whose tables lack rows, or have too many.
 
     Args:
-        memberships: The destinations that there must be, with their members.
-        inventory: Redis's streams, versions, and members that have left while events of theirs are to come.
-        store: The tables.
+        memberships: The expected destinations, with their members.
+        inventory: The streams, versions and departures in Redis.
+        store: The store of the constant tables.
 
     Raises:
-        StoreUnavailable: They are not confirmed, or not whole.
+        StoreUnavailable: The tables are not confirmed, or not whole.
         SegmentDamaged: A segment cannot be read.
     """
     wanted = _wanted(memberships, inventory)
@@ -65,12 +65,12 @@ def check_tables(
 def _wanted(
     memberships: Mapping[DestinationId, Membership], inventory: Inventory
 ) -> dict[StreamId, Counter[_CheckedRow]]:
-    """Return the rows that there must be, by stream."""
+    """Return the expected rows, by stream."""
     rows: dict[StreamId, Counter[_CheckedRow]] = defaultdict(Counter)
     for name in memberships.keys() | inventory.leaving.keys():
         membership, leaving = memberships.get(name), inventory.leaving.get(name)
         destination = _destination(membership, leaving.destination if leaving is not None else None)
-        if not destination.trigger.timed:  # its store has the rows
+        if not destination.trigger.timed:  # the store of the destination has the rows
             entries = rows_of(destination, table_entries(membership, leaving))
             rows[destination.stream_id].update(map(_row, entries))
     return rows
@@ -101,11 +101,11 @@ def _found(stream_id: StreamId, version: int, epoch: int, store: TableStore) -> 
 
 
 def check_segments(stream_id: StreamId, segments: Iterable[Segment]) -> None:
-    """Read every segment with its buffers, before any is used: Arrow itself does not validate its input.
+    """Validate every segment and its buffers before any is used, since Arrow does not validate its input.
 
     Args:
         stream_id: The stream of the segments, for the error.
-        segments: They are decoded while they are asked for.
+        segments: The segments, decoded as they are consumed.
 
     Raises:
         SegmentDamaged: A segment cannot be read.

@@ -22,7 +22,7 @@ def check_topics(
     catalog: CatalogState,
     memberships: Mapping[DestinationId, Membership],
 ) -> Iterator[Finding]:
-    """Yield topics that are missing, left over, or not in the form that they must have.
+    """Yield topics that are missing, left over, or in another form than required.
 
     Raises:
         KafkaUnavailable: Kafka does not answer.
@@ -48,7 +48,7 @@ def check_topics(
 
 
 def unknown_topics(settings: Settings, topics: Topics, catalog: CatalogState) -> set[str]:
-    """Return the topics of destinations that the catalog does not know, not even as ended lately.
+    """Return the topics of destinations that the catalog does not know, neither as live nor as ended lately.
 
     Raises:
         KafkaUnavailable: Kafka does not answer.
@@ -65,5 +65,5 @@ def _unknown(
 
 
 def _wanted(settings: Settings, memberships: Mapping[DestinationId, Membership]) -> set[str]:
-    """Return the topics that destinations have for themselves."""
+    """Return the dedicated topics of destinations."""
     return {topic_of(settings, each.destination) for each in memberships.values()} - {settings.topics.results}

@@ -1,4 +1,4 @@
-"""`cq up --detach`: the supervisor goes on in the background, the caller waits until it is ready or has failed."""
+"""`cq up --detach`: the supervisor runs on in the background; the caller waits until it is ready or has failed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["detached"]
 def detached(run: Callable[[Callable[[str], None]], int], log: Path, show: Callable[[str], None]) -> int:
     """Run a function in a background process, without a terminal, until it reports that it is ready.
 
-    The function forks. So only a process with a single thread may call it, and secrets need no hand-over.
+    The function forks, so only a process with a single thread may call it, and secrets need not be passed on.
 
     Args:
-        run: The function to run; takes a function for its lines, and returns the exit code.
-        log: Where its output goes.
+        run: The function to run; its argument is a function for its lines, its result the exit code.
+        log: The file for its output.
         show: Called with each line, up to ``ready …``.
 
     Returns:
-        0 once ready, else 1 after the line that says why not has been shown.
+        0 once ready; 1 after a line with the reason has been shown.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -57,7 +57,7 @@ def _in_background(run: Callable[[Callable[[str], None]], int], log: Path, write
         try:
             os.write(writer, f"{line}\n".encode())
         except BrokenPipeError:
-            return  # the waiting process has its answer, and is gone
+            return  # the waiting process has its answer and has ended
 
     code = run(tell)
     sys.stdout.flush()

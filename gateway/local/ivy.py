@@ -1,4 +1,4 @@
-"""Runs the Apache Ivy included in pyspark, so Java alone, without Maven, can fetch jars."""
+"""Runs the Apache Ivy that pyspark includes, so that Java alone, without Maven, can fetch jars."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def retrieve(jars: Iterable[Coordinates], folder: Path, mirror: str, progress: C
         jars: The jars to fetch, without their dependencies.
         folder: An empty folder; Ivy's own files stay there too.
         mirror: Root of a Maven repository; empty for Ivy's default.
-        progress: Told how many have arrived.
+        progress: Called with the number of jars that have arrived.
 
     Returns:
-        If a jar was not fetched: the reason in one line.
+        The reason, in one line, if a jar was not fetched; else empty.
 
     Raises:
         OperationalError: There is no supported Java, or no pyspark.
@@ -51,7 +51,8 @@ def retrieve(jars: Iterable[Coordinates], folder: Path, mirror: str, progress: C
                 arrived += 1
                 progress(arrived)
     reason = _reason(told)
-    return reason.replace(mirror.rstrip("/"), "the mirror") if mirror else reason  # its address may hold a password
+    # The mirror's address may hold a password.
+    return reason.replace(mirror.rstrip("/"), "the mirror") if mirror else reason
 
 
 def _own_jars() -> list[str]:
@@ -63,7 +64,7 @@ def _own_jars() -> list[str]:
 
 
 def _settings(folder: Path, mirror: str) -> str:
-    """Return settings with one resolver, without poms since nothing is resolved, and a cache inside the folder."""
+    """Return settings with a single repository, a cache in the folder, and no poms, as nothing is resolved."""
     root = f" root={quoteattr(mirror.rstrip('/') + '/')}" if mirror else ""
     return f"""<ivysettings>
   <settings defaultResolver="maven"/>
@@ -93,7 +94,7 @@ def _module(jars: Iterable[Coordinates]) -> str:
 
 
 def _reason(told: list[str]) -> str:
-    """Return the line of Ivy's output that tells most to a person."""
+    """Return the line of Ivy's output that explains the failure best."""
     for sign in ("Exception", "refused", "timed out", "not found", "ERROR"):
         for line in told:
             if sign in line:

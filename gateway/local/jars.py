@@ -1,8 +1,8 @@
-"""Fetches the jars of the Kafka broker and of Spark's Kafka connector, once per user, by the Ivy that pyspark brings.
+"""Fetches the jars of the Kafka broker and of Spark's Kafka connector, once per user, with the Ivy in pyspark.
 
 A lock file names each jar and its SHA-256, so Ivy has nothing to resolve, and each jar is checked before use. A folder
-of the cache holds the jars of one version of a lock file: another version of this program has its own. Where the jars
-come from is Ivy's default (Maven Central) or the user's own mirror (setting ``jars.mirror``).
+of the cache holds the jars of one version of a lock file, so versions of the product do not share folders. Jars come
+from Ivy's default (Maven Central), or from the user's mirror (setting ``jars.mirror``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """Its name in the cache."""
+        """The jar's file name in the cache."""
         return f"{self.module}-{self.revision}.jar"
 
 
@@ -65,7 +65,7 @@ def read_lock(name: str, package: str = __package__) -> list[Jar]:
 
 
 def cache_folder(settings: JarSettings) -> Path:
-    """Return where the jars are kept: the setting's folder, else one in the user's cache folder."""
+    """Return the folder with the jars: the setting's folder, else a folder in the user's cache."""
     if settings.cache is not None:
         return settings.cache
     if sys.platform == "darwin":
@@ -78,16 +78,16 @@ def ensure_jars(
 ) -> Path:
     """Return the folder with exactly the jars of a lock file, after fetching missing jars.
 
-    Any number of processes may call this function at once: one fetches, the others wait.
+    Several processes may call this function at the same time: one of them fetches, the others wait.
 
     Args:
         name: `KAFKA`, `SPARK` or another lock file.
-        settings: Where the cache and the mirror are.
-        progress: Called as jars arrive; never when all are there.
-        package: Where the lock file is.
+        settings: The settings with the cache and the mirror.
+        progress: Called as jars arrive; never if all are there already.
+        package: The package with the lock file.
 
     Raises:
-        OperationalError: A jar cannot be fetched or is not the locked one, there is no Java, or the disk refuses.
+        OperationalError: A jar cannot be fetched or has another checksum, there is no Java, or the disk refuses.
     """
     jars = read_lock(name, package)
     version = hashlib.sha256("".join(jar.sha256 for jar in jars).encode()).hexdigest()[:12]
@@ -96,7 +96,7 @@ def ensure_jars(
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder / ".lock"):
-                for left_over in folder.glob(".fetch-*"):  # of a process that was killed
+                for left_over in folder.glob(".fetch-*"):  # the folder was left by a killed process
                     shutil.rmtree(left_over, ignore_errors=True)
                 missing = _missing(folder, jars)
                 _fetch(folder, missing, settings, lambda new: progress(len(jars) - len(missing) + new, len(jars)))
@@ -109,7 +109,7 @@ def ensure_jars(
 
 
 def _missing(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
-    """Return the jars that are not there, or not whole."""
+    """Return the jars that are missing or incomplete."""
     return [jar for jar in jars if _sha256(folder / jar.file) != jar.sha256]
 
 
@@ -129,7 +129,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _fetch(folder: Path, jars: list[Jar], settings: JarSettings, progress: Callable[[int], None]) -> None:
-    """Let Ivy bring the jars into a folder aside, and move jars with the right checksum to their place."""
+    """Let Ivy fetch jars into a separate folder, and move those with the right checksum to their place."""
     if not jars:
         return
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as name:
@@ -152,7 +152,7 @@ def _fetch(folder: Path, jars: list[Jar], settings: JarSettings, progress: Calla
 
 
 def show_progress(there: int, of: int) -> None:
-    """Show on standard error how many jars are there: a line that counts up on a terminal, else few lines."""
+    """Show on standard error how many jars are there: on a terminal a line that counts up, else a few lines."""
     terminal = sys.stderr.isatty()
     if terminal or there == of or there % 10 == 0:
         end = "\n" if there == of or not terminal else ""

@@ -68,7 +68,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 @functools.cache
 def _warn(line: str) -> None:
-    """Write the warning once, although Java is looked for several times."""
+    """Write the warning only once, although several callers look for Java."""
     log.warning(line)
 
 
@@ -80,7 +80,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _ask(path: str) -> Java | None:
-    """Ask the Java at a path for its version and home, whatever shims and links lead to the program."""
+    """Ask the Java at a path for its version and home; shims and links do not matter."""
     command = [path, "-XshowSettings:properties", "-version"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=True).stderr

@@ -25,7 +25,7 @@ PROPERTIES = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    "log.dirs": "data",  # relative, since Kafka would split a path at its commas
+    "log.dirs": "data",  # the path is relative, since Kafka would split it at its commas
     "auto.create.topics.enable": "false",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
@@ -39,8 +39,8 @@ PROPERTIES = {
     # A broker that was killed is let in again when its own last session is over: 9 s by Kafka's default.
     "broker.session.timeout.ms": "5000",
     "broker.heartbeat.interval.ms": "500",
-    # Old record times are ordinary here (a file of quotes replayed), so age deletes nothing; topics of results say
-    # their own retention. A partition's size is bounded instead.
+    # Old record times are usual here (for example in a replayed file of quotes), so records are not deleted by age;
+    # topics of results have their own retention. The size of a partition is bounded instead.
     "log.retention.ms": "-1",
     "log.retention.bytes": str(4 << 30),
     "log.segment.bytes": str(256 << 20),
@@ -80,34 +80,34 @@ DO System.err.println("Kafka ends itself: a batch could not be written, " + $^);
    Runtime.getRuntime().halt(1)
 ENDRULE
 """
-"""The addition of the agent Byteman to Kafka: on a full disk the broker ends before it can write on.
+"""Rules for the Java agent Byteman: on a full disk they end the broker before it can write on.
 
 An index is a sparse file that is mapped into memory. If the disk has no room for a page, the JVM throws InternalError;
-by then the batch is in the log, and the log's end has not moved. Kafka goes on: the next batch has the same offsets,
-and the recovery after the next start, which meets offsets twice, empties the segment. If a batch fails, Kafka ends by
-itself, but a moment later; in this moment another batch may come behind the half batch, and the recovery cuts off both.
-No option of the JVM or of Kafka helps. In trials without the agent, an index that lost its pages emptied the topic each
-time.
+by then the batch is in the log, but the log's end has not moved. Without the rules, Kafka goes on: the next batch has
+the same offsets, and the recovery at the next start finds offsets twice and empties the segment. If the write of a
+batch fails, Kafka ends by itself, but a moment later; meanwhile another batch may follow the half batch, and the
+recovery cuts off both. No option of the JVM or of Kafka prevents this. In trials without the agent, an index that lost
+its pages emptied the topic each time.
 """
 
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 """The request that every broker answers at once: its length, ApiVersions, version 0, number 1, no client name."""
 
 STARTED = b"Kafka Server started"
-"""Logged when the broker is known to the controller: topics can be made."""
+"""Logged when the controller knows the broker, so that topics can be made."""
 
 
 def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, jars: Path) -> Program:
-    """Return how to run Kafka.
+    """Return the program that runs Kafka.
 
     Args:
-        folder: Kafka's own; an interrupted first start is begun anew.
-        log: Where its output goes.
+        folder: Kafka's folder; after an interrupted first start it is made anew.
+        log: The file for Kafka's output.
         ports: The ports of the broker and of the controller.
         java: The Java to run Kafka with.
         jars: The folder of the broker's jars.
     """
-    scratch = folder / "tmp"  # the native parts of the compression libraries, left there by a killed broker
+    scratch = folder / "tmp"  # the compression libraries leave their native parts there if the broker is killed
     run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties")
     classpath = ("-cp", str(jars / "*"))
     agent = jars / next(jar.file for jar in read_lock(KAFKA) if jar.module == "byteman")
@@ -145,9 +145,9 @@ def _properties(broker: int, controller: int) -> str:
 
 
 def _format(folder: Path, java: Sequence[str]) -> None:
-    """Give the folder its cluster id; the mark file comes last, so an interrupted format does not count."""
+    """Give the folder its cluster id; a mark file is written last, so that an interrupted format does not count."""
     shutil.rmtree(folder / "data", ignore_errors=True)
-    cluster = "c" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]  # an id may not begin with a dash
+    cluster = "c" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]  # the id must not begin with a dash
     command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]
     done = subprocess.run(
         command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
@@ -168,7 +168,7 @@ def _has(log: Path, words: bytes, since: int) -> bool:
 
 
 def _answers(port: int) -> bool:
-    """Return whether the broker answers a request; a broker that hangs still takes connections."""
+    """Return whether the broker answers a request; a hanging broker still accepts connections."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
             connection.sendall(API_VERSIONS)

@@ -27,28 +27,28 @@ _PASSWORD_OPTION = re.compile(r"((?:^|&)password=)[^&]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A request to start everything that is not given."""
+    """A start by `cq up`: every server that is not given, and the roles."""
 
     settings: Settings
 
     kafka: str | None = None
-    """Bootstrap servers, where Kafka is given."""
+    """Bootstrap servers of a given Kafka; None to start one."""
 
     redis: str | None = None
-    """URL, where Redis is given; it may hold a password."""
+    """URL of a given Redis, which may hold a password; None to start one."""
 
     kafka_port: int = 0
-    """Port of the embedded Kafka; 0 for the one of the last time, or any."""
+    """Port of the embedded Kafka; 0 for the last port, or any."""
 
     redis_port: int = 0
-    """Port of the embedded Valkey; likewise."""
+    """Port of the embedded Valkey; 0 for the last port, or any."""
 
     def __repr__(self) -> str:
-        """Leave the password out."""
+        """Show the launch without the password."""
         return f"Launch(data={self.settings.data}, kafka={self.kafka}, redis={masked(self.redis or '')})"
 
     def fetch(self) -> tuple[Java, Path | None, Path]:
-        """Return Java, the folder of the broker's jars (None where Kafka is given) and Spark's, after fetching jars.
+        """Return Java, and the folders of the broker's jars (None if Kafka is given) and of Spark's, after fetching.
 
         Raises:
             OperationalError: There is no supported Java, or a jar cannot be fetched.
@@ -91,16 +91,17 @@ class Launch:
 
 
 _MODULES = {"gateway": ("gateway.cli", "gateway"), "evaluator": ("spark_jobs.runtime.driver.job",)}
-"""Each role's module and arguments. Not `cq evaluator`: a restart saves the second of its search for Java and jars."""
+"""Each role's module and arguments. The evaluator does not run by `cq evaluator`, which would search for Java and jars
+again, for a second, at each restart."""
 
 
 def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[str, str]:
-    """Return the environment of gateway and evaluator; `docker/compose.yaml` has the same."""
+    """Return the environment of gateway and evaluator, the same as in `docker/compose.yaml`."""
     return {"CQ_KAFKA_BOOTSTRAP": bootstrap, "CQ_REDIS_URL": redis_url, "CQ_DATA": str(data)}
 
 
 def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> Program:
-    """Return how to run the gateway or the evaluator, which write their status files when ready."""
+    """Return the program that runs the gateway or the evaluator; the role writes its status file when it is ready."""
     status = run.status(name)
 
     def ready(since: int) -> bool:
@@ -134,10 +135,10 @@ def masked(url: str) -> str:
 
 
 class Ports:
-    """Free ports, the same as the last time if possible, so clients may keep the addresses."""
+    """Free ports, the same as the last time if possible, so that clients may keep the addresses."""
 
     def __init__(self, run: RunFolder) -> None:
-        """Read which ports were given the last time."""
+        """Read the ports of the last time."""
         self._path = run.data / "run" / "ports.json"
         self._before: dict[str, int] = {
             name: port for name, port in run.read(self._path).items() if isinstance(port, int) and 0 < port < 1 << 16
@@ -147,7 +148,7 @@ class Ports:
     def take(self, name: str, wanted: int) -> int:
         """Return the port for a server: the wanted port, else the port of the last time, else any.
 
-        No two servers get the same, although none of them may listen yet.
+        Different servers get different ports, even before they listen.
 
         Raises:
             OperationalError: The wanted port is taken.
@@ -164,7 +165,7 @@ class Ports:
         return port
 
     def keep(self) -> None:
-        """Write down which ports were given."""
+        """Store the ports for the next time."""
         write_json(self._path, self._before | self._given)
 
     def _is_free(self, port: int) -> bool:

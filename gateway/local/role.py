@@ -19,15 +19,16 @@ __all__ = ["Role", "RoleStatus"]
 log = logging.getLogger(__name__)
 
 RoleStatus = Literal["stopped", "starting", "ready", "waiting", "silent", "restarting"]
-"""``waiting``: was ready, and reports that a server does not answer now; ``silent``: reports nothing any more."""
+"""``waiting``: the role was ready, and reports that a server does not answer now. ``silent``: the role no longer
+reports."""
 
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before the first, second, … restart in a row."""
 
 STEADY = 20.0
-"""Seconds after which a ready role has recovered: its next restart counts as a first one.
+"""Seconds after which a ready role counts as recovered: its next restart is a first restart again.
 
-A start takes some five seconds, so a role that always dies just after this time is away for a fifth of the time.
+A start takes about five seconds, so a role that always dies just after this time is absent for a fifth of the time.
 """
 
 SILENT_SECONDS = 10.0
@@ -37,17 +38,17 @@ START_SECONDS = 180.0
 """How long a starting role may give no sign of life, and how long its stage may make no progress."""
 
 LOOK_SECONDS = 2.0
-"""Most seconds of silence counted per look at a role: a supervisor that was itself stopped could hear nothing."""
+"""Most seconds of silence counted between two checks of a role: a supervisor that was itself stopped heard nothing."""
 
 OURS = re.compile(r"cq( \w+)?: ")
-"""The beginning of a line by which a role refuses to start."""
+"""The beginning of the line in which a role says why it does not start."""
 
 TRIES = 3
-"""Starts of a role that never got ready, after which the start of all roles is given up."""
+"""Starts of a role that never got ready, after which the supervisor gives up the start of all roles."""
 
 
 class Role:
-    """A role, started, watched and restarted by calls of `step`; the clock is the caller's, in seconds, monotonic."""
+    """A role, started, watched and restarted by calls of `step`; the caller's clock gives monotonic seconds."""
 
     def __init__(
         self, program: Program, environment: Mapping[str, str], clock: Callable[[], float], hang_seconds: float
@@ -56,9 +57,9 @@ class Role:
 
         Args:
             program: The program to run.
-            environment: The supervisor's environment; the program's is added.
+            environment: The supervisor's environment; the program's environment is added.
             clock: Seconds, monotonic.
-            hang_seconds: How long a role that was ready may give no sign of life before it is killed.
+            hang_seconds: How long a role that was ready may be silent before it is killed.
         """
         self.program = program
         self.state: RoleStatus = "stopped"
@@ -70,7 +71,7 @@ class Role:
         self._hang_seconds = hang_seconds
         self._was_ready = False
         self._up = False
-        """Whether this process, not only an earlier one, was ready."""
+        """Whether this process, not only an earlier process, was ready."""
         self._ready_at = 0.0
         self._looked_at = 0.0
         self._quiet = 0.0
@@ -114,7 +115,7 @@ class Role:
         log.info("role started", extra={"role": self.name, "pid": self.pid})
 
     def step(self) -> bool:
-        """Look after the process: note its state; restart a hung or dead process when its delay is over.
+        """Check the process and note its state; restart a hung or dead process when its delay is over.
 
         Returns:
             Whether something changed.
@@ -129,7 +130,7 @@ class Role:
         if self._process is None:
             if self._clock() < self._due_at:
                 return died
-            self._restart()  # the first start is immediate: the whole start waits for it
+            self._restart()  # the first start is immediate, since the start of all roles waits for it
             return True
         self._listen()
         if self._quiet >= (self._hang_seconds if self._up else START_SECONDS):
@@ -153,7 +154,7 @@ class Role:
         """Return the state of the process, which is alive."""
         if self._up and self._quiet >= SILENT_SECONDS:
             return "silent"
-        # A server doesn't wait for others: once ready, a server stays ready as long as it answers.
+        # A server does not depend on other servers: once ready, it stays ready as long as it answers.
         if not (self._up and self.program.status is None) and not self.program.ready(self._since):
             return "waiting" if self._up else self.state
         if not self._up:
@@ -161,7 +162,7 @@ class Role:
         return "ready"
 
     def renew_log(self, most_bytes: int) -> None:
-        """Truncate the log when it has grown beyond a size; the lines of a role that is not ready yet are kept."""
+        """Truncate the log if it exceeds a size; the log of a role that is not ready yet is kept."""
         if self._up and renew(self.program.log, most_bytes):
             self._since = 0
 
@@ -171,7 +172,7 @@ class Role:
             self._process.terminate()
 
     def end(self) -> None:
-        """Wait until the process has stopped, kill it if too slow, and kill the rest of its session in any case."""
+        """Wait until the process has stopped, kill it if it is too slow, and always kill the rest of its session."""
         if self._process:
             try:
                 self._process.wait(self.program.stop_seconds)
@@ -182,7 +183,7 @@ class Role:
         self._process, self.state = None, "stopped"
 
     def last_words(self) -> str:
-        """Return the last line of the process, or its last line with our own error if there is any."""
+        """Return the last line of the process that begins like an error of the product, else its last line."""
         with self.program.log.open("rb") as output:
             output.seek(self._since)
             lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
@@ -190,7 +191,7 @@ class Role:
         return (ours or lines or ["it printed nothing"])[-1].strip()
 
     def _bury(self, process: subprocess.Popen[bytes]) -> None:
-        """Note the death, or bring it about: no process of the old session may live when a new process starts."""
+        """Note the death, or kill the session: none of its processes may live when a new process starts."""
         if not kill_sessions({process.pid}, timeout=60.0):
             raise OperationalError(f"processes of the {self.name} that died cannot be killed (session {process.pid})")
         code = process.wait()
@@ -210,7 +211,7 @@ class Role:
         self.restarts += 1
         try:
             self.start()
-        except OSError as error:  # a full disk, mostly
+        except OSError as error:  # a full disk is the usual cause
             if not self._was_ready:
                 raise
             log.warning("role not started", extra={"role": self.name, "reason": str(error)})

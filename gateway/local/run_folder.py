@@ -18,7 +18,7 @@ from grouping.process.data_folder import claim
 __all__ = ["RunFolder", "write_json"]
 
 ROOM = 512 << 20
-"""Bytes that must be free to start: Kafka and Valkey need them before there are any events."""
+"""Bytes that must be free for a start: Kafka and Valkey need them even without events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class RunFolder:
 
     @property
     def endpoints(self) -> Path:
-        """Addresses and pids (docs/operating.md)."""
+        """The file with addresses and pids (docs/operating.md)."""
         return self.data / "endpoints.json"
 
     @property
@@ -42,7 +42,7 @@ class RunFolder:
         return self.data / "run" / f"{role}.json"
 
     def log(self, role: str) -> Path:
-        """Return where a role's output goes."""
+        """Return the file with a role's output."""
         return self.data / "logs" / f"{role}.log"
 
     def prepare(self) -> None:
@@ -69,10 +69,10 @@ class RunFolder:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Hold the folder; the kernel lets go of it when the holder dies.
+        """Hold a lock on the folder; the kernel releases it when the holder dies.
 
         Raises:
-            OperationalError: Another supervisor holds it.
+            OperationalError: Another supervisor holds the lock.
         """
         with (self.data / "run" / "lock").open("a+") as lock:
             try:
@@ -91,7 +91,7 @@ class RunFolder:
                 lock.truncate(0)
 
     def holder(self) -> int | None:
-        """Return the pid of the supervisor that runs on this folder, or None."""
+        """Return the pid of the supervisor that runs on this folder; None without one."""
         try:
             with (self.data / "run" / "lock").open("r") as lock:
                 pid = int(lock.read() or 0)
@@ -100,12 +100,12 @@ class RunFolder:
                         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return pid
-                return None  # no process, or a killed process that left its number
+                return None  # the pid is of no process, or was left by a killed process
         except (FileNotFoundError, ValueError):
             return None
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Return the content of a file of this folder; empty while no such file can be read."""
+        """Return the content of a file of this folder; empty if there is no readable file."""
         try:
             answer = json.loads(path.read_text("utf-8"))
         except (FileNotFoundError, ValueError):
@@ -114,7 +114,7 @@ class RunFolder:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Replace a file in one move, readable by its owner alone: a reader sees the old value or the new value."""
+    """Replace a file atomically, readable by its owner alone: readers see either the old or the new value."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(value, file, indent=1)

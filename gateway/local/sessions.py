@@ -1,7 +1,7 @@
-"""Sessions of processes: how a role, and all processes started by it, are ended.
+"""Sessions of processes: end a role with all processes that it started.
 
-A role leads a session of its own, shared by its JVM and Python workers, so none of them can be missed: a new evaluator
-may only start when the last worker of the old evaluator is dead (it could still write results).
+A role leads a session of its own, with its JVM and Python workers, so that no process is missed: a new evaluator may
+start only when the last worker of the old evaluator, which could still write results, is dead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import psutil
 __all__ = ["MARK", "die_with", "kill_sessions", "members", "supervised"]
 
 MARK = "CQ_SUPERVISED"
-"""Environment variable of all that a supervisor starts: its data folder."""
+"""The environment variable of all processes that a supervisor starts; its value is the data folder."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.05
 
 
 def die_with(parent: int) -> Callable[[], None]:
-    """Return a function to run before a new process's program, so the kernel kills the process when its parent dies.
+    """Return a function for the start of a new process: the kernel then kills the process when its parent dies.
 
     On systems other than Linux, and for the new process's own children, the watchdog ends the processes.
     """
@@ -37,7 +37,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
     def prepare() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # the parent died before `prctl`
+        if os.getppid() != parent:  # the parent died before `prctl` was called
             os._exit(1)
 
     return prepare
@@ -51,12 +51,12 @@ def members(sessions: Collection[int]) -> list[psutil.Process]:
             if os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except (ProcessLookupError, PermissionError, psutil.Error):
-            continue  # gone since, or another user's
+            continue  # the process is gone, or is another user's
     return found
 
 
 def supervised(data: Path) -> list[psutil.Process]:
-    """Return the processes started by a supervisor of a folder, whatever became of the supervisor."""
+    """Return the processes that a supervisor of the folder started, even after its death."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -68,14 +68,14 @@ def supervised(data: Path) -> list[psutil.Process]:
 
 
 def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
-    """Kill every process of these sessions, including processes started meanwhile.
+    """Kill every process of these sessions, including processes that start in the meantime.
 
     Args:
-        sessions: Their ids, equal to the pids of the roles that lead them.
-        timeout: Seconds to go on.
+        sessions: The ids of the sessions, equal to the pids of the roles that lead them.
+        timeout: Seconds after which to give up.
 
     Returns:
-        Whether none is left.
+        Whether no process is left.
     """
     deadline = time.monotonic() + timeout
     while left := members(sessions):

@@ -13,7 +13,7 @@ STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Takes the signals to stop, and of ended children, while entered; only for the main thread."""
+    """Receives the signals to stop, and of ended children, within a `with` block; for the main thread only."""
 
     def __init__(self) -> None:
         self.stop = False
@@ -23,7 +23,7 @@ class Signals:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Signals:
-        """Take over."""
+        """Install the handlers."""
         for end in (self._reader, self._writer):
             end.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
@@ -35,7 +35,7 @@ class Signals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Hand back."""
+        """Restore the former handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(self._wakeup)
@@ -43,7 +43,7 @@ class Signals:
         self._writer.close()
 
     def wait(self, seconds: float) -> None:
-        """Return at the next signal, or after that time."""
+        """Wait for the next signal, but at most for that many seconds."""
         if select.select([self._reader], [], [], seconds)[0]:
             self._reader.recv(4096)
 

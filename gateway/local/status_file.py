@@ -1,4 +1,4 @@
-"""How a role reports its state repeatedly, and how the supervisor notices a missing report."""
+"""How a role reports its state periodically, and how the supervisor notices that reports stop."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _EVERY_SECONDS = 1.0
 
 
 class StatusFile:
-    """The file in which a role reports its state. Each report has its time for people: `StatusWatch` ignores it."""
+    """The file in which a role reports its state. The time in a report is for people; `StatusWatch` ignores it."""
 
     def __init__(self, path: Path | None) -> None:
-        """Report in this file, if there is one."""
+        """Report in this file; without a path, in none."""
         self._path = path
         self.told = RoleState()
         """The same state for readers over HTTP."""
@@ -50,7 +50,7 @@ class StatusFile:
 
         Args:
             state: The state.
-            more: Returns further fields to tell; asked by another thread.
+            more: Returns further fields of the report; called by another thread.
         """
         done = threading.Event()
 
@@ -69,7 +69,7 @@ class StatusFile:
 
 
 def recovery_line(told: Mapping[str, Any]) -> str:
-    """Return how far a role's recovery is, by its status; empty where none is under way.
+    """Return the progress of a role's recovery, from its status; empty without a recovery.
 
     Example:
         >>> recovery_line({"state": "starting", "recovery": {"topic": "cq.catalog", "read": 3000, "records": 10_000}})
@@ -85,7 +85,7 @@ def said(state: str) -> dict[str, Any]:
 
 
 class StatusWatch:
-    """Notices each new report in a status file, without any clock."""
+    """Notices each new report in a status file; no clock is needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

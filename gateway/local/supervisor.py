@@ -1,7 +1,7 @@
-"""Starts the roles in their order, keeps them running, tells in the data folder how they are, and stops them.
+"""Starts the roles in their order, keeps them running, reports their state in the data folder, and stops them.
 
-A process with a single thread. The supervisor may die in any way: the kernel and the watchdog then end the processes
-that it has started.
+The supervisor is a process with a single thread. However it dies, the kernel and the watchdog end the processes that it
+has started.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["Supervisor", "told_state"]
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 10.0
-"""How often a person is told how far a start is."""
+"""Time between two lines about the progress of a start."""
 TELL_SECONDS = 2.0
-"""How often the state is written, changed or not: readers disregard an old state."""
+"""Time between two writings of the state, changed or not: readers disregard an old state."""
 
 
 class Supervisor:
-    """Runs stages of programs: the next stage starts when all of the one before are ready."""
+    """Runs stages of programs: a stage starts when all programs of the previous stage are ready."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Supervisor:
             run: The data folder, held by the caller.
             stages: The programs to start, by stage.
             addresses: ``bootstrap`` and ``redis_url``, for ``endpoints.json``.
-            tell: Is given one line for a person now and then, and ``ready …`` with the addresses.
-            settings: How long a role that was ready may hang before it is killed, how large a log may grow.
+            tell: Called with lines for a person, and with ``ready …`` and the addresses.
+            settings: The settings, with the longest silence of a ready role, and the largest size of a log.
             clock: Seconds, monotonic; the machine's clock, since other processes compare these times with their own.
         """
         environment = {**os.environ, MARK: str(run.data), "PYTHONUNBUFFERED": "1"}
@@ -69,7 +69,7 @@ class Supervisor:
         self._endpoints: dict[str, Any] = {}
 
     def run(self) -> None:
-        """Run until a signal to stop comes; all is stopped on return, however it comes about.
+        """Run until a signal to stop comes; all roles are stopped on return, even after an error.
 
         Raises:
             OperationalError: A role does not get ready.
@@ -90,7 +90,7 @@ class Supervisor:
                 self._stop()
 
     def _start(self, stage: list[Role], signals: Signals) -> None:
-        """Start a stage and return when all of it is ready: as long as there is progress, a start may take any time."""
+        """Start a stage, and return when all its roles are ready; there is no time limit while they make progress."""
         begun_at = moved_at = told_at = self._clock()
         reached: list[str] = []
         if not signals.stop:
@@ -117,7 +117,7 @@ class Supervisor:
             signals.wait(0.05)
 
     def step(self) -> None:
-        """Look after every role that was started, and tell changes."""
+        """Check every started role, and report changes."""
         started = [role for role in self._roles if role.state != "stopped"]
         changed = any([role.step() for role in started])
         if changed or self._clock() - self._told_at >= TELL_SECONDS:
@@ -143,7 +143,7 @@ class Supervisor:
         return [role for role in self._roles if role.state != "ready"]
 
     def _publish(self) -> None:
-        """Tell the watchdog which sessions there are, and the data folder's readers how everything is."""
+        """Report the sessions to the watchdog, and the state to readers of the data folder."""
         self._watchdog.tell([role.pid for role in self._roles if role.pid])
         self._told_at = self._clock()
         state = "starting" if not self._announced else "degraded" if self._unready() else "ready"
@@ -165,14 +165,14 @@ class Supervisor:
             self._endpoints = endpoints
 
     def _kill_strays(self) -> None:
-        """Kill processes that an earlier supervisor of this folder left, or that have left their role's session."""
+        """Kill processes left by an earlier supervisor of this folder, or that have left their role's session."""
         for process in supervised(self._run.data):
             log.warning("stray process killed", extra={"pid": process.pid})
             process.kill()
             process.wait(10)
 
     def _stop(self) -> None:
-        """Stop the roles, the last stage first; roles of one stage stop side by side."""
+        """Stop the roles, the last stage first; the roles of a stage stop at the same time."""
         for stage in reversed(self._stages):
             for role in stage:
                 role.terminate()
@@ -183,7 +183,7 @@ class Supervisor:
         self._watchdog.close()
         self._run.endpoints.unlink(missing_ok=True)
         roles = {role.name: {"state": "stopped", "pid": None, "restarts": role.restarts} for role in self._roles}
-        with contextlib.suppress(OSError):  # a folder without a holder counts as stopped too
+        with contextlib.suppress(OSError):  # without a holder, the folder counts as stopped too
             write_json(self._run.state, {"state": "stopped", "roles": roles})
 
 
@@ -192,8 +192,8 @@ def told_state(told: dict[str, Any], supervisor: int, now: float) -> dict[str, A
 
     Args:
         told: The supervisor's report.
-        supervisor: Its pid.
-        now: Seconds of the same clock, monotonic: that of the machine.
+        supervisor: The supervisor's pid.
+        now: Seconds of the machine's monotonic clock, which the supervisor uses too.
     """
     roles: dict[str, dict[str, Any]] = told.get("roles", {})
     state = told.get("state", "starting")

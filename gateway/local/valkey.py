@@ -25,11 +25,11 @@ hash-max-listpack-value 1024
 
 
 def valkey_program(folder: Path, log: Path, port: int) -> Program:
-    """Return how to run Valkey.
+    """Return the program that runs Valkey.
 
     Args:
-        folder: Valkey's own; may be lost: the gateway fills Redis anew.
-        log: Where its output goes.
+        folder: Valkey's folder; it may be lost, since the gateway fills Redis anew.
+        log: The file for Valkey's output.
         port: The port to listen on.
 
     Raises:
@@ -70,7 +70,7 @@ def valkey_binary() -> str:
 
 
 def _ping(port: int) -> bytes:
-    """Return the server's answer: a PONG when it has read its file and takes commands; nothing while it hangs."""
+    """Return the server's answer: a PONG once it has read its file and takes commands; empty while it hangs."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
             connection.sendall(b"PING\r\n")

@@ -1,7 +1,7 @@
-"""Outlives the supervisor by a moment: when the supervisor is gone, by whatever death, its roles' sessions are killed.
+"""The watchdog, a process that outlives the supervisor: when the supervisor dies, it kills the sessions of the roles.
 
 The watchdog reads the running sessions from its standard input, a line of pids at each change; the end of the input is
-the supervisor's end, and an empty last line means that the supervisor had stopped everything itself.
+the supervisor's end. An empty last line means that the supervisor itself has stopped all roles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["SupervisorWatchdog", "main"]
 
 
 class SupervisorWatchdog:
-    """The supervisor's side: it keeps the watchdog informed."""
+    """The supervisor's connection to the watchdog."""
 
     def __init__(self) -> None:
         self._process = self._start()
@@ -30,19 +30,19 @@ class SupervisorWatchdog:
 
     @staticmethod
     def _start() -> subprocess.Popen[str]:
-        # In a session of its own, so that a Ctrl-C on the terminal doesn't end it first.
+        # The watchdog has a session of its own, so that a Ctrl-C on the terminal does not end it first.
         command = [sys.executable, "-m", "gateway.local.watchdog"]
         return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
 
     def close(self) -> None:
-        """Let it end: nothing runs any more."""
+        """Let the watchdog end, since no role runs any more."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=20)
 
 
 def main() -> None:
-    """Follow the supervisor until it is gone."""
+    """Watch the supervisor until it is gone."""
     sessions: list[int] = []
     for line in sys.stdin:
         sessions = [int(word) for word in line.split()]

@@ -1,4 +1,4 @@
-"""Rates and costs, made of two looks."""
+"""Rates and costs, from two looks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StreamActivity(msgspec.Struct, frozen=True):
     cqs: int
     groups: int
     events_per_second: float
-    """Evaluated."""
+    """Evaluated events a second."""
     matches_per_second: float
     """Results, and matches waiting for a tick; estimated from the groups' recent matches."""
     behind: int
@@ -51,7 +51,7 @@ class GroupActivity(msgspec.Struct, frozen=True):
 
 
 class SubscriberActivity(msgspec.Struct, frozen=True):
-    """A subscriber."""
+    """The CQs of a subscriber."""
 
     subscriber: str
     cqs: int
@@ -68,15 +68,15 @@ class Activity(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """Takes looks in sequence."""
+    """Takes looks, and compares each with the one before."""
 
     def __init__(self) -> None:
-        """Begin without a look: the first one tells no rates."""
+        """Begin without a look; the first look gives no rates."""
         self._before: Look | None = None
         self._lags: dict[StreamId, Lag] = {}
 
     def take(self, look: Look) -> Activity:
-        """Return the activity since the look before."""
+        """Return the activity between the last look and this look."""
         before, self._before = self._before or look, look
         self._lags = {stream_id: self._lags.get(stream_id, Lag()) for stream_id in look.streams}
         seconds = look.at - before.at

@@ -34,26 +34,26 @@ class StreamLook(NamedTuple):
     cqs: int
     groups: int
     ends: dict[str, int]
-    """The offset behind the last event."""
+    """Partition → offset behind the last event."""
     evaluated: dict[str, int]
-    """The offset behind the last event that is evaluated."""
+    """Partition → offset behind the last evaluated event."""
     loads: list[GroupLook]
     lane: bool = False
     """Whether the stream shares the query of quiet streams."""
 
 
 class Look(NamedTuple):
-    """Everything at one moment."""
+    """The figures of a prefix at one moment."""
 
     at: float
-    """Seconds of a clock that is never set."""
+    """Seconds of a monotonic clock."""
     streams: dict[StreamId, StreamLook]
     subscribers: dict[Subscriber, int]
-    """How many CQs each has."""
+    """Subscriber → number of its CQs."""
 
 
 class Looker:
-    """Looks on its own: reads the notes of gateway and evaluator for each other."""
+    """Takes looks without either role's help: reads the notes of gateway and evaluator in Redis."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect."""

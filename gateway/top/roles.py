@@ -1,4 +1,4 @@
-"""The roles of a prefix and their servers, as seen from anywhere: by their notes in Redis."""
+"""The roles of a prefix and their servers, known by their notes in Redis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["told_roles"]
 
 
 def told_roles(settings: Settings) -> dict[str, Any]:
-    """Return the state of all roles (``state``, ``roles``), ``addresses``, and the figures that the roles tell.
+    """Return the state of all roles (``state``, ``roles``), ``addresses``, and the figures that the roles report.
 
     A server that does not answer is `silent`; without Redis the states of gateway and evaluator are unknown.
     """
@@ -51,14 +51,14 @@ def told_roles(settings: Settings) -> dict[str, Any]:
 
 
 def _roles(settings: Settings) -> list[tuple[LeaseTaker, str]]:
-    """Return the gateway, and the evaluators named in its note; without a note, the evaluators of the settings."""
+    """Return the gateway and the evaluators in its note; without a note, the evaluators in the settings."""
     note = RoleNotes(settings).told("gateway")
     names = () if note is None else note.more.get("evaluators", ())
     return [("gateway", ""), *(("evaluator", name) for name in names or Assignment.of(settings).names)]
 
 
 def _role(note: RoleNote | None, *, held: bool) -> dict[str, Any]:
-    """Return a role's state; a role that holds its lease and is silent hangs, starts, or waits for a server."""
+    """Return a role's state; a silent role that still holds its lease hangs, starts, or waits for a server."""
     if note is None or not held:
         return {"state": "silent" if held else "stopped", "pid": None}
     return {

@@ -48,11 +48,11 @@ def _table(*titles: str) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in titles:
         name = title in ("stream", "group", "subscriber")
-        # Where there is no room, columns that may wrap give way first: numbers stay whole.
+        # If there is no room, columns that may wrap become narrower first, so that numbers stay whole.
         table.add_column(title, justify="left" if name or title == "index" else "right", no_wrap=not name)
     return table
 
 
 def _shortened(name: str) -> Text:
-    """Return a name that ends with an ellipsis where its column is narrow."""
+    """Return a name that ends with an ellipsis if its column is too narrow."""
     return Text(name, no_wrap=True, overflow="ellipsis")
