@@ -81,8 +81,8 @@ class _EventTable:
     def select_list(self, destination: str, select: str) -> dict[str, tuple[bool, Any]]:
         """Return for each output name whether it is a column, and the column's name or else the constant.
 
-        The SELECT list of a virtual destination has plain columns and constants only. DuckDB runs it over a row in which
-        the value of each column is its name, so the result shows the columns.
+        The SELECT list of a virtual destination has plain columns and constants only. DuckDB runs it over a row that
+        has the name of each column as its value, so the result shows the columns.
         """
         marked = ", ".join(f"{{'column': {_text(name)}}} AS {quoted(name)}" for name in self._names)
         found = self._run(destination, f"SELECT {select} FROM (SELECT {marked})")

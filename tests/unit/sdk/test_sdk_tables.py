@@ -64,6 +64,6 @@ def test_what_is_no_key_is_refused() -> None:
         _form("symbol").removal(None)
     with pytest.raises(ValueError, match="several columns"):
         _form("symbol", "number").removal("A")
-    with pytest.raises(GatewayError, match="not of JSON") as caught:
+    with pytest.raises(GatewayError, match="are not JSON") as caught:
         _form("symbol", form="avro")
     assert caught.value.detail == 'The format of its topic "t" is avro.'
