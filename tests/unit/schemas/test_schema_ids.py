@@ -197,7 +197,7 @@ def test_the_first_id_is_the_streams() -> None:
     framed = [b"", id_header(4) + values[0], id_header(5) + values[1], id_header(4) + values[2]]
     found, letters = rows(stream, framed)
     assert (["a", "a"], 2) == ([row["symbol"] for row in found], len(letters))
-    assert letters[1].startswith("The record has the schema id 5, and the stream's schema is that of id 4, the first")
+    assert letters[1].startswith("The record has the schema id 5, and the stream's schema has the id 4, which")
     noted = msgspec.structs.replace(stream, schema_id=5)
     assert 1 == len(rows(noted, framed)[0])
     assert 5 == describe_stream(noted)["schema_id"]
