@@ -54,6 +54,11 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls(name, nodes, before, frames, silence)
 
     @property
+    def timed(self) -> SilentKeys | None:
+        """The node of rows that wait for the watermark of their source partition; None where none wait."""
+        return self.silence
+
+    @property
     def single(self) -> bool:
         """Whether each event becomes at most one row, with the event's id."""
         return all(node.single for node in self.nodes)

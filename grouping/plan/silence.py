@@ -33,6 +33,11 @@ class SilentKeys(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
         return cls(key_of(by), where, milliseconds=milliseconds)
 
     @property
+    def due_after(self) -> int:
+        """The least milliseconds by which the watermark must be behind a row's time."""
+        return self.milliseconds
+
+    @property
     def identity(self) -> dict[str, Any]:
         """The fields that make an id."""
         return {"silence": self.milliseconds, "by": [column.stored for column in self.by], "where": self.where}

@@ -11,7 +11,6 @@ from grouping.model.errors import InternalError
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records, Units
 from spark_jobs.engine.rows.events import Events
-from spark_jobs.engine.rows.silent_rows import SilentRows
 from spark_jobs.engine.stages.task import GroupRows, JoinedGroups, Task, Then
 
 __all__ = ["ClockMark", "advanced", "operated"]
@@ -33,16 +32,14 @@ def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
 
 
 def advanced(task: Task, mark: ClockMark, then: Then) -> Iterator[AnyStep]:
-    """Give the rows of keys that are silent by a mark of the clock to the groups over them."""
+    """Give the rows that are complete by a mark of the clock to the groups over them."""
     for each in task.joins:
-        if each.silences is not None:
+        if each.timed is not None:
             yield ClockStep(task, each, mark, then)
 
 
 class ClockStep:
-    """The rows of keys that are silent by a mark of the clock (`isolation.step.SharedStep`)."""
-
-    kind = "silences"
+    """The rows that are complete by a mark of the clock (`isolation.step.SharedStep`)."""
 
     def __init__(self, task: Task, joined: JoinedGroups, mark: ClockMark, then: Then) -> None:
         self._task = task
@@ -52,6 +49,7 @@ class ClockStep:
         self.ended = False
         """Whether the rows are made."""
         self.account = joined.computation.computation_id
+        self.kind = _kind(joined)
 
     def shared_by(self) -> Units:
         """List the groups."""
@@ -59,11 +57,11 @@ class ClockStep:
 
     def piece(self) -> GroupRows:
         """Make the rows."""
-        silences = self._joined.silences
-        assert silences is not None, "a computation with silences"
+        timed = self._joined.timed
+        assert timed is not None, "a computation that goes by time"
         self.ended = True
-        found = silences.operator.advance(silences.state, self._mark.watermark)
-        rows = SilentRows(self._task.stream, self.account, self._mark.partition, found)
+        found = timed.operator.advance(timed.state, self._mark.watermark)
+        rows = timed.operator.rows(self._task.stream, self._mark.partition, found)
         return GroupRows(rows, self._joined.snapshot)
 
     def passed(self, piece: GroupRows) -> Records:
@@ -114,8 +112,8 @@ class JoinStep:
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
         if joined.frames is not None:
             _, (made,) = joined.frames.operator.step(joined.frames.state, rows)
-        if joined.silences is not None:
-            _, (made,) = joined.silences.operator.step(joined.silences.state, rows)
+        if joined.timed is not None:
+            _, (made,) = joined.timed.operator.step(joined.timed.state, rows)
         if joined.state is not None:
             joined.state.whole = self.ended
         return GroupRows(made, joined.snapshot, before)
@@ -139,4 +137,4 @@ def _kind(joined: JoinedGroups) -> str:
     """Return the word for the work of a computation in messages."""
     if joined.computation.nodes:
         return "join"
-    return "frames" if joined.frames else "silences" if joined.silences else "row before"
+    return "frames" if joined.frames else "silences" if joined.timed else "row before"

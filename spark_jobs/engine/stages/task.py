@@ -27,8 +27,9 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.operator import Operator
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
-from spark_jobs.engine.operators.silence.latest_rows import LatestRows
-from spark_jobs.engine.operators.silence.operator import SilenceOperator
+from spark_jobs.engine.operators.timed import timed_operator
+from spark_jobs.engine.operators.timed_operator import TimedOperator
+from spark_jobs.engine.operators.timed_state import TimedState
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.matches import Matches
@@ -68,13 +69,13 @@ class JoinedGroups(NamedTuple):
     """For computations with rows before."""
     frames: KeptFrames | None = None
     """For computations with frames."""
-    silences: KeptSilences | None = None
-    """For computations with rows of silent keys."""
+    timed: KeptTimed | None = None
+    """For computations with rows that wait for the watermark."""
 
     @property
     def state(self) -> LogState | None:
         """The state, of a computation that has one."""
-        kept = self.before or self.frames or self.silences
+        kept = self.before or self.frames or self.timed
         return None if kept is None else kept.state
 
 
@@ -92,11 +93,11 @@ class KeptFrames(NamedTuple):
     state: FrameRows
 
 
-class KeptSilences(NamedTuple):
-    """The operator that makes rows of silent keys, and its state in the task's source partition."""
+class KeptTimed(NamedTuple):
+    """The operator of rows that wait for the watermark, and its state in the task's source partition."""
 
-    operator: SilenceOperator
-    state: LatestRows
+    operator: TimedOperator[Any, Any]
+    state: TimedState
 
 
 class Observer:
@@ -179,7 +180,7 @@ class Task:
                 parts[each.computation_id],
                 _kept_rows(stream, each, parts[each.computation_id], states, settings),
                 _kept_frames(each, parts[each.computation_id], states, value_bytes),
-                _kept_silences(each, parts[each.computation_id], states, settings),
+                _kept_timed(each, parts[each.computation_id], states, settings),
             )
             for each in snapshot.computations
         ]
@@ -225,12 +226,12 @@ def _kept_frames(
     return KeptFrames(operator, state)
 
 
-def _kept_silences(
+def _kept_timed(
     computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None, settings: Settings
-) -> KeptSilences | None:
-    if computation.silence is None:
+) -> KeptTimed | None:
+    operator = timed_operator(computation, snapshot, settings)
+    if operator is None:
         return None
-    operator = SilenceOperator.over(computation, snapshot, settings)
     state = operator.begin() if states is None else states[computation.computation_id]
-    assert isinstance(state, LatestRows), "the state of silences"
-    return KeptSilences(operator, state)
+    assert isinstance(state, TimedState), "a state that goes by time"
+    return KeptTimed(operator, state)

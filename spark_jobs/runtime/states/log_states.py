@@ -23,7 +23,7 @@ from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
-from spark_jobs.engine.operators.silence.latest_rows import BEGINNING, NO_MARKS, LatestRows
+from spark_jobs.engine.operators.timed_state import BEGINNING, NO_MARKS, TimedState
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
 from spark_jobs.runtime.states.clock_marks import ClockMarks
@@ -247,10 +247,10 @@ class LogStates:
         first: int,
     ) -> None:
         """Bring states to a position by the log; an event that a state has already changes nothing."""
-        clocked = [each for each in behind if isinstance(each.state, LatestRows)]
+        clocked = [each for each in behind if isinstance(each.state, TimedState)]
         marks = self._marks.of(stream.source_id, partition) if clocked else []
         for each in clocked:
-            assert isinstance(each.state, LatestRows), "chosen so"
+            assert isinstance(each.state, TimedState), "chosen so"
             own = [mark for mark in marks if each.begin <= mark.position < first]
             positions, watermarks = [mark.position for mark in own], [mark.watermark for mark in own]
             each.state.marks = np.array(positions, np.int64), np.array(watermarks, np.int64)
@@ -266,7 +266,7 @@ class LogStates:
                     each.state.torn = each.state.nbytes > self._limit
         for each in behind:
             each.state.position = first
-            if isinstance(each.state, LatestRows):
+            if isinstance(each.state, TimedState):
                 if each.state.marks[1].size and not each.state.torn:
                     each.needs.settle(each.state, int(each.state.marks[1].max()))
                 each.state.marks = NO_MARKS
@@ -294,7 +294,7 @@ class LogStates:
 def _has_taken(state: LogState, clock: StateClock | None) -> bool:
     """Tell whether a state has the mark that a task is to take."""
     return (
-        isinstance(state, LatestRows)
+        isinstance(state, TimedState)
         and clock is not None
         and clock.mark is not None
         and (state.watermark >= clock.mark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,9 @@ from spark_jobs.engine.operators.frames.operator import FrameOperator, read_valu
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
-from spark_jobs.engine.operators.silence.latest_rows import LatestRows
-from spark_jobs.engine.operators.silence.operator import SilenceOperator, read_latest
+from spark_jobs.engine.operators.timed import timed_operator
+from spark_jobs.engine.operators.timed_operator import TimedOperator, columns_read
+from spark_jobs.engine.operators.timed_state import TimedState
 from spark_jobs.engine.rows.row_source import RowSource
 
 __all__ = ["ALL_ROWS", "StateNeeds", "needs_of"]
@@ -158,24 +159,24 @@ class _FrameNeeds:
 
 
 @dataclass(frozen=True, slots=True)
-class _SilenceNeeds:
-    """The columns that the entries over silences read, in their predicates or SELECT lists."""
+class _TimedNeeds:
+    """The columns that the entries over rows that wait for the watermark read, in predicates or SELECT lists."""
 
     computation: Computation
-    operator: SilenceOperator
+    operator: TimedOperator[Any, Any]
     begins: tuple[tuple[frozenset[str], NDArray[np.int64]], ...]
     """As those of `_FrameNeeds`, with columns in place of values."""
 
     @classmethod
-    def of(cls, computation: Computation, snapshot: Snapshot, settings: Settings) -> _SilenceNeeds:
-        """Collect the needs of the groups over a computation."""
-        operator = SilenceOperator.over(computation, snapshot, settings)
-        return cls(computation, operator, _live_begins(snapshot, read_latest))
+    def of(cls, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds | None:
+        """Collect the needs of the groups over a computation; None where the computation does not go by time."""
+        operator = timed_operator(computation, snapshot, settings)
+        return None if operator is None else cls(computation, operator, _live_begins(snapshot, columns_read))
 
     @property
     def kind(self) -> type[LogState]:
         """The class of the states."""
-        return LatestRows
+        return type(self.operator.begin())
 
     @property
     def names(self) -> frozenset[str]:
@@ -191,13 +192,13 @@ class _SilenceNeeds:
         state.keep(self.names)
 
     def fold(self, state: LogState, rows: RowSource) -> None:
-        """Keep the latest row of each key."""
-        assert isinstance(state, LatestRows), "a state of this kind"
+        """Keep the rows that wait."""
+        assert isinstance(state, TimedState), "a state of this kind"
         self.operator.fold(state, rows)
 
     def settle(self, state: LogState, watermark: int) -> None:
-        """Leave the keys that are silent by a watermark without a row."""
-        assert isinstance(state, LatestRows), "a state of this kind"
+        """Take out the rows that are complete by a watermark."""
+        assert isinstance(state, TimedState), "a state of this kind"
         self.operator.advance(state, watermark, undoable=False)
 
 
@@ -245,6 +246,6 @@ def needs_of(settings: Settings, stream: Stream, computation: Computation, snaps
     """
     if computation.frames is not None:
         return _FrameNeeds.of(computation, snapshot)
-    if computation.silence is not None:
-        return _SilenceNeeds.of(computation, snapshot, settings)
-    return _EdgeNeeds.of(settings, stream, computation, snapshot) if computation.before is not None else None
+    if computation.before is not None:
+        return _EdgeNeeds.of(settings, stream, computation, snapshot)
+    return _TimedNeeds.of(computation, snapshot, settings)

@@ -161,7 +161,7 @@ class WorkerProcess:
         Raises:
             OperationalError: The file system with the marks does not answer.
         """
-        if all(each.silence is None for each in tables.constants.computations):
+        if all(each.timed is None for each in tables.constants.computations):
             return None
         if begin.clock is not None:
             return begin.clock

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from grouping.plan.computation import Computation
 from spark_jobs.engine.operators.log_state import LogState
-from spark_jobs.engine.operators.silence.latest_rows import NEVER, LatestRows
+from spark_jobs.engine.operators.timed_state import NEVER, TimedState
 from spark_jobs.runtime.states.log_states import StateClock
 
 __all__ = ["RangeBegin", "RangeTime", "time_of"]
@@ -41,8 +41,8 @@ def time_of(computations: Iterable[Computation], states: Mapping[str, LogState])
     watermarks, due = [], NEVER
     for each in computations:
         state = states.get(each.computation_id)
-        if each.silence is not None and isinstance(state, LatestRows) and not state.torn:
+        if each.timed is not None and isinstance(state, TimedState) and not state.torn:
             watermarks.append(state.watermark)
             if (earliest := state.earliest) != NEVER:
-                due = min(due, earliest + each.silence.milliseconds)
+                due = min(due, earliest + each.timed.due_after)
     return RangeTime(max(watermarks), None if due == NEVER else due) if watermarks else None

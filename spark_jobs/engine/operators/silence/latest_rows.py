@@ -9,24 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
+from spark_jobs.engine.operators.log_state import packed, unpacked
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 from spark_jobs.engine.operators.row_before.last_values import HeldValues, LastValues, grown
+from spark_jobs.engine.operators.timed_state import ELEMENT, NEVER, TimedState
 
-__all__ = ["BEGINNING", "ELEMENT", "NEVER", "NO_MARKS", "LatestRows"]
+__all__ = ["LatestRows"]
 
 _FORMAT = b"silence 1\n"
 """Names the format of the state as bytes, and its version: other bytes are no snapshot."""
 _KEY, _COLUMN, _OFFSET, _TIME = "key.", "column.", "offset", "time"
-BEGINNING = -(1 << 60)
-"""The watermark before the first event."""
-ELEMENT = "#"
-"""Names the column with the number of an event among the elements of its record."""
-NEVER: int = np.iinfo(np.int64).max
-"""The time of a key without a row."""
-
-
-NO_MARKS: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class _ReplacedRows(NamedTuple):
@@ -40,7 +32,7 @@ class _ReplacedRows(NamedTuple):
     late: int
 
 
-class LatestRows(LogState):
+class LatestRows(TimedState):
     """The latest row of each key that is not silent yet, as of a position of the partition's log."""
 
     def __init__(self, position: int = 0) -> None:
@@ -51,12 +43,6 @@ class LatestRows(LogState):
         """By number of the key: the event time of the row in epoch milliseconds, `NEVER` without a row."""
         self._offsets: Ints = np.empty(0, np.int64)
         self._columns: dict[str, LastValues] = {}
-        self.watermark = BEGINNING
-        """The time up to which the partition has come, in epoch milliseconds."""
-        self.late = 0
-        """How many events were behind the watermark, or had no event time."""
-        self.marks = NO_MARKS
-        """The marks of the clock for a fold of the log: positions in ascending order, and before each the watermark."""
         self._soonest = NEVER
         """No row has an earlier time."""
         self._changes: list[_ReplacedRows] = []

@@ -1,0 +1,123 @@
+"""The base of operators that make rows when the watermark of the source partition passes a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from grouping.model.catalog import Stream
+from grouping.model.errors import InternalError
+from grouping.model.expression import Column, walk
+from grouping.plan.group import GroupPlan, SelectList
+from grouping.plan.keyed_rows import KeyedRows
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.log_state import LogOperator
+from spark_jobs.engine.operators.timed_state import ELEMENT, TimedState
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, as_plain
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.silent_rows import LatestMatches, SilentRows
+
+__all__ = ["TimedOperator", "columns_read"]
+
+Waiting = TypeVar("Waiting", bound=TimedState)
+Node = TypeVar("Node", bound=KeyedRows)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
+    """Rows that wait for the watermark (`operators.operator.Operator`). A task has rows of one partition, in order."""
+
+    node: Node
+    computation_id: str
+    reads: tuple[Column, ...]
+    """The columns that groups and SELECT lists read, in the order of their stored texts."""
+    delay_ms: int = 0
+    """How far the watermark is behind the latest event time."""
+    value_bytes: int = VALUE_BYTES
+    """Bytes of the longest text that an expression may compute; a longer text is NULL."""
+
+    def step(
+        self, state: Waiting, rows: RowSource, watermark: int | None = None
+    ) -> tuple[Waiting, Iterator[SilentRows]]:
+        """Return the rows that some rows complete; changes the state in place.
+
+        Args:
+            state: The state before the rows.
+            rows: The rows.
+            watermark: Unused: the rows move the watermark.
+
+        Raises:
+            InternalError: An earlier step failed midway.
+            Exception: Any exception: expressions run code of libraries (`faults.FAULTS`).
+        """
+        if state.torn:
+            raise InternalError("a state that goes by time is torn")
+        state.torn = True
+        found = self._taken(state, rows, 0, undoable=True)
+        state.torn = False
+        partition = int(rows.partitions[0]) if rows.count else 0
+        return state, iter([self.rows(rows.stream, partition, found)])
+
+    def advance(self, state: Waiting, watermark: int, *, undoable: bool = True) -> LatestMatches:
+        """Move the watermark as a mark of the clock says, and return the rows that are complete by then.
+
+        Args:
+            state: The state, at the position before which the mark lies.
+            watermark: The watermark in epoch milliseconds; an earlier one than the state's changes nothing.
+            undoable: Whether the state's `undo` can undo the change.
+        """
+        state.torn = True
+        if watermark > state.watermark:
+            state.move(watermark, 0, undoable=undoable)
+        found = self._ended(state, undoable=undoable)
+        state.torn = False
+        return found._replace(completed=np.full(found.due.size, state.position, np.int64)).in_order()
+
+    def fold(self, state: Waiting, rows: RowSource) -> None:
+        """Take rows of the log in, without results; of rows before the state's position only new columns are taken."""
+        state.torn = True
+        known = int(np.searchsorted(rows.offsets, state.position))
+        if known:
+            self._complete(state, rows, known)
+        self._taken(state, rows, known, undoable=False)
+        state.torn = False
+
+    def rows(self, stream: Stream, partition: int, found: LatestMatches) -> SilentRows:
+        """Return complete rows for the groups over the computation."""
+        return SilentRows(stream, self.computation_id, partition, found)
+
+    def _taken(self, state: Waiting, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
+        """Take rows in, but for the first `known`, and return the rows that are complete, in order."""
+        raise NotImplementedError
+
+    def _ended(self, state: Waiting, *, undoable: bool) -> LatestMatches:
+        """Return the rows of the state that are complete by its watermark, and take the rows out."""
+        raise NotImplementedError
+
+    def _complete(self, state: Waiting, rows: RowSource, known: int) -> None:
+        """Give the state's rows columns that it has no values of, from rows that it has taken in before."""
+        raise NotImplementedError
+
+    def _columns(self, rows: RowSource, places: Ints) -> dict[str, pa.Array]:
+        """Return the columns of some rows that groups and SELECT lists read, and the numbers of elements."""
+        taken = pa.array(places)
+        found = {column.stored: as_plain(rows.column(column.reference).take(taken)) for column in self.reads}
+        if rows.number is not None:
+            found[ELEMENT] = pa.array(rows.number[places])
+        return found
+
+    @property
+    def _names(self) -> Iterable[str]:
+        """The stored names of the columns of `_columns`."""
+        return (*(column.stored for column in self.reads), ELEMENT)
+
+
+def columns_read(plan: GroupPlan, select: SelectList) -> dict[str, Column]:
+    """Return by stored name the columns that a group or a SELECT list reads."""
+    read = (*plan.conjuncts, *(item.expression for item in select.items))
+    leaves = (leaf for each in read for leaf in walk(each) if isinstance(leaf, Column))
+    return {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str)}

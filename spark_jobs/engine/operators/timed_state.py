@@ -1,0 +1,73 @@
+"""The base of states that go by time: the watermark of a source partition, which events and the clock move."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.log_state import LogState
+
+__all__ = ["BEGINNING", "ELEMENT", "NEVER", "NO_MARKS", "PassedTimes", "TimedState"]
+
+BEGINNING = -(1 << 60)
+"""The watermark before the first event."""
+ELEMENT = "#"
+"""Names the column with the number of an event among the elements of its record."""
+NEVER: int = np.iinfo(np.int64).max
+"""The time of a row that does not exist."""
+NO_MARKS: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+class PassedTimes(NamedTuple):
+    """Time along some events of a partition."""
+
+    after: Ints
+    """The watermark behind each event, in epoch milliseconds; never descends."""
+    late: NDArray[np.bool_]
+    """Whether each event is behind the watermark before it."""
+
+
+class TimedState(LogState):
+    """A state of rows that wait for the watermark of their partition."""
+
+    def __init__(self, position: int = 0) -> None:
+        """Begin at a position of the log."""
+        super().__init__(position)
+        self.watermark = BEGINNING
+        """The time up to which the partition has come, in epoch milliseconds."""
+        self.late = 0
+        """How many events were behind the watermark, or had no event time."""
+        self.marks = NO_MARKS
+        """The marks of the clock for a fold of the log: positions in ascending order, and before each the watermark."""
+
+    @property
+    def earliest(self) -> int:
+        """The earliest time of a row that waits, `NEVER` where none waits."""
+        raise NotImplementedError
+
+    def move(self, watermark: int, late: int, *, undoable: bool) -> None:
+        """Set the watermark, and add events that were late."""
+        raise NotImplementedError
+
+    def passed(self, times: Ints, offsets: Ints, delay_ms: int) -> PassedTimes:
+        """Return how some events, at least one, and the marks between them move the watermark; changes nothing.
+
+        Args:
+            times: The event times in epoch milliseconds.
+            offsets: The offsets, ascending.
+            delay_ms: How far the watermark is behind the latest event time.
+        """
+        marked = self._marked(offsets)
+        after = np.maximum.accumulate(np.maximum(np.maximum(times - delay_ms, marked), self.watermark))
+        before = np.maximum(np.concatenate([[self.watermark], after[:-1]]), marked)
+        return PassedTimes(after, times < before)
+
+    def _marked(self, offsets: Ints) -> Ints:
+        """Return the watermark that the clock's marks before each event say, `BEGINNING` without a mark."""
+        positions, watermarks = self.marks
+        place = np.searchsorted(positions, offsets, side="right")
+        highest: Ints = np.concatenate([[BEGINNING], np.maximum.accumulate(watermarks)])
+        return highest[place]
