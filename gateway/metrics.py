@@ -19,8 +19,10 @@ __all__ = [
     "DIGESTS",
     "EVALUATORS",
     "EVALUATOR_DEAD_LETTERS",
+    "FUTURE_EVENTS",
     "GROUPS",
     "GROUP_CORES",
+    "LATE_EVENTS",
     "LATE_MATCHES",
     "LATE_TICKS",
     "LIVE_CQS",
@@ -91,6 +93,12 @@ GROUP_CORES = Gauge("cq_group_cores", "cores that each of the ten costliest grou
 MATCHES = Counter("cq_matches", "matches found, but for those of virtual CQs, by stream", ["stream"])
 RESULTS = Counter("cq_results", "results written by tasks, without digests, by stream", ["stream"])
 RESULT_BYTES = Counter("cq_result_bytes", "bytes of these results: keys, values and headers, by stream", ["stream"])
+LATE_EVENTS = Counter(
+    "cq_late_events", "events that queries by time left out: late, or without event time; by stream", ["stream"]
+)
+FUTURE_EVENTS = Counter(
+    "cq_future_events", "events that queries by time left out for a time too far ahead, by stream", ["stream"]
+)
 MISFITS = Gauge(
     "cq_misfits",
     "values of a lenient stream that did not fit and are NULL, by stream and column; beyond ten columns as column *",
@@ -123,7 +131,9 @@ DEAD_LETTERS.labels("malformed-command")
 _OF_STREAMS = (
     BEHIND,
     EVALUATORS,
+    FUTURE_EVENTS,
     GROUPS,
+    LATE_EVENTS,
     LIVE_CQS,
     MATCHES,
     QUARANTINED,

@@ -83,7 +83,8 @@ def create_statement(source: Mapping[str, Any]) -> str:
     """Return the statement that creates a stream, a table or a view, from its item of SHOW."""
     if "stream" in source:
         options = {**described_options(source), "partitions": len(source["start_offsets"])}
-        return create_stream(source["stream"], described_columns(source), options, source.get("partition_key", ()))
+        key, event_time = source.get("partition_key", ()), source.get("event_time")
+        return create_stream(source["stream"], described_columns(source), options, key, event_time)
     if "table" in source:
         return create_table(
             source["table"], described_columns(source), source["primary_key"], described_options(source)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gateway.access.source_rights import Source, SourceRights
 from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.table_states import TableStates
-from gateway.registry.operator_states import SPLIT_KEYS_WARNING, split_keys
+from gateway.registry.operator_states import SPLIT_KEYS_WARNING, split_keys, time_figures
 from gateway.registry.registry import Registry
 from gateway.registry.table_changes import end_changes
 from gateway.sources.alterations import alter_stream
@@ -186,7 +186,8 @@ class SourceStatements:
         match statement.kind:
             case "stream":
                 stream = catalog.stream(statement.name)
-                return stream, describe_stream(stream) | {"statement": stream_statement(stream)} | self._told(stream)
+                declared = describe_stream(stream) | {"statement": stream_statement(stream)}
+                return stream, declared | self._told(stream, origin.accepted_ms)
             case "table":
                 table = catalog.table(statement.name)
                 with self._topics.of(origin.owner, origin.position) as topics:
@@ -200,8 +201,8 @@ class SourceStatements:
             case "cq" | "function":
                 raise AssertionError("neither is a source")
 
-    def _told(self, stream: Stream) -> Result:
-        """Return the progress of a stream, and counts of values and records that did not fit."""
+    def _told(self, stream: Stream, now_ms: int) -> Result:
+        """Return the progress of a stream, also by event time, and counts of values and records that did not fit."""
         notes, ids = self._working.evaluator, [stream.stream_id]
         misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
         count = split_keys(notes, [stream]).get(stream.stream_id)
@@ -209,7 +210,10 @@ class SourceStatements:
         told = [notes.first_records(ids)[stream.stream_id].warning, SPLIT_KEYS_WARNING if count else None]
         found = [warning for warning in told if warning is not None]
         warnings: Result = {"warnings": found} if found else {}
-        return self._figures(stream.name) | misfits | split | warnings
+        figures, live = self._figures(stream.name), self._registry.computations.live()
+        kept = any(each.stream_id == stream.stream_id and each.computation.timed is not None for each in live)
+        idle = figures.get("behind") == 0 and figures.get("reason") is None
+        return figures | time_figures(notes, stream, now_ms, kept=kept, idle=idle) | misfits | split | warnings
 
 
 def describe_source(source: Source) -> dict[str, object]:

@@ -13,6 +13,7 @@ from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery
 from grouping.digests.pending_log import Place
+from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
@@ -35,8 +36,8 @@ __all__ = ["Letter", "Place", "TaskOutput", "evaluated"]
 
 _AT_ONCE = 1_000
 """Most records of a task: few enough that each failed record can have a dead letter of its own."""
-_SETTINGS = Settings.model_construct()
-"""The default settings, whatever the environment says."""
+_SETTINGS = Settings.model_construct(evaluator=EvaluatorSettings(future_seconds=1e9))
+"""The default settings, whatever the environment says; without a clock no event time is too far ahead."""
 
 
 @dataclass(frozen=True, slots=True)

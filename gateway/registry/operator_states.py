@@ -15,14 +15,17 @@ from gateway.state.evaluator_notes import EvaluatorNotes
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.store.notes import PartitionStates
+from grouping.values.times import instant
 
-__all__ = ["SPLIT_KEYS_WARNING", "StateFigures", "StateGauges", "split_keys", "state_figures"]
+__all__ = ["SPLIT_KEYS_WARNING", "StateFigures", "StateGauges", "split_keys", "state_figures", "time_figures"]
 
 SPLIT_KEYS_WARNING = (
     "Keys of PARTITION KEY are in several partitions of the topic; in each they are a key of their own. The likely "
     "cause is a producer whose partitioner differs from the other's (librdkafka's default is not Java's; set "
     "partitioner = murmur2_random), or a topic that got more partitions."
 )
+_INSTANTS_MS = (-62_135_596_800_000, 253_402_300_799_999)
+"""The years 1 to 9999."""
 _METRICS = (COMPUTATION_KEYS, COMPUTATION_ROWS, COMPUTATION_BYTES, RESTORE_SECONDS)
 
 
@@ -54,6 +57,28 @@ def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamI
     """
     samples = notes.key_samples([stream.stream_id for stream in streams if stream.partition_key])
     return {each: _split(found) for each, found in samples.items()}
+
+
+def time_figures(
+    notes: EvaluatorNotes, stream: Stream, now_ms: int, *, kept: bool, idle: bool
+) -> dict[str, str | int | None]:
+    """Return how far a stream is by event time, and how many of its events queries by time left out.
+
+    Args:
+        notes: Reads the evaluator's notes in Redis.
+        stream: The stream.
+        now_ms: Epoch milliseconds.
+        kept: Whether a live query goes by time; without one the stream has no watermark.
+        idle: Whether all events are evaluated, so that the clock moves the watermark on.
+
+    Raises:
+        StoreUnavailable: Redis does not answer.
+    """
+    output, watermarks = notes.event_time(stream.stream_id)
+    lowest = min((each.at(now_ms) if idle else each.watermark for each in watermarks), default=None)
+    first, last = _INSTANTS_MS
+    shown = None if lowest is None or not kept else instant(min(max(lowest, first), last))
+    return {"watermark": shown, "late": output.late, "future": output.future}
 
 
 class StateGauges:

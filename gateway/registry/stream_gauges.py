@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gateway.metrics import (
+    FUTURE_EVENTS,
     GROUP_CORES,
     GROUPS,
+    LATE_EVENTS,
     LIVE_CQS,
     MATCHES,
     MISFITS,
@@ -31,6 +33,8 @@ from grouping.store.notes import Output
 
 __all__ = ["StreamGauges"]
 
+_COUNTERS = MATCHES, RESULTS, RESULT_BYTES, LATE_EVENTS, FUTURE_EVENTS
+"""The metrics of the fields of `Output`."""
 _TURNS = 5
 """In each look, the notes of a fifth of the streams are read: there may be many streams with many groups each."""
 _COSTLIEST = 10
@@ -137,7 +141,7 @@ class StreamGauges:
         for stream_id, output in self._working.evaluator.outputs(list(names)).items():
             before = self._output.get(stream_id, Output())
             self._output[stream_id] = output
-            for counter, now, then in zip((MATCHES, RESULTS, RESULT_BYTES), output, before, strict=True):
+            for counter, now, then in zip(_COUNTERS, output, before, strict=True):
                 counter.labels(names[stream_id]).inc(now - then if now >= then else now)
 
     def _costs(self, streams: Sequence[Stream], now_ms: int) -> None:

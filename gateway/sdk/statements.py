@@ -20,6 +20,7 @@ __all__ = [
     "quoted",
     "show",
     "text_literal",
+    "watermark_text",
 ]
 
 
@@ -137,16 +138,28 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
 
 
 def create_stream(
-    name: str, columns: Mapping[str, str], options: Mapping[str, str | int], partition_key: Sequence[str] = ()
+    name: str,
+    columns: Mapping[str, str],
+    options: Mapping[str, str | int],
+    partition_key: Sequence[str] = (),
+    event_time: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a CREATE STREAM statement; without columns in `partition_key` it has no PARTITION KEY.
+    """Return a CREATE STREAM statement.
+
+    Args:
+        name: The name of the stream.
+        columns: The types of columns by name.
+        options: The options by name.
+        partition_key: The columns of PARTITION KEY; none for a stream without the clause.
+        event_time: The `column` and the `delay` of WATERMARK FOR, as DESCRIBE STREAM tells them; None without it.
 
     Example:
         >>> print(create_stream("quotes", {"symbol": "STRING"}, {"topic": "quotes", "partitions": 2}))
         CREATE STREAM "quotes" ("symbol" STRING) WITH (topic = 'quotes', partitions = 2)
     """
     key = f", {partition_key_text(map(quoted, partition_key))}" if partition_key else ""
-    return f"CREATE STREAM {quoted(name)} ({_declared(columns)}{key}) WITH ({options_text(options)})"
+    watermark = f", {watermark_text(quoted(event_time['column']), event_time['delay'])}" if event_time else ""
+    return f"CREATE STREAM {quoted(name)} ({_declared(columns)}{key}{watermark}) WITH ({options_text(options)})"
 
 
 def partition_key_text(columns: Iterable[str]) -> str:
@@ -157,6 +170,16 @@ def partition_key_text(columns: Iterable[str]) -> str:
         'PARTITION KEY ("device", "room")'
     """
     return f"PARTITION KEY ({', '.join(columns)})"
+
+
+def watermark_text(column: str, delay: str) -> str:
+    """Return the WATERMARK FOR clause of a stream, for a name that is quoted already where it has to be.
+
+    Example:
+        >>> watermark_text("at", "PT5S")
+        "WATERMARK FOR at AS at - INTERVAL 'PT5S'"
+    """
+    return f"WATERMARK FOR {column} AS {column} - INTERVAL {text_literal(delay)}"
 
 
 def create_table(
@@ -202,7 +225,7 @@ def options_text(options: Mapping[str, str | int]) -> str:
 
 _TOPIC_OPTIONS = (
     *("topic", "format", "framing", "schema", "schemas", "registry", "descriptor", "message"),
-    *("access", "lenient", "timestamps", "decimals", "explode"),
+    *("access", "lenient", "timestamps", "decimals", "explode", "idle"),
 )
 """The options of a stream or a table that say how its records are read."""
 

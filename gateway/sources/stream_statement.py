@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-from gateway.sdk.statements import described_columns, described_options, options_text, partition_key_text, quoted
+from gateway.sdk.statements import (
+    described_columns,
+    described_options,
+    options_text,
+    partition_key_text,
+    quoted,
+    watermark_text,
+)
 from gateway.sources.streams import describe_stream
 from grouping.model.catalog import Stream
 
@@ -42,6 +49,8 @@ def stream_statement(stream: Stream, **options: str) -> str:
     parts = [f"{_written(name)} {rest}" for name, rest in described_columns(described).items()]
     if stream.partition_key:
         parts.append(partition_key_text(map(_written, stream.partition_key)))
+    if (event_time := described.get("event_time")) is not None:
+        parts.append(watermark_text(_written(event_time["column"]), event_time["delay"]))
     written = options_text(described_options(described) | options)
     return f"CREATE STREAM {_written(stream.name)} ({', '.join(parts)}) WITH ({written})"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import msgspec
 
@@ -21,12 +22,14 @@ from gateway.sources.topics_read import MadeTopics, admitted_topic
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.topic_desk import TopicQuestions
 from grouping.model.catalog import Catalog, Stream
+from grouping.model.column import EventTime
 from grouping.model.ids import StreamId
 from grouping.model.query import CreateStream
 from grouping.model.source_access import Access
 from grouping.model.wording import counted
 from grouping.settings.registries import login_of
 from grouping.statements.stream_declaration import declared_fields
+from grouping.values.times import format_interval
 
 __all__ = ["create_stream", "describe_stream", "drop_stream"]
 
@@ -124,7 +127,18 @@ def describe_stream(stream: Stream) -> dict[str, object]:
         **{name: value for name in _SCHEMA_OPTIONS if (value := getattr(stream, name))},
         **({} if stream.schema_id is msgspec.UNSET else {"schema_id": stream.schema_id}),
         **({"partition_key": stream.partition_key} if stream.partition_key else {}),
+        **_described_time(stream.event_time),
         "start_offsets": stream.start_offsets,
         "generation": stream.generation,
         "created_at": stream.created_at,
     }
+
+
+def _described_time(time: EventTime) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if time.delay_ms is not None:
+        delay = format_interval(timedelta(milliseconds=time.delay_ms))
+        found["event_time"] = {"column": time.column or "_time", "delay": delay}
+    if time.idle_ms is not None:
+        found["idle"] = format_interval(timedelta(milliseconds=time.idle_ms))
+    return found

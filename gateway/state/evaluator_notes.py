@@ -10,7 +10,7 @@ from grouping.model.ids import DestinationId, StreamId
 from grouping.store.connection import mapped
 from grouping.store.first_records import FirstRecords
 from grouping.store.keys import role_title
-from grouping.store.notes import CommittedNote, ExecutorsNote, Output, Pin, TableVersion
+from grouping.store.notes import CommittedNote, ExecutorsNote, Output, PartitionWatermark, Pin, TableVersion
 from grouping.store.ownership import Owner
 from grouping.store.snapshot_notes import SnapshotNote
 
@@ -79,6 +79,11 @@ class EvaluatorNotes:
         """Return the counts of records that the tasks of streams found and wrote, by stream; Redis is asked once."""
         found = self._hashes(map(self._connection.keys.output, stream_ids))
         return dict(zip(stream_ids, map(Output.unpack, found), strict=True))
+
+    def event_time(self, stream_id: StreamId) -> tuple[Output, list[PartitionWatermark]]:
+        """Return the counts of a stream's tasks, and the watermarks of the source partitions that have one."""
+        [fields] = self._hashes([self._connection.keys.output(stream_id)])
+        return Output.unpack(fields), PartitionWatermark.unpack_all(fields)
 
     def misfits(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, dict[str, int]]:
         """Return how many values did not fit, by stream and column, since Redis was filled; Redis is asked once."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from grouping.model.change_format import ValueEncoding, is_change_format
-from grouping.model.column import Alterations, EarlierDeclaration, StreamColumn
+from grouping.model.column import Alterations, EarlierDeclaration, EventTime, StreamColumn
 from grouping.model.errors import InputError, near_name
 from grouping.model.ids import StreamId
 from grouping.model.source_access import Access
@@ -34,6 +34,7 @@ RECORD_FIELDS = {
 
 _AnySource = TypeVar("_AnySource", bound="Stream | Table | View")
 
+_RECORD_TIME = EventTime()
 _GENERATION = 10**13
 """Distance between the positions of two generations of a topic: more than a partition's offsets will reach."""
 
@@ -102,6 +103,23 @@ class Stream(msgspec.Struct, frozen=True):
     """For Protobuf: the full name of the records' message."""
     changes_of: str | msgspec.UnsetType = msgspec.UNSET
     """The id of the table if the events are the changes of a table (`table_changes`); unset for a declared stream."""
+    declared_time: EventTime | msgspec.UnsetType = msgspec.UNSET
+    """The event time; unset without WATERMARK FOR and the option `idle`."""
+
+    @property
+    def event_time(self) -> EventTime:
+        """The event time, of which a stream may declare nothing."""
+        return self.declared_time or _RECORD_TIME
+
+    def delay_ms(self, default_seconds: float) -> int:
+        """Return how far the watermark is behind the latest event time, by default as a setting says."""
+        declared = self.event_time.delay_ms
+        return round(default_seconds * 1000) if declared is None else declared
+
+    def idle_ms(self, default_seconds: float) -> int:
+        """Return after how long without new events the clock moves the watermark on, by default as a setting says."""
+        declared = self.event_time.idle_ms
+        return round(default_seconds * 1000) if declared is None else declared
 
     @property
     def has_one_schema_id(self) -> bool:

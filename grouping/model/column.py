@@ -1,4 +1,4 @@
-"""A column of a stream or of a table, and the earlier declarations of a stream that ALTER STREAM keeps."""
+"""Parts of a declaration: a column, the event time, and the earlier declarations that ALTER STREAM keeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import msgspec
 from grouping.model.column_place import ColumnPlace
 from grouping.model.sql_type import SqlType
 
-__all__ = ["Alterations", "EarlierDeclaration", "StreamColumn"]
+__all__ = ["Alterations", "EarlierDeclaration", "EventTime", "StreamColumn"]
 
 _MOST_EARLIER = 100
 """Most declarations kept for replays; a replay comes within seconds, or when its evaluator starts."""
@@ -32,6 +32,17 @@ class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):
     def place(self) -> ColumnPlace:
         """The place of the column's values in the record."""
         return ColumnPlace.of(self.from_text) if self.from_text else ColumnPlace("value", (self.name,))
+
+
+class EventTime(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The event time of a stream, as WATERMARK FOR and the option `idle` declare it."""
+
+    column: str | None = None
+    """The column, spelt as declared; None for the time of the record."""
+    delay_ms: int | None = None
+    """How far the watermark is behind the latest event time; None without WATERMARK FOR."""
+    idle_ms: int | None = None
+    """After how long without new events the clock moves the watermark on; None without the option."""
 
 
 class EarlierDeclaration(msgspec.Struct, frozen=True):

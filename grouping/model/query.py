@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from grouping.model.column import StreamColumn
+from grouping.model.column import EventTime, StreamColumn
 from grouping.model.source_access import AccessKind
 from grouping.model.sql_type import SqlType
 
@@ -125,7 +125,6 @@ class CreateStream:
 
     name: str
     columns: tuple[tuple[str, SqlType], ...]
-    """(name, type) in order."""
     topic: str
     format: str
     """``json``, ``avro``, ``protobuf``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
@@ -156,6 +155,8 @@ class CreateStream:
     """The full name of the message of Protobuf records."""
     from_topic: bool | None = None
     """True if the statement has FROM TOPIC in place of columns, which are inferred from records of the topic."""
+    event_time: EventTime | None = None
+    """The event time; None without WATERMARK FOR and the option `idle`."""
 
     @property
     def stream_columns(self) -> tuple[StreamColumn, ...]:
@@ -169,7 +170,6 @@ class CreateTable:
 
     name: str
     columns: tuple[tuple[str, SqlType], ...]
-    """(name, type) in order."""
     key: tuple[str, ...]
     """The columns of the PRIMARY KEY, spelt as declared."""
     topic: str

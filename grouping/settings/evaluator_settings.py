@@ -74,12 +74,19 @@ class EvaluatorSettings(BaseModel):
         2.0,
         ge=0,
         description="how far the watermark of a source partition is behind its latest event time; an event behind the "
-        "watermark is late",
+        "watermark is late; for streams without WATERMARK FOR",
     )
     idle_seconds: float = Field(
         60.0,
         ge=1,
-        description="after how long without new events the clock moves the watermark of a source partition on",
+        description="after how long without new events the clock moves the watermark of a source partition on; for "
+        "streams without the option `idle`",
+    )
+    future_seconds: float = Field(
+        3600.0,
+        ge=0,
+        description="how far the event time of an event may be ahead of the time of its record; an event beyond "
+        "moves no watermark and counts as future",
     )
     hang_seconds: float = Field(
         60.0,

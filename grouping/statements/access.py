@@ -1,4 +1,4 @@
-"""Readers of GRANT, REVOKE and IF [NOT] EXISTS."""
+"""Readers of GRANT, REVOKE and IF [NOT] EXISTS, and of the statements of operators."""
 
 from __future__ import annotations
 
@@ -7,14 +7,39 @@ from typing import cast
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError
-from grouping.model.query import ChangeAccess, SourceKind
+from grouping.model.query import ChangeAccess, DropCqs, SetQuota, ShowQuota, SourceKind
 from grouping.statements.tokens import Tokens
 
-__all__ = ["ACCESS_CHOICES", "accept_if_exists", "accept_if_not_exists", "read_grant", "read_revoke"]
+__all__ = [
+    "ACCESS_CHOICES",
+    "HIGHEST_LIMIT",
+    "accept_if_exists",
+    "accept_if_not_exists",
+    "read_drop_cqs",
+    "read_grant",
+    "read_revoke",
+    "read_set_quota",
+    "read_show_quota",
+]
 
 ACCESS_CHOICES = ("open", "granted")
 """The values of the option `access`."""
 _KINDS = ("STREAM", "TABLE", "VIEW")
+HIGHEST_LIMIT = 10**18
+"""The largest number for LIMIT and for a quota."""
+_QUOTAS = (
+    "cqs",
+    "streams",
+    "partitions",
+    "tables",
+    "views",
+    "commands_per_second",
+    "quarantined",
+    "dedicated",
+    "virtual",
+)
+
+_DROP_CQ = "DROP CQ name drops one CQ of your own; DROP CQS LIKE 'a%' OF subscriber is a statement for operators."
 
 
 def accept_if_exists(tokens: Tokens) -> bool:
@@ -71,3 +96,33 @@ def _subscribers(tokens: Tokens) -> tuple[str, ...]:
         names.add(name)
         if not tokens.accept_symbol(TokenType.COMMA):
             return tuple(sorted(names))
+
+
+def read_set_quota(tokens: Tokens) -> SetQuota:
+    """Read the quotas of SET QUOTA and the subscriber."""
+    limits: dict[str, int | None] = {}
+    while not limits or tokens.accept_symbol(TokenType.COMMA):
+        name = tokens.source().casefold()
+        if name not in _QUOTAS or name in limits:
+            raise tokens.unexpected(f"{', '.join(_QUOTAS)}, each at most once")
+        tokens.index += 1
+        tokens.expect_symbol(TokenType.EQ, "=")
+        limits[name] = None if tokens.accept("DEFAULT") else tokens.number("a limit", highest=HIGHEST_LIMIT, lowest=0)
+    tokens.expect("FOR")
+    return SetQuota(tokens.name("a subscriber"), tuple(limits.items()))
+
+
+def read_show_quota(tokens: Tokens) -> ShowQuota:
+    """Read the subscriber of SHOW QUOTA."""
+    tokens.expect("FOR")
+    return ShowQuota(tokens.name("a subscriber"))
+
+
+def read_drop_cqs(tokens: Tokens) -> DropCqs:
+    """Read the pattern and the subscriber of DROP CQS, an operator's statement."""
+    if not tokens.accept("LIKE"):
+        raise tokens.unexpected("LIKE", hint=_DROP_CQ)
+    like = tokens.string("a pattern")
+    if not tokens.accept("OF"):
+        raise tokens.unexpected("OF and a subscriber", hint=_DROP_CQ)
+    return DropCqs(like, tokens.name("a subscriber"))

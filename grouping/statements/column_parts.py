@@ -14,7 +14,7 @@ from grouping.model.sql_type import PLAIN_TYPES, STRING, SqlType, array_of, deci
 from grouping.model.type_names import WITHOUT_SIGN, nearest_type
 from grouping.statements.tokens import Tokens, clipped
 
-__all__ = ["read_place", "read_type"]
+__all__ = ["declared_key", "read_key", "read_place", "read_type"]
 
 _LONGEST_HEADER = 255
 
@@ -205,3 +205,17 @@ def declared_key(columns: Iterable[tuple[str, SqlType]], key: Iterable[str], kin
             raise InputError(f'column "{column}" is in the {kind} twice', code="syntax-error", detail="Once is enough.")
         spelt.append(found)
     return tuple(spelt)
+
+
+def read_key(tokens: Tokens) -> tuple[str, ...]:
+    """Read the columns of a key in parentheses.
+
+    Raises:
+        InputError: ``syntax-error``.
+    """
+    tokens.expect_symbol(TokenType.L_PAREN, "(")
+    names = [tokens.name("the name of a column")]
+    while tokens.accept_symbol(TokenType.COMMA):
+        names.append(tokens.name("the name of a column"))
+    tokens.expect_symbol(TokenType.R_PAREN, ")")
+    return tuple(names)

@@ -32,14 +32,17 @@ from grouping.model.refusals import MAX_DEPTH, too_deep
 from grouping.model.source_access import AccessKind
 from grouping.statements.access import (
     ACCESS_CHOICES,
+    HIGHEST_LIMIT,
     accept_if_exists,
     accept_if_not_exists,
+    read_drop_cqs,
     read_grant,
     read_revoke,
+    read_set_quota,
+    read_show_quota,
 )
 from grouping.statements.clauses import begins_clause, read_clauses, read_settings
 from grouping.statements.declaration import OptionValues, read_options
-from grouping.statements.operators import HIGHEST_LIMIT, read_drop_cqs, read_set_quota, read_show_quota
 from grouping.statements.refused_forms import ksqldb_declaration
 from grouping.statements.stream_declaration import read_alter_stream, read_stream
 from grouping.statements.table_declaration import read_table

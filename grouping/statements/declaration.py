@@ -9,11 +9,13 @@ from typing import NamedTuple
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.catalog import RECORD_FIELDS, Stream
+from grouping.model.column import EventTime
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateStream, CreateTable
 from grouping.model.sql_type import SqlType
 from grouping.settings.registries import registry_url
-from grouping.statements.column_parts import read_place, read_type
+from grouping.statements.column_parts import read_key, read_place, read_type
+from grouping.statements.stream_clauses import at_clause, read_idle, read_stream_clauses, refuse_watermark
 from grouping.statements.tokens import Tokens, clipped
 from schemas.avro_columns import AvroMismatch, check_avro_columns
 from schemas.avro_writers import check_writers
@@ -51,6 +53,8 @@ class DeclaredColumns(NamedTuple):
     """The columns of PRIMARY KEY (of a table) or PARTITION KEY (of a stream), as written."""
     places: dict[str, str]
     """By column, the text of its FROM."""
+    watermark: EventTime | None = None
+    """The WATERMARK FOR of a stream, with the column as it is written."""
 
 
 def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
@@ -69,15 +73,14 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
     key: tuple[str, ...] = ()
     while True:
         if keyed and columns and tokens.accept_symbol(TokenType.PRIMARY_KEY):
-            key = _only(key, _key(tokens))
+            key = _only(key, read_key(tokens))
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return DeclaredColumns(tuple(columns.values()), key, places)
-        if not keyed and columns and tokens.accept("PARTITION", "KEY"):
-            key = _key(tokens)
-            tokens.expect_symbol(TokenType.R_PAREN, ")")
-            return DeclaredColumns(tuple(columns.values()), key, places)
-        if tokens.word() == "WATERMARK" and tokens.word(1) == "FOR":
-            raise _without_watermark("WATERMARK")
+        if not keyed and columns and at_clause(tokens):
+            key, watermark = read_stream_clauses(tokens)
+            return DeclaredColumns(tuple(columns.values()), key, places, watermark)
+        if keyed:
+            refuse_watermark(tokens)
         name, sql_type = read_column(tokens, columns, reserved=keyed)
         columns[name.casefold()] = (name, sql_type)
         place = read_place(tokens)
@@ -117,16 +120,6 @@ def read_column(tokens: Tokens, taken: Container[str], *, reserved: bool = False
     return name, read_type(tokens)
 
 
-def _key(tokens: Tokens) -> tuple[str, ...]:
-    """Read the columns of a key in parentheses."""
-    tokens.expect_symbol(TokenType.L_PAREN, "(")
-    names = [tokens.name("the name of a column")]
-    while tokens.accept_symbol(TokenType.COMMA):
-        names.append(tokens.name("the name of a column"))
-    tokens.expect_symbol(TokenType.R_PAREN, ")")
-    return tuple(names)
-
-
 def _only(before: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
     if before:
         raise InputError(
@@ -160,6 +153,8 @@ def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Opti
             options[option] = tokens.number("how many partitions", highest=_MOST_PARTITIONS)
         elif option == "lenient":
             options[option] = _boolean(tokens)
+        elif option == "idle":
+            options[option] = read_idle(tokens)
         else:
             options[option] = _choice(option, tokens.string(f"the {option}"), choices)
         if not tokens.accept_symbol(TokenType.COMMA):
@@ -175,20 +170,9 @@ def _boolean(tokens: Tokens) -> bool:
     return value == "TRUE"
 
 
-def _without_watermark(what: str) -> InputError:
-    return InputError(
-        f"{what} is not supported",
-        code="unsupported-query",
-        detail="The time of an event is that of its record.",
-        hint="Leave it out; a query has that time as _time.",
-    )
-
-
 def _unknown_option(tokens: Tokens, known: Sequence[str]) -> InputError:
     if not tokens.word():
         return tokens.unexpected("the name of an option")
-    if tokens.word() == "IDLE" and "start" in known:  # the option is for streams only
-        return _without_watermark('option "idle"')
     return InputError(
         f'option "{clipped(tokens.source())}" does not exist',
         code="syntax-error",

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from grouping.model.change_format import CHANGE_FORMATS, ENVELOPE_FIELDS, is_change_format
-from grouping.model.column import StreamColumn
+from grouping.model.column import EventTime, StreamColumn
 from grouping.model.column_place import ColumnPlace
 from grouping.model.errors import InputError
 from grouping.model.explode import explode_levels, explode_text
@@ -28,6 +28,7 @@ from grouping.statements.declaration import (
     read_columns,
     read_options,
 )
+from grouping.statements.stream_clauses import declared_time
 from grouping.statements.tokens import Tokens
 
 __all__ = [
@@ -65,6 +66,7 @@ OPTIONS = (
     "timestamps",
     "explode",
     "decimals",
+    "idle",
 )
 _FRAMING = {"protobuf": "raw"}
 """By format, the default framing. JSON has no framing, which earlier records call ``single-object``."""
@@ -87,11 +89,12 @@ def read_stream(tokens: Tokens) -> CreateStream:
     columns: NamesAndTypes = ()
     key: tuple[str, ...] = ()
     places: dict[str, str] = {}
+    watermark: EventTime | None = None
     from_topic = tokens.accept("FROM", "TOPIC")
     if from_topic:
         options = _topic_options(tokens)
     else:
-        columns, key, places = read_columns(tokens)
+        columns, key, places, watermark = read_columns(tokens)
         tokens.expect("WITH")
         options = read_options(tokens, OPTIONS, CHOICES)
     check_options(options, "stream")
@@ -127,6 +130,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
         explode=explode_text(levels) if levels else None,
         decimals=cast(str | None, options.get("decimals")),
         from_topic=from_topic or None,
+        event_time=declared_time(columns, watermark, cast(int | None, options.get("idle")), name),
     )
 
 
@@ -267,4 +271,5 @@ def declared_fields(statement: CreateStream) -> dict[str, Any]:
         "descriptor": statement.descriptor or msgspec.UNSET,
         "message": statement.message or msgspec.UNSET,
         "partition_key": statement.partition_key,
+        "declared_time": statement.event_time or msgspec.UNSET,
     }

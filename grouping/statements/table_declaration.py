@@ -42,7 +42,7 @@ def read_table(tokens: Tokens) -> CreateTable:
     """
     if_not_exists = accept_if_not_exists(tokens)
     name = tokens.stream_name()
-    columns, key, places = read_columns(tokens, keyed=True)
+    columns, key, places, _ = read_columns(tokens, keyed=True)
     if not key:
         raise InputError(
             f'table "{name}" has no PRIMARY KEY',

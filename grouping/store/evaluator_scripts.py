@@ -50,18 +50,19 @@ return pinned
 )
 
 # KEYS: matches, counted, output, next batch, and the stream's fence, if any. ARGV: source partition, micro-batch, the
-# fields of `Output`, the holder of the fence, values. Returns the number of waiting values; 0 without values, or if the
-# micro-batch was counted before; -1 if another evaluator has the fence.
+# fields of `Output`, the `PartitionWatermark` or nothing, the holder of the fence, values. Returns the number of waiting
+# values; 0 without values, or if the micro-batch was counted before; -1 if another evaluator has the fence.
 COUNT = """
-if KEYS[5] and redis.call('GET', KEYS[5]) ~= ARGV[6] then return -1 end
+if KEYS[5] and redis.call('GET', KEYS[5]) ~= ARGV[9] then return -1 end
 if tonumber(string.match(ARGV[2], '%d+$')) < tonumber(redis.call('GET', KEYS[4]) or 0) then return 0 end
 if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-for at, field in ipairs({'matches', 'results', 'nbytes'}) do
+for at, field in ipairs({'matches', 'results', 'nbytes', 'late', 'future'}) do
   if ARGV[2 + at] ~= '0' then redis.call('HINCRBY', KEYS[3], field, ARGV[2 + at]) end
 end
-if not ARGV[7] then return 0 end
-return redis.call('RPUSH', KEYS[1], unpack(ARGV, 7))
+if ARGV[8] ~= '' then redis.call('HSET', KEYS[3], 'watermark/' .. ARGV[1], ARGV[8]) end
+if not ARGV[10] then return 0 end
+return redis.call('RPUSH', KEYS[1], unpack(ARGV, 10))
 """
 
 # KEYS: the owner of a stream, epoch, versions, streams, and the stream's other keys. ARGV: the holder, the stream.

@@ -198,7 +198,8 @@ class RedisKeys:
                         "`MatchTally`, one for each task; the gateway takes them")
     counted = _OfStream("counted:{stream}", "hash", "workers", "",
                         "source partitions to the micro-batch that `matches` has last")
-    output = _OfStream("output:{stream}", "hash", "workers", "gateway", "the fields of `Output`")
+    output = _OfStream("output:{stream}", "hash", "workers", "gateway",
+                       "the fields of `Output`; watermark/partition to `PartitionWatermark`")
     misfits = _OfStream("misfits:{stream}", "hash", "workers", "gateway",
                         "columns of a lenient stream to the number of values that did not fit")
     first_records = _OfStream("first-records:{stream}", "hash", "workers", "gateway",

@@ -18,6 +18,7 @@ __all__ = [
     "ExecutorsNote",
     "Output",
     "PartitionStates",
+    "PartitionWatermark",
     "Pin",
     "ReplicaNote",
     "StateNote",
@@ -25,6 +26,8 @@ __all__ = [
     "TableVersion",
 ]
 
+_WATERMARK = b"watermark/"
+"""The beginning of the fields of `RedisKeys.output` that have a partition's watermark."""
 TablePins = dict[str, dict[int, int]]
 """By `Table.source_id` and partition of the table's topic: the offset after the last change that a micro-batch sees."""
 
@@ -66,7 +69,7 @@ class Output(NamedTuple):
 
     Example:
         >>> Output.unpack({b"matches": b"3", b"nbytes": b"120"})
-        Output(matches=3, results=0, nbytes=120)
+        Output(matches=3, results=0, nbytes=120, late=0, future=0)
     """
 
     matches: int = 0
@@ -75,11 +78,43 @@ class Output(NamedTuple):
     """Records written to topics of results."""
     nbytes: int = 0
     """Bytes of keys, values and headers."""
+    late: int = 0
+    """Events behind the watermark, or without an event time."""
+    future: int = 0
+    """Events with an event time too far ahead."""
 
     @classmethod
     def unpack(cls, fields: Mapping[bytes, bytes]) -> Output:
         """Read a hash of Redis."""
         return cls(*(int(fields.get(name.encode(), 0)) for name in cls._fields))
+
+
+class PartitionWatermark(NamedTuple):
+    """The watermark of a source partition after a task, and when the clock begins to move the watermark on."""
+
+    watermark: int
+    """Epoch milliseconds."""
+    moves_at: int
+    """Epoch milliseconds: the end of the idle time if no event comes."""
+
+    @classmethod
+    def unpack_all(cls, fields: Mapping[bytes, bytes]) -> list[PartitionWatermark]:
+        """Read the watermarks of all partitions from the hash `RedisKeys.output`.
+
+        Example:
+            >>> PartitionWatermark.unpack_all({b"matches": b"3", b"watermark/0": b"1000 5000"})
+            [PartitionWatermark(watermark=1000, moves_at=5000)]
+        """
+        bodies = [body.split() for field, body in sorted(fields.items()) if field.startswith(_WATERMARK)]
+        return [cls(int(watermark), int(moves_at)) for watermark, moves_at in bodies]
+
+    def pack(self) -> str:
+        """Return the watermark as Redis has it."""
+        return f"{self.watermark} {self.moves_at}"
+
+    def at(self, now_ms: int) -> int:
+        """Return the watermark at a time, if no event has come since."""
+        return self.watermark + max(now_ms - self.moves_at, 0)
 
 
 class ReplicaNote(msgspec.Struct, frozen=True):

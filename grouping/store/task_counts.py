@@ -11,7 +11,7 @@ from grouping.store.evaluator_scripts import COUNT
 from grouping.store.fence import LeaseLost
 from grouping.store.keys import RedisKeys
 from grouping.store.match_tally import MatchTally
-from grouping.store.notes import Output
+from grouping.store.notes import Output, PartitionWatermark
 from grouping.store.ownership import EvaluatorFences
 
 __all__ = ["CountWriter", "TaskCount"]
@@ -31,6 +31,8 @@ class TaskCount(NamedTuple):
     batch: str
     """A unique name of the micro-batch, so that a replay is not counted twice."""
     output: Output = Output()
+    watermark: PartitionWatermark | None = None
+    """None for a stream without queries that go by time."""
 
 
 class CountWriter:
@@ -67,7 +69,8 @@ class CountWriter:
             for each in counts:
                 keys, token = self._places(each.stream_id)
                 values = () if each.tally is None else each.tally.encode()
-                arguments = [each.partition, each.batch, *each.output, token, *values]
+                watermark = "" if each.watermark is None else each.watermark.pack()
+                arguments = [each.partition, each.batch, *each.output, watermark, token, *values]
                 self._count(keys, arguments, client=pipeline)
             found = list(map(int, pipeline.execute()))
             for each, waiting in zip(counts, found, strict=True):

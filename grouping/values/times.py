@@ -19,6 +19,7 @@ __all__ = [
     "format_instant",
     "format_interval",
     "instant",
+    "parse_delay",
     "parse_every",
     "parse_instant",
     "parse_interval",
@@ -85,6 +86,26 @@ def parse_interval(text: str) -> timedelta:
         >>> parse_interval("10 minutes") == parse_interval("PT10M") == timedelta(minutes=10)
         True
     """
+    interval = _read_interval(text)
+    if not timedelta(0) < interval <= LONGEST_INTERVAL:
+        raise _bad_interval(text, f"An interval is longer than nothing and at most {LONGEST_INTERVAL.days} days.")
+    return interval
+
+
+def parse_delay(text: str) -> timedelta:
+    """Read an interval as `parse_interval` does, or an interval of no length.
+
+    Raises:
+        InputError: ``bad-interval``.
+    """
+    interval = _read_interval(text)
+    if not timedelta(0) <= interval <= LONGEST_INTERVAL:
+        raise _bad_interval(text, f"A delay is not negative, and at most {LONGEST_INTERVAL.days} days.")
+    return interval
+
+
+def _read_interval(text: str) -> timedelta:
+    """Read an interval of any sign."""
     counted = _COUNTED.fullmatch(text.strip())
     try:
         if counted:
@@ -96,8 +117,6 @@ def parse_interval(text: str) -> timedelta:
         raise _bad_interval(text, detail, _nearest_interval(text)) from None
     if not isinstance(interval, timedelta):
         raise _bad_interval(text, "Months and years have no fixed length.", "EVERY CRON '0 8 1 * *' is once a month.")
-    if not timedelta(0) < interval <= LONGEST_INTERVAL:
-        raise _bad_interval(text, f"An interval is longer than nothing and at most {LONGEST_INTERVAL.days} days.")
     if interval % timedelta(milliseconds=1):
         raise _bad_interval(text, "The shortest unit of time is the millisecond.")
     return interval

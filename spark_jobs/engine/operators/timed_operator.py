@@ -15,6 +15,7 @@ from grouping.model.expression import Column, walk
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.plan.keyed_rows import KeyedRows
 from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.event_clock import EventClock
 from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.timed_state import ELEMENT, TimedState
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, as_plain
@@ -35,8 +36,8 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
     computation_id: str
     reads: tuple[Column, ...]
     """The columns that groups and SELECT lists read, in the order of their stored texts."""
-    delay_ms: int = 0
-    """How far the watermark is behind the latest event time."""
+    clock: EventClock = EventClock()
+    """How rows move the watermark."""
     value_bytes: int = VALUE_BYTES
     """Bytes of the longest text that an expression may compute; a longer text is NULL."""
 

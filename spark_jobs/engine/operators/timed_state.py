@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.log_state import LogState
 
-__all__ = ["BEGINNING", "ELEMENT", "NEVER", "NO_MARKS", "PassedTimes", "TimedState"]
+__all__ = ["BEGINNING", "ELEMENT", "NEVER", "NO_MARKS", "PassedTimes", "TimedState", "missed_events"]
 
 BEGINNING = -(1 << 60)
 """The watermark before the first event."""
@@ -30,6 +31,14 @@ class PassedTimes(NamedTuple):
     """Whether each event is behind the watermark before it."""
 
 
+class _Missed(NamedTuple):
+    """Events that did not count in a step."""
+
+    places: Ints
+    """The position of each event, and the number of the event within its record, in two rows."""
+    future: NDArray[np.bool_]
+
+
 class TimedState(LogState):
     """A state of rows that wait for the watermark of their partition."""
 
@@ -42,6 +51,8 @@ class TimedState(LogState):
         """How many events were behind the watermark, or had no event time."""
         self.marks = NO_MARKS
         """The marks of the clock for a fold of the log: positions in ascending order, and before each the watermark."""
+        self.missed: list[_Missed] = []
+        """The events of the task that did not count."""
 
     @property
     def earliest(self) -> int:
@@ -65,9 +76,40 @@ class TimedState(LogState):
         before = np.maximum(np.concatenate([[self.watermark], after[:-1]]), marked)
         return PassedTimes(after, times < before)
 
+    def miss(self, offsets: Ints, number: Ints | None, future: NDArray[np.bool_]) -> None:
+        """Note events of the task that did not count.
+
+        Args:
+            offsets: The positions of the events.
+            number: The number of each event within its record; None where a record is one event.
+            future: Whether the event time of each event is too far ahead.
+        """
+        places = np.stack([offsets, np.zeros(offsets.size, np.int64) if number is None else number])
+        self.missed.append(_Missed(places, future))
+
+    def begin(self) -> None:
+        """Begin a task."""
+        self.missed.clear()
+        super().begin()
+
+    def undo(self) -> None:
+        """Undo the changes since the last task began."""
+        self.missed.clear()
+        super().undo()
+
     def _marked(self, offsets: Ints) -> Ints:
         """Return the watermark that the clock's marks before each event say, `BEGINNING` without a mark."""
         positions, watermarks = self.marks
         place = np.searchsorted(positions, offsets, side="right")
         highest: Ints = np.concatenate([[BEGINNING], np.maximum.accumulate(watermarks)])
         return highest[place]
+
+
+def missed_events(states: Iterable[LogState]) -> tuple[int, int]:
+    """Return how many events of a task were late, and how many were future; each event counts once for all states."""
+    missed = [each for state in states if isinstance(state, TimedState) for each in state.missed]
+    if not missed:
+        return 0, 0
+    places, firsts = np.unique(np.concatenate([each.places for each in missed], axis=1), axis=1, return_index=True)
+    future = int(np.count_nonzero(np.concatenate([each.future for each in missed])[firsts]))
+    return places.shape[1] - future, future

@@ -180,7 +180,7 @@ class Task:
                 parts[each.computation_id],
                 _kept_rows(stream, each, parts[each.computation_id], states, settings),
                 _kept_frames(each, parts[each.computation_id], states, value_bytes),
-                _kept_timed(each, parts[each.computation_id], states, settings),
+                _kept_timed(stream, each, parts[each.computation_id], states, settings),
             )
             for each in snapshot.computations
         ]
@@ -227,9 +227,13 @@ def _kept_frames(
 
 
 def _kept_timed(
-    computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None, settings: Settings
+    stream: Stream,
+    computation: Computation,
+    snapshot: Snapshot,
+    states: Mapping[str, LogState] | None,
+    settings: Settings,
 ) -> KeptTimed | None:
-    operator = timed_operator(computation, snapshot, settings)
+    operator = timed_operator(stream, computation, snapshot, settings)
     if operator is None:
         return None
     state = operator.begin() if states is None else states[computation.computation_id]

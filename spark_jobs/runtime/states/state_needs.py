@@ -168,9 +168,11 @@ class _TimedNeeds:
     """As those of `_FrameNeeds`, with columns in place of values."""
 
     @classmethod
-    def of(cls, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds | None:
+    def of(
+        cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings
+    ) -> _TimedNeeds | None:
         """Collect the needs of the groups over a computation; None where the computation does not go by time."""
-        operator = timed_operator(computation, snapshot, settings)
+        operator = timed_operator(stream, computation, snapshot, settings)
         return None if operator is None else cls(computation, operator, _live_begins(snapshot, columns_read))
 
     @property
@@ -248,4 +250,4 @@ def needs_of(settings: Settings, stream: Stream, computation: Computation, snaps
         return _FrameNeeds.of(computation, snapshot)
     if computation.before is not None:
         return _EdgeNeeds.of(settings, stream, computation, snapshot)
-    return _TimedNeeds.of(computation, snapshot, settings)
+    return _TimedNeeds.of(stream, computation, snapshot, settings)

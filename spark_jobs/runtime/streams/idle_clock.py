@@ -61,7 +61,6 @@ class IdleClock:
         """By topic: the streams of the lane."""
         self._timed: set[str] = set()
         """The topics of streams that are known to have queries that go by time."""
-        self._idle_ms = round(settings.evaluator.idle_seconds * 1000)
         self._partitions: dict[TopicPlace, _TimedPartition] = {}
 
     def begin(self, streams: Iterable[Stream], use: QueryUse) -> None:
@@ -141,7 +140,7 @@ class IdleClock:
                 place = topic, partition
                 known, begin = self._known(place), self.at(place, offset)
                 assert begin is not None, "the stream goes by time"
-                watermark = self._watermark(known)
+                watermark = self._watermark(known, self._streams[topic])
                 if known.due is not None and watermark is not None and known.due <= watermark:
                     self._mark(place, PlacedMark(offset + self._streams[topic].base, watermark, batch))
                     found[place] = StateClock(begin.settled, watermark)
@@ -184,12 +183,10 @@ class IdleClock:
             known = self._partitions[place] = _TimedPartition(marks, self._now_ms(), unsettled=bool(marks))
         return known
 
-    def _watermark(self, known: _TimedPartition) -> int | None:
+    def _watermark(self, known: _TimedPartition, stream: Stream) -> int | None:
         """Return how far the clock has come for a partition; None while the partition is not idle."""
-        quiet_ms = self._now_ms() - known.quiet_since_ms
-        if known.stood is None or quiet_ms <= self._idle_ms:
-            return None
-        return known.stood + quiet_ms - self._idle_ms
+        ahead_ms = self._now_ms() - known.quiet_since_ms - stream.idle_ms(self._settings.evaluator.idle_seconds)
+        return None if known.stood is None or ahead_ms <= 0 else known.stood + ahead_ms
 
     def _mark(self, place: TopicPlace, mark: PlacedMark) -> None:
         known = self._partitions[place]

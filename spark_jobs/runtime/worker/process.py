@@ -15,7 +15,7 @@ from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
 from grouping.store.fence import LeaseLost
-from grouping.store.notes import Pin, TableVersion
+from grouping.store.notes import PartitionWatermark, Pin, TableVersion
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.snapshot_notes import SnapshotNote
 from grouping.store.table_store import BatchCommitted, TableStore
@@ -24,6 +24,7 @@ from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from spark_jobs.engine.match.key_source import KeySource
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.operators.timed_state import BEGINNING
 from spark_jobs.engine.rows.cpu_budget import CpuExceeded
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
@@ -174,6 +175,16 @@ class WorkerProcess:
         self._time = time_of(snapshot.computations, states)
         if self._time is not None:
             watch.note_clock(time.monotonic())
+
+    def watermark(self, idle_ms: int) -> PartitionWatermark | None:
+        """Return the watermark that `note_time` has noted, None where none is known.
+
+        Args:
+            idle_ms: After how long the clock moves the watermark on.
+        """
+        if self._time is None or self._time.watermark == BEGINNING:
+            return None
+        return PartitionWatermark(self._time.watermark, time.time_ns() // 1_000_000 + idle_ms)
 
     def take_time(self) -> RangeTime | None:
         """Return the note that `note_time` made in the last task, and clear the note; None without one."""

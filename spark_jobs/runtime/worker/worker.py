@@ -26,6 +26,7 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
 from spark_jobs.engine.operators.log_state import LogState
+from spark_jobs.engine.operators.timed_state import missed_events
 from spark_jobs.engine.pipeline import CLOCK, ROWS, end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.edge_rows import EdgeRows
@@ -123,7 +124,7 @@ class Evaluation:
                 _stop_full(states, tables, watch, settings)
                 PROCESS.tell_states(stream, tables.constants, partition, states, settings)
                 PROCESS.note_time(tables.constants, states, watch)
-            task.end(micro_batch)
+            task.end(micro_batch, states)
         PROCESS.end()
 
     def _micro_batch(self, stream: Stream) -> MicroBatch:
@@ -154,6 +155,7 @@ class _TaskRun:
     ) -> None:
         self._settings = settings
         self._begin = begin
+        self._is_marked = False
         self._last: pa.RecordBatch | None = None
         self._version, self._snapshot, self._views, _ = tables
         self._watch = watch
@@ -206,6 +208,7 @@ class _TaskRun:
         """Yield the results that a mark of the clock makes before the first record."""
         self._observer.begin()
         assert self._begin is not None, "the task of a partition"
+        self._is_marked = True
         mark = ClockMark(self._begin.partition, watermark)
         yield from self._counted(self._hang_guard.pieces(evaluate(self._task, mark, CLOCK)))
         self._observer.end()
@@ -240,16 +243,26 @@ class _TaskRun:
                 self._letters[code] += rows.num_rows
             yield rows
 
-    def end(self, batch: MicroBatch) -> None:
-        """Write statistics and counts of the task, and the codes of its dead letters."""
+    def end(self, batch: MicroBatch, states: Mapping[str, LogState]) -> None:
+        """Write statistics and counts of the task, and the codes of its dead letters.
+
+        Args:
+            batch: The micro-batch.
+            states: By computation id, the states of operators behind the last record.
+        """
         # A review of indexes evaluates their keys, so it waits until there are no suspects.
         review = not self._guard.selection.concerns(self._guard.failed)
         with self._hang_guard.armed(), self._budget.batch(0):
             PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
-        counts = self._observer.counts
-        if any(output := counts.output()):
-            name, stream_id = f"{batch.query_id}/{batch.number}", self._task.stream.stream_id
-            PROCESS.count(TaskCount(stream_id, counts.tally(), counts.partition, name, output), self._settings)
+        counts, stream = self._observer.counts, self._task.stream
+        late, future = missed_events(states.values())
+        output = counts.output()._replace(late=late, future=future)
+        moving = self._is_marked and self._last is None
+        watermark = PROCESS.watermark(0 if moving else stream.idle_ms(self._settings.evaluator.idle_seconds))
+        if any(output) or watermark is not None:
+            name, partition = f"{batch.query_id}/{batch.number}", self.end_of_records[0]
+            count = TaskCount(stream.stream_id, counts.tally(), partition, name, output, watermark)
+            PROCESS.count(count, self._settings)
         if self._letters:
             self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
         if misfits := self._observer.misfits:

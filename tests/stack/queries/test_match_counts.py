@@ -13,6 +13,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.settings.settings import RedisSettings, Settings
 from grouping.store.match_tally import MatchTally
+from grouping.store.notes import Output, PartitionWatermark
 from grouping.store.table_store import TableStore
 from grouping.store.task_counts import TaskCount
 from tests.stack.server import Stack
@@ -75,5 +76,9 @@ def test_a_replayed_batch_counts_once(settings: Settings) -> None:
     working, store = _opened(settings), TableStore(settings)
     tally = MatchTally.of(np.array([7]), 1000)
     for batch, partition in (("q/1", 0), ("q/1", 0), ("q/1", 1), ("q/2", 0), ("q/2", 1), ("q/2", 0), ("new/1", 0)):
-        store.counts.add([TaskCount("s_1", tally, partition, batch)])
+        output = Output(late=2, future=1)
+        store.counts.add([TaskCount("s_1", tally, partition, batch, output, PartitionWatermark(partition, 5))])
+    counted, watermarks = working.evaluator.event_time("s_1")
+    assert (10, 5) == (counted.late, counted.future)
+    assert [PartitionWatermark(0, 5), PartitionWatermark(1, 5)] == watermarks
     assert (5, 1000) == MatchCounts(working).of("s_1", 7)

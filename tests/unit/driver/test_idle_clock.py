@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from grouping.model.catalog import Stream
+from grouping.model.column import EventTime
 from grouping.settings.settings import Settings
 from spark_jobs.runtime.states.clock_marks import ClockMarks, PlacedMark
 from spark_jobs.runtime.states.log_states import StateClock
@@ -30,10 +32,10 @@ class _Use:
 class _Lane:
     """A clock, and what its query has committed."""
 
-    def __init__(self, folder: Path, now: list[int]) -> None:
+    def __init__(self, folder: Path, now: list[int], source: Stream = STREAM) -> None:
         self.settings = Settings(prefix="cq.", data=folder, evaluator={"idle_seconds": 10})
         self.clock = IdleClock(self.settings, LocalFiles(), lambda: now[0])
-        self.clock.begin([STREAM], _Use())  # type: ignore[arg-type]
+        self.clock.begin([source], _Use())  # type: ignore[arg-type]
 
     def marks(self) -> list[PlacedMark]:
         """Return the marks as a worker reads them."""
@@ -80,6 +82,16 @@ def test_events_end_the_quiet_time(tmp_path: Path, now: list[int]) -> None:
     now[0] += 1_500
     assert lane.clock.due({STREAM.topic: {0: 13}}, "q/2") == {PLACE: StateClock(None, 600_500)}
     assert lane.clock.at(PLACE, 14) == NOTHING, "a mark lies at its position alone"
+
+
+def test_a_stream_has_its_own_idle_time(tmp_path: Path, now: list[int]) -> None:
+    """The option `idle` of a stream counts in place of the setting."""
+    lane = _Lane(tmp_path, now, msgspec.structs.replace(STREAM, declared_time=EventTime(idle_ms=2_000)))
+    lane.clock.carried_out([PLACE], [], [(PLACE, 500_000, 500_001)])
+    now[0] += 2_000
+    assert lane.clock.due(REACHED, "q/1") == {}
+    now[0] += 500
+    assert lane.clock.due(REACHED, "q/1") == {PLACE: StateClock(None, 500_500)}
 
 
 @pytest.mark.parametrize("committed", [True, False])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Value
 from grouping.plan.silence import SilentKeys
+from spark_jobs.engine.operators.event_clock import EventClock
 from spark_jobs.engine.operators.silence.latest_rows import LatestRows
 from spark_jobs.engine.operators.silence.operator import SilenceOperator
 from spark_jobs.engine.rows.silent_rows import LatestMatches, SilentRows
@@ -56,7 +57,7 @@ class Told(NamedTuple):
 def operator(*, where: bool) -> SilenceOperator:
     """Return the operator by key; WHERE is ``b = TRUE``, if any."""
     silence = SilentKeys.of([K], INTERVAL * 1000, (TRUE,) if where else ())
-    return SilenceOperator(silence, "j_1", (TIME, K, N), DELAY * 1000)
+    return SilenceOperator(silence, "j_1", (TIME, K, N), EventClock(DELAY * 1000))
 
 
 def shown(rows: SilentRows) -> list[Told]:

@@ -32,6 +32,19 @@ def test_a_row_is_told_when_its_key_falls_silent() -> None:
         assert all((row.result is None) == (row.why is not None) for row in told)
 
 
+def test_the_time_of_a_row_may_be_a_column() -> None:
+    """A silence goes by the column of WATERMARK FOR: a late row counts for no key, whatever its record's time."""
+    stream = Stream(
+        "machines (device STRING, at TIMESTAMP, PARTITION KEY (device), WATERMARK FOR at AS at - INTERVAL '1 minute')"
+    )
+    rows = [
+        {"device": device, "at": None if at is None else (_BEGIN + timedelta(days=90, minutes=at)).isoformat()}
+        for device, at in (("a", 0), ("b", 20), ("a", 18), ("c", None), ("b", 40))
+    ]
+    told = evaluate("SELECT device FROM machines EMIT ON SILENCE '10 minutes' BY device", stream, rows)
+    assert [place for place, row in enumerate(told) if row.result] == [0, 1]
+
+
 def test_a_silence_has_no_tick_and_no_readers_filter() -> None:
     """A silence waits for no tick, and readers cannot find silences themselves."""
     with pytest.raises(InputError):

@@ -10,6 +10,7 @@ import pyarrow as pa
 from grouping.plan.silence import SilentKeys
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import holds
+from spark_jobs.engine.operators.event_clock import TimedRows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.silence.latest_rows import LatestRows
 from spark_jobs.engine.operators.silence.row_chains import RowChains
@@ -31,28 +32,27 @@ class SilenceOperator(TimedOperator[LatestRows, SilentKeys]):
         return LatestRows()
 
     def _taken(self, state: LatestRows, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
-        times, offsets = rows.time_ms[known:], rows.offsets[known:]
-        if not times.size:
+        if rows.count == known:
             return self._of_keys(state, np.empty(0, np.int64)).in_order()
-        after, late = state.passed(times, offsets, self.delay_ms)
-        passing = known + np.flatnonzero(~late)
+        timed = self.clock.timed(state, rows, known, noted=undoable)
+        passing = known + np.flatnonzero(~timed.left_out)
         if self.node.where and passing.size:
             passing = passing[holds(self.node.where, EventColumns(rows, self.value_bytes), passing)]
-        earlier = self._chained(state, rows, passing, after[passing - known], undoable=undoable)
-        state.move(int(after[-1]), int(np.count_nonzero(late)), undoable=undoable)
+        earlier = self._chained(state, rows, passing, timed.at(passing - known), undoable=undoable)
+        state.move(int(timed.after[-1]), int(np.count_nonzero(timed.left_out)), undoable=undoable)
         silent = LatestMatches.joined([*earlier, self._ended(state, undoable=undoable)])
-        completed = offsets[np.searchsorted(after, silent.due)]
+        completed = rows.offsets[known:][np.searchsorted(timed.after, silent.due)]
         return silent._replace(completed=completed).in_order()
 
     def _chained(
-        self, state: LatestRows, rows: RowSource, passing: Ints, after: Ints, *, undoable: bool
+        self, state: LatestRows, rows: RowSource, passing: Ints, timed: TimedRows, *, undoable: bool
     ) -> list[LatestMatches]:
         """Keep the latest row of each key; return earlier ones that fell silent before the key's next row."""
         if not passing.size:
             return []
         places = pa.array(passing)
         numbers = state.keys.of(key_columns([rows.column(each.reference).take(places) for each in self.node.by]))
-        keys, times = np.unique(numbers), rows.time_ms[passing]
+        keys, times, after = np.unique(numbers), timed.times, timed.after
         known = state.times(keys)
         chains = RowChains.of(numbers, times, np.where(known == NEVER, BEGINNING, known), keys)
         waiting = np.flatnonzero((known != NEVER) & (chains.first >= 0))

@@ -1,0 +1,80 @@
+"""The clock of a source partition: how the event times of rows move the watermark, and which rows do not count."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from grouping.model.catalog import Stream
+from grouping.settings.settings import Settings
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.timed_state import BEGINNING, NEVER, TimedState
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["NO_TIME", "EventClock", "TimedRows"]
+
+NO_TIME = 2 * BEGINNING
+"""The event time of a row without an event time: earlier than each watermark."""
+
+
+class TimedRows(NamedTuple):
+    """Rows with the watermarks around them."""
+
+    times: Ints
+    """The event time of each row in epoch milliseconds; `NO_TIME` where it is NULL, before 1970 or future."""
+    after: Ints
+    """The watermark after each row."""
+    left_out: NDArray[np.bool_]
+    """Whether a row does not count: behind the watermark, or without an event time."""
+    future: NDArray[np.bool_]
+    """Whether the event time of a row is too far ahead of its record's time; such a row is left out."""
+
+    def at(self, rows: Ints) -> TimedRows:
+        """Return some of the rows."""
+        return TimedRows(*(values[rows] for values in self))
+
+
+class EventClock(NamedTuple):
+    """The rule by which rows move the watermark: a function of the rows and of the marks of the clock alone."""
+
+    delay_ms: int = 0
+    """How far the watermark is behind the latest event time."""
+    future_ms: int = NEVER >> 1
+    """How far an event time may be ahead of the time of its record."""
+
+    @classmethod
+    def of(cls, stream: Stream, settings: Settings) -> EventClock:
+        """Return the clock of a stream: delays that the stream does not declare are those of the settings."""
+        limits = settings.evaluator
+        return cls(stream.delay_ms(limits.watermark_delay_seconds), round(limits.future_seconds * 1000))
+
+    def timed(self, state: TimedState, rows: RowSource, known: int = 0, *, noted: bool) -> TimedRows:
+        """Return the times of rows, and the watermark after each row.
+
+        Args:
+            state: The state before the rows, the watermark of which is not changed.
+            rows: The rows of a partition in their order.
+            known: How many rows at the beginning are skipped, since the state has them.
+            noted: Whether the state notes the rows that are left out: a task counts them, a fold of the log does not.
+        """
+        times, offsets = _event_times(rows)[known:], rows.offsets[known:]
+        future = times > rows.time_ms[known:] + self.future_ms
+        times = np.where(future, NO_TIME, times)
+        after, left_out = state.passed(times, offsets, self.delay_ms)
+        if noted and left_out.any():
+            number = None if rows.number is None else rows.number[known:][left_out]
+            state.miss(offsets[left_out], number, future[left_out])
+        return TimedRows(times, after, left_out, future)
+
+
+def _event_times(rows: RowSource) -> Ints:
+    """Return the event time of each row by the declaration of its stream."""
+    column = rows.stream.event_time.column
+    if column is None:
+        return rows.time_ms
+    micros = rows.column(column).cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    times: Ints = micros // 1000
+    return np.where(times < 0, NO_TIME, times)
