@@ -14,16 +14,27 @@ from gateway.metrics import COMPUTATION_BYTES, COMPUTATION_KEYS, COMPUTATION_ROW
 from gateway.state.evaluator_notes import EvaluatorNotes
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
+from grouping.model.wording import counted
 from grouping.store.notes import PartitionStates
 from grouping.values.times import instant
 
-__all__ = ["SPLIT_KEYS_WARNING", "StateFigures", "StateGauges", "split_keys", "state_figures", "time_figures"]
+__all__ = [
+    "SPLIT_KEYS_WARNING",
+    "StateFigures",
+    "StateGauges",
+    "TimeFigures",
+    "split_keys",
+    "state_figures",
+    "time_figures",
+]
 
 SPLIT_KEYS_WARNING = (
     "Keys of PARTITION KEY are in several partitions of the topic; in each they are a key of their own. The likely "
     "cause is a producer whose partitioner differs from the other's (librdkafka's default is not Java's; set "
     "partitioner = murmur2_random), or a topic that got more partitions."
 )
+_AHEAD_MS = 60_000
+"""A watermark that is so far ahead of the clock has a warning."""
 _INSTANTS_MS = (-62_135_596_800_000, 253_402_300_799_999)
 """The years 1 to 9999."""
 _METRICS = (COMPUTATION_KEYS, COMPUTATION_ROWS, COMPUTATION_BYTES, RESTORE_SECONDS)
@@ -38,6 +49,35 @@ class StateFigures(NamedTuple):
     """Memory in all workers together."""
     restore_seconds: float = 0.0
     """The longest time in which a worker restored the state of a partition."""
+
+
+class TimeFigures(NamedTuple):
+    """How far a stream is by event time."""
+
+    watermarks: dict[int, int]
+    """By source partition, in epoch milliseconds."""
+    late: int
+    """Events behind the watermark, or without an event time."""
+    future: int
+    """Events with an event time too far ahead."""
+
+    def described(self) -> dict[str, object]:
+        """Return the figures as DESCRIBE STREAM shows them."""
+        first, last = _INSTANTS_MS
+        shown = {str(each): instant(min(max(at_ms, first), last)) for each, at_ms in self.watermarks.items()}
+        lowest: dict[str, object] = {"watermark": min(shown.values(), default=None)}
+        return lowest | ({"watermarks": shown} if shown else {}) | {"late": self.late, "future": self.future}
+
+    def warning(self, now_ms: int) -> str | None:
+        """Return the warning that the watermark of a partition is ahead of the clock; None where none is."""
+        partition, latest = max(self.watermarks.items(), key=lambda each: each[1], default=(0, now_ms))
+        if latest - now_ms < _AHEAD_MS:
+            return None
+        minutes = counted((latest - now_ms) // _AHEAD_MS, "minute")
+        return (
+            f"The watermark of partition {partition} is {minutes} ahead of the clock: events with the right time are "
+            "late there until then. The likely cause is the clock of a producer."
+        )
 
 
 def state_figures(notes: EvaluatorNotes, stream_ids: Sequence[StreamId]) -> dict[StreamId, dict[str, StateFigures]]:
@@ -59,9 +99,7 @@ def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamI
     return {each: _split(found) for each, found in samples.items()}
 
 
-def time_figures(
-    notes: EvaluatorNotes, stream: Stream, now_ms: int, *, kept: bool, idle: bool
-) -> dict[str, str | int | None]:
+def time_figures(notes: EvaluatorNotes, stream: Stream, now_ms: int, *, kept: bool, idle: bool) -> TimeFigures:
     """Return how far a stream is by event time, and how many of its events queries by time left out.
 
     Args:
@@ -74,11 +112,9 @@ def time_figures(
     Raises:
         StoreUnavailable: Redis does not answer.
     """
-    output, watermarks = notes.event_time(stream.stream_id)
-    lowest = min((each.at(now_ms) if idle else each.watermark for each in watermarks), default=None)
-    first, last = _INSTANTS_MS
-    shown = None if lowest is None or not kept else instant(min(max(lowest, first), last))
-    return {"watermark": shown, "late": output.late, "future": output.future}
+    output, known = notes.event_time(stream.stream_id)
+    reached = {each: found.at(now_ms) if idle else found.watermark for each, found in known.items()}
+    return TimeFigures(reached if kept else {}, output.late, output.future)
 
 
 class StateGauges:

@@ -80,8 +80,8 @@ class EvaluatorNotes:
         found = self._hashes(map(self._connection.keys.output, stream_ids))
         return dict(zip(stream_ids, map(Output.unpack, found), strict=True))
 
-    def event_time(self, stream_id: StreamId) -> tuple[Output, list[PartitionWatermark]]:
-        """Return the counts of a stream's tasks, and the watermarks of the source partitions that have one."""
+    def event_time(self, stream_id: StreamId) -> tuple[Output, dict[int, PartitionWatermark]]:
+        """Return the counts of a stream's tasks, and by source partition the watermarks that are known."""
         [fields] = self._hashes([self._connection.keys.output(stream_id)])
         return Output.unpack(fields), PartitionWatermark.unpack_all(fields)
 

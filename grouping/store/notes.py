@@ -98,15 +98,15 @@ class PartitionWatermark(NamedTuple):
     """Epoch milliseconds: the end of the idle time if no event comes."""
 
     @classmethod
-    def unpack_all(cls, fields: Mapping[bytes, bytes]) -> list[PartitionWatermark]:
-        """Read the watermarks of all partitions from the hash `RedisKeys.output`.
+    def unpack_all(cls, fields: Mapping[bytes, bytes]) -> dict[int, PartitionWatermark]:
+        """Read the watermarks by partition from the hash `RedisKeys.output`.
 
         Example:
             >>> PartitionWatermark.unpack_all({b"matches": b"3", b"watermark/0": b"1000 5000"})
-            [PartitionWatermark(watermark=1000, moves_at=5000)]
+            {0: PartitionWatermark(watermark=1000, moves_at=5000)}
         """
-        bodies = [body.split() for field, body in sorted(fields.items()) if field.startswith(_WATERMARK)]
-        return [cls(int(watermark), int(moves_at)) for watermark, moves_at in bodies]
+        bodies = {int(field[len(_WATERMARK) :]): body for field, body in fields.items() if field.startswith(_WATERMARK)}
+        return {partition: cls(*map(int, bodies[partition].split())) for partition in sorted(bodies)}
 
     def pack(self) -> str:
         """Return the watermark as Redis has it."""

@@ -80,5 +80,5 @@ def test_a_replayed_batch_counts_once(settings: Settings) -> None:
         store.counts.add([TaskCount("s_1", tally, partition, batch, output, PartitionWatermark(partition, 5))])
     counted, watermarks = working.evaluator.event_time("s_1")
     assert (10, 5) == (counted.late, counted.future)
-    assert [PartitionWatermark(0, 5), PartitionWatermark(1, 5)] == watermarks
+    assert {0: PartitionWatermark(0, 5), 1: PartitionWatermark(1, 5)} == watermarks
     assert (5, 1000) == MatchCounts(working).of("s_1", 7)
