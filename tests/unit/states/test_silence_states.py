@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grouping.model.column import EventTime
 from grouping.model.expression import Call, Column, Slot, Value
 from grouping.model.ids import StreamId
 from grouping.plan.computation import Computation
@@ -23,6 +25,10 @@ from tests.unit.matching.matching import Store, destination, entry
 from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, turns
 
 STREAM = stream("k STRING", "n INT")
+TIMED = msgspec.structs.replace(
+    stream("k STRING", "n INT", "t TIMESTAMP"), timestamps="seconds", declared_time=EventTime("t")
+)
+"""The same stream with the event time in a column."""
 K, N = Column("k", "STRING"), Column("n", "INT")
 LARGE = Call(">", (N, Value(1, "INT")), "BOOLEAN")
 INTERVAL, DELAY = 8, 2
@@ -117,7 +123,14 @@ class _Driver:
 
 
 @settings(max_examples=60, deadline=None)
-@given(rows=ROWS, queries=QUERIES, turns=turns(10, 5, 3, "lost"), gap=st.sampled_from([1, 3]), marks=MARKS)
+@given(
+    rows=ROWS,
+    queries=QUERIES,
+    turns=turns(10, 5, 3, "lost"),
+    gap=st.sampled_from([1, 3]),
+    marks=MARKS,
+    declared=st.booleans(),
+)
 def test_silences_survive_workers_and_replays(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[Row],
@@ -125,13 +138,18 @@ def test_silences_survive_workers_and_replays(
     turns: list[tuple[int, int, int, str]],
     gap: int,
     marks: dict[int, list[int]],
+    declared: bool,
 ) -> None:
     """Each batch has the silences of a fold over single events, in any worker and after any number of replays.
+
+    The event time is the record's, or a column, whatever the record's time is then.
 
     The first query lasts, since a state that begins anew knows no earlier watermark.
     """
     rows, queries = _timed(rows), [Asked(None, "kn", 0, 99), *queries]
-    topic, folder, clock = PartitionTopic(STREAM, rows, gap), tmp_path_factory.mktemp("states"), [0.0]
+    records = [row | {"t": row["at"], "at": 900 - place} for place, row in enumerate(rows)] if declared else rows
+    topic = PartitionTopic(TIMED if declared else STREAM, records, gap)
+    folder, clock = tmp_path_factory.mktemp("states"), [0.0]
     workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
     driver, store = _Driver(workers[0].settings), _Store()
     store.known_plans |= PLANS
@@ -170,7 +188,7 @@ def test_silences_survive_workers_and_replays(
             if fate == "elsewhere" and ahead is None:
                 workers[1 - turn].run(*run, complete=False, clock=state_clock)
             made = workers[turn].run(*run, complete=True, clock=state_clock)
-            assert sorted(map(_told, made)) == sorted(_results(rows, queries, live, wanted, gap))
+            assert sorted(map(_told, made)) == sorted(_results(records, queries, live, wanted, gap))
         at = last
 
 
