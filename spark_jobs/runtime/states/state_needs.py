@@ -168,9 +168,7 @@ class _TimedNeeds:
     """As those of `_FrameNeeds`, with columns in place of values."""
 
     @classmethod
-    def of(
-        cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings
-    ) -> _TimedNeeds | None:
+    def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds | None:
         """Collect the needs of the groups over a computation; None where the computation does not go by time."""
         operator = timed_operator(stream, computation, snapshot, settings)
         return None if operator is None else cls(computation, operator, _live_begins(snapshot, columns_read))

@@ -244,12 +244,7 @@ class _TaskRun:
             yield rows
 
     def end(self, batch: MicroBatch, states: Mapping[str, LogState]) -> None:
-        """Write statistics and counts of the task, and the codes of its dead letters.
-
-        Args:
-            batch: The micro-batch.
-            states: By computation id, the states of operators behind the last record.
-        """
+        """Write statistics and counts of the task, which left some states, and the codes of its dead letters."""
         # A review of indexes evaluates their keys, so it waits until there are no suspects.
         review = not self._guard.selection.concerns(self._guard.failed)
         with self._hang_guard.armed(), self._budget.batch(0):

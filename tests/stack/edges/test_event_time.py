@@ -56,5 +56,7 @@ def test_event_times_of_a_column(lab: Lab) -> None:
     wait_until(lambda: (described()["late"], described()["future"]) == (2, 1), "each event counted once")
     last = described()
     watermark = datetime.fromisoformat(last["watermark"])
-    assert _BEGIN + timedelta(seconds=10) <= watermark <= _BEGIN + timedelta(minutes=5), "the clock's pace, hours behind"
+    assert _BEGIN + timedelta(seconds=10) <= watermark <= _BEGIN + timedelta(minutes=5), (
+        "the clock's pace, hours behind"
+    )
     assert last["watermarks"] == {"0": last["watermark"]}

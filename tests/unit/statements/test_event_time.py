@@ -36,7 +36,9 @@ def _stream(statement: CreateStream) -> Stream:
     return Stream(StreamId("s_1"), statement.name, start_offsets={"0": 0}, created_at="", **fields)
 
 
-@given(_NAMES, _NAMES, st.one_of(st.none(), _MS), st.one_of(st.none(), _MS.filter(lambda ms: ms >= 1000)), st.booleans())
+@given(
+    _NAMES, _NAMES, st.one_of(st.none(), _MS), st.one_of(st.none(), _MS.filter(lambda ms: ms >= 1000)), st.booleans()
+)
 def test_a_declaration_survives_its_description(
     column: str, other: str, delay_ms: int | None, idle_ms: int | None, keyed: bool
 ) -> None:
