@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from gateway.sdk.statements import (
     described_columns,
@@ -49,7 +50,7 @@ def stream_statement(stream: Stream, **options: str) -> str:
     parts = [f"{_written(name)} {rest}" for name, rest in described_columns(described).items()]
     if stream.partition_key:
         parts.append(partition_key_text(map(_written, stream.partition_key)))
-    if (event_time := described.get("event_time")) is not None:
+    if (event_time := cast(dict[str, str] | None, described.get("event_time"))) is not None:
         parts.append(watermark_text(_written(event_time["column"]), event_time["delay"]))
     written = options_text(described_options(described) | options)
     return f"CREATE STREAM {_written(stream.name)} ({', '.join(parts)}) WITH ({written})"

@@ -34,7 +34,7 @@ class TimedRows(NamedTuple):
 
     def at(self, rows: Ints) -> TimedRows:
         """Return some of the rows."""
-        return TimedRows(*(values[rows] for values in self))
+        return TimedRows(self.times[rows], self.after[rows], self.left_out[rows], self.future[rows])
 
 
 class EventClock(NamedTuple):
