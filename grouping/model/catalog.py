@@ -111,16 +111,6 @@ class Stream(msgspec.Struct, frozen=True):
         """The event time, of which a stream may declare nothing."""
         return self.declared_time or _RECORD_TIME
 
-    def delay_ms(self, default_seconds: float) -> int:
-        """Return how far the watermark is behind the latest event time, by default as a setting says."""
-        declared = self.event_time.delay_ms
-        return round(default_seconds * 1000) if declared is None else declared
-
-    def idle_ms(self, default_seconds: float) -> int:
-        """Return after how long without new events the clock moves the watermark on, by default as a setting says."""
-        declared = self.event_time.idle_ms
-        return round(default_seconds * 1000) if declared is None else declared
-
     @property
     def has_one_schema_id(self) -> bool:
         """Whether records name a schema by an id, and all records must name the id of the first record."""

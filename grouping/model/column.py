@@ -44,6 +44,14 @@ class EventTime(msgspec.Struct, frozen=True, omit_defaults=True):
     idle_ms: int | None = None
     """After how long without new events the clock moves the watermark on; None without the option."""
 
+    def delay_or(self, default_seconds: float) -> int:
+        """Return the delay in milliseconds; without WATERMARK FOR the default, which a setting gives in seconds."""
+        return round(default_seconds * 1000) if self.delay_ms is None else self.delay_ms
+
+    def idle_or(self, default_seconds: float) -> int:
+        """Return the idle time in milliseconds; without the option the default, which a setting gives in seconds."""
+        return round(default_seconds * 1000) if self.idle_ms is None else self.idle_ms
+
 
 class EarlierDeclaration(msgspec.Struct, frozen=True):
     """A declaration of a stream before ALTER STREAM changed it."""

@@ -50,8 +50,8 @@ return pinned
 )
 
 # KEYS: matches, counted, output, next batch, and the stream's fence, if any. ARGV: source partition, micro-batch, the
-# fields of `Output`, the `PartitionWatermark` or nothing, the holder of the fence, values. Returns the number of waiting
-# values; 0 without values, or if the micro-batch was counted before; -1 if another evaluator has the fence.
+# fields of `Output`, the `PartitionWatermark` or nothing, the holder of the fence, values. Returns the number of values
+# that wait; 0 without values, or if the micro-batch was counted before; -1 if another evaluator has the fence.
 COUNT = """
 if KEYS[5] and redis.call('GET', KEYS[5]) ~= ARGV[9] then return -1 end
 if tonumber(string.match(ARGV[2], '%d+$')) < tonumber(redis.call('GET', KEYS[4]) or 0) then return 0 end

@@ -49,7 +49,7 @@ class EventClock(NamedTuple):
     def of(cls, stream: Stream, settings: Settings) -> EventClock:
         """Return the clock of a stream: delays that the stream does not declare are those of the settings."""
         limits = settings.evaluator
-        return cls(stream.delay_ms(limits.watermark_delay_seconds), round(limits.future_seconds * 1000))
+        return cls(stream.event_time.delay_or(limits.watermark_delay_seconds), round(limits.future_seconds * 1000))
 
     def timed(self, state: TimedState, rows: RowSource, known: int = 0, *, noted: bool) -> TimedRows:
         """Return the times of rows, and the watermark after each row.

@@ -185,7 +185,9 @@ class IdleClock:
 
     def _watermark(self, known: _TimedPartition, stream: Stream) -> int | None:
         """Return how far the clock has come for a partition; None while the partition is not idle."""
-        ahead_ms = self._now_ms() - known.quiet_since_ms - stream.idle_ms(self._settings.evaluator.idle_seconds)
+        ahead_ms = (
+            self._now_ms() - known.quiet_since_ms - stream.event_time.idle_or(self._settings.evaluator.idle_seconds)
+        )
         return None if known.stood is None or ahead_ms <= 0 else known.stood + ahead_ms
 
     def _mark(self, place: TopicPlace, mark: PlacedMark) -> None:

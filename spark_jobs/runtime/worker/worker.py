@@ -253,7 +253,7 @@ class _TaskRun:
         late, future = missed_events(states.values())
         output = counts.output()._replace(late=late, future=future)
         moving = self._is_marked and self._last is None
-        watermark = PROCESS.watermark(0 if moving else stream.idle_ms(self._settings.evaluator.idle_seconds))
+        watermark = PROCESS.watermark(0 if moving else stream.event_time.idle_or(self._settings.evaluator.idle_seconds))
         if any(output) or watermark is not None:
             name, partition = f"{batch.query_id}/{batch.number}", self.end_of_records[0]
             count = TaskCount(stream.stream_id, counts.tally(), partition, name, output, watermark)

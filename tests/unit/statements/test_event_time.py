@@ -82,5 +82,9 @@ def test_a_record_without_event_time_is_as_before() -> None:
     stored = msgspec.json.encode(stream)
     assert b"declared_time" not in stored
     known = msgspec.json.decode(stored, type=Stream)
-    assert (known.event_time, known.delay_ms(2.0), known.idle_ms(60.0)) == (EventTime(), 2_000, 60_000)
+    assert (known.event_time, known.event_time.delay_or(2.0), known.event_time.idle_or(60.0)) == (
+        EventTime(),
+        2_000,
+        60_000,
+    )
     assert not {"event_time", "idle"} & describe_stream(known).keys()
