@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -43,18 +44,22 @@ class LogReader:
         valid."""
         with mapped("reading a log"):
             self._consumer.assign(places)
-            while left:
-                for message in self._consumer.consume(at_once, timeout=0.1):
-                    error, partition, offset = message.error(), message.partition(), message.offset()
-                    if error is None:
-                        yield record_of(message)
-                    elif error.code() != END_OF_PARTITION:
-                        raise KafkaException(error)
-                    elif partition is not None and offset is not None:
-                        known = self._end(topic, partition), time.monotonic() + _OPEN_SECONDS
-                        if offset >= ends.setdefault(partition, known)[0]:
-                            left.discard(partition)
-                left -= {partition for partition, (_, until) in ends.items() if time.monotonic() >= until}
+            try:
+                while left:
+                    for message in self._consumer.consume(at_once, timeout=0.1):
+                        error, partition, offset = message.error(), message.partition(), message.offset()
+                        if error is None:
+                            yield record_of(message)
+                        elif error.code() != END_OF_PARTITION:
+                            raise KafkaException(error)
+                        elif partition is not None and offset is not None:
+                            known = self._end(topic, partition), time.monotonic() + _OPEN_SECONDS
+                            if offset >= ends.setdefault(partition, known)[0]:
+                                left.discard(partition)
+                    left -= {partition for partition, (_, until) in ends.items() if time.monotonic() >= until}
+            finally:
+                with suppress(RuntimeError):  # the reader was closed first
+                    self._consumer.unassign()  # the consumer would go on asking an idle broker, fifty times a second
 
     def _end(self, topic: str, partition: int) -> int:
         """Return where a partition ended at the latest fetch, open transactions included."""
