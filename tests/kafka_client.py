@@ -85,7 +85,7 @@ class RawClient:
                 "linger.ms": 1,
             }
         )
-        self._tail = Tail(bootstrap)
+        self._tail = Tail(bootstrap, wait_ms=500)
         self._tail.add_topic(prefix + "replies")
 
     def close(self) -> None:

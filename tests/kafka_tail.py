@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from gateway.sdk.doubts import Doubts
@@ -30,17 +30,27 @@ Place = tuple[str, int]
 class Tail:
     """Partitions read from an offset onwards, committed records only."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, wait_ms: int = 100) -> None:
+        """Read nothing until partitions are added.
+
+        Args:
+            bootstrap: Kafka's address.
+            wait_ms: How long the broker holds back a request that finds no record. A record is reported at once, and
+                a partition that is added meanwhile waits so long. Each request takes 2 ms of a broker's CPU, and tests
+                have several idle tails.
+        """
         self._options = {
             "bootstrap.servers": bootstrap,
             "group.id": "reads-without-a-group",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
-            "fetch.wait.max.ms": 20,
+            "fetch.wait.max.ms": wait_ms,
             "topic.metadata.refresh.interval.ms": 5000,
         }
         self._consumer = Consumer(self._options)
+        # A broker answers the requests of a connection in turn: a question would wait behind the reader's own request.
+        self._asking = Consumer(self._options)
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._doubts = Doubts()
         self.next: dict[Place, int] = {}
@@ -50,8 +60,9 @@ class Tail:
 
     def add_topic(self, topic: str) -> None:
         """Read all partitions of a topic from their present ends."""
-        for partition in self._consumer.list_topics(topic, timeout=30).topics[topic].partitions:
-            self.add(topic, partition, self._end(topic, partition))
+        numbers = self._asking.list_topics(topic, timeout=30).topics[topic].partitions
+        for place, end in self._ends([(topic, number) for number in numbers]).items():
+            self.add(*place, end)
 
     def add(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition from an offset, earlier than before if need be."""
@@ -95,7 +106,7 @@ class Tail:
         if place not in self.next:
             return
         try:
-            there = place[0] in self._consumer.list_topics(timeout=10).topics
+            there = place[0] in self._asking.list_topics(timeout=10).topics
         except KafkaException:
             self._doubts.note(place, time.monotonic())
             return
@@ -107,7 +118,7 @@ class Tail:
     def drain(self, timeout: float = 180.0) -> list[Any]:
         """Return everything up to where the partitions end at this moment."""
         deadline = time.monotonic() + timeout
-        ends = {place: self._end(*place) for place in tuple(self.next)}
+        ends = self._ends(tuple(self.next))
         messages: list[Any] = []
         stuck_at = time.monotonic() + _STUCK_SECONDS
         while behind := {place: end for place, end in ends.items() if self.next.get(place, end) < end}:
@@ -145,8 +156,9 @@ class Tail:
                 time.sleep(0.1)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Give the connections back."""
         self._consumer.close()
+        self._asking.close()
 
     def _is_gone(self, topic: str) -> bool:
         """Tell whether a topic was deleted; a starting broker does not know a topic for a moment.
@@ -157,18 +169,27 @@ class Tail:
         deadline = time.monotonic() + 3
         while topic not in self._gone and time.monotonic() < deadline:
             with suppress(KafkaException):
-                missing -= self._consumer.list_topics(timeout=10).topics.keys()
+                missing -= self._asking.list_topics(timeout=10).topics.keys()
                 if topic not in missing:
                     return False
             time.sleep(0.2)
         self._gone |= missing
         return True
 
+    def _ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """Return where partitions end now; a partition without an answer is asked for by itself."""
+        told: list[TopicPartition] = []
+        if places:
+            with suppress(KafkaException):
+                told = self._asking.offsets_for_times([TopicPartition(*place, OFFSET_END) for place in places], 30)
+        known = {(each.topic, each.partition): each.offset for each in told if each.error is None and each.offset >= 0}
+        return {place: known[place] if place in known else self._end(*place) for place in places}
+
     def _end(self, topic: str, partition: int) -> int:
         deadline = time.monotonic() + 30
         while True:
             try:
-                low_high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), 30, cached=False)
+                low_high = self._asking.get_watermark_offsets(TopicPartition(topic, partition), 30, cached=False)
                 assert low_high is not None, f"{topic}/{partition} has no end"
                 return low_high[1]
             except KafkaException as exc:  # a topic just made has no leader yet
