@@ -10,6 +10,12 @@ from tests.stack.lanes.crowd import PATIENCE, STREAMS, Crowd, matched
 from tests.stack.server import Stack
 
 
+@pytest.fixture(scope="module")
+def crowd(stack: Stack, shared_lab: Lab) -> Crowd:
+    """Streams of several tests; their start and their way into the lane take seconds."""
+    return Crowd(stack, shared_lab)
+
+
 def _alter(lab: Lab, source: Source) -> None:
     """Add columns to a stream of the lane; a query on them gets the first event after its reply."""
     for column in ("venue STRING", "type STRING FROM HEADER 'ce_type'"):
@@ -51,9 +57,9 @@ def test_streams_share_a_query_and_one_that_is_busy_leaves(stack: Stack, lab: La
     streams.check(range(1, STREAMS + 1))
 
 
-def test_headers_in_the_lane(stack: Stack, lab: Lab) -> None:
+def test_headers_in_the_lane(crowd: Crowd) -> None:
     """A query with `_headers` on a stream of the lane has them at once; the other streams go on."""
-    streams = Crowd(stack, lab)
+    streams, lab = crowd, crowd.lab
     typed = STREAMS - 1
     streams.await_lane({typed, typed - 1})
     source = streams.sources[typed]
@@ -68,9 +74,9 @@ def test_headers_in_the_lane(stack: Stack, lab: Lab) -> None:
     assert even == matched(lab.results, made["destination"])
 
 
-def test_kill_amid_events(stack: Stack, lab: Lab) -> None:
+def test_kill_amid_events(stack: Stack, crowd: Crowd) -> None:
     """A killed evaluator goes on with all streams: nothing is lost, nothing is shown twice."""
-    streams = Crowd(stack, lab)
+    streams = crowd
     streams.flow(2)
     streams.await_lane({STREAMS - 1, STREAMS - 2})
     streams.flow(200)
@@ -83,9 +89,9 @@ def test_kill_amid_events(stack: Stack, lab: Lab) -> None:
 
 
 @pytest.mark.traceback("UnknownTopicOrPartitionException")
-def test_a_topic_that_goes(stack: Stack, lab: Lab) -> None:
+def test_a_topic_that_goes(crowd: Crowd) -> None:
     """A deleted topic costs its stream alone."""
-    streams = Crowd(stack, lab)
+    streams, lab = crowd, crowd.lab
     gone = STREAMS - 1
     streams.await_lane({gone, gone - 1})
     streams.flow(2)
