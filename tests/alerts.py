@@ -1,7 +1,7 @@
-"""WHERE clauses as authors of alerts write them, the streams that they are over, and rows of these streams.
+"""WHERE clauses in the style of authors of alerts, with their streams and rows of these streams.
 
 The clauses stand in ``tests/cases/alerts``, a file for each field of work and a clause in each line.
-``expected.jsonl`` beside them has Spark's verdict on each: ``tests/spark/record_alerts.py`` asks it.
+``expected.jsonl`` beside them has Spark's verdict on each clause, recorded by ``tests/spark/record_alerts.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts shared by all tests: the order from cheap to dear, `--rewrite` for golden cases, and a real stack per run."""
+"""Parts shared by all tests: the order (cheap tests first), `--rewrite` for golden cases, and a real stack."""
 
 from __future__ import annotations
 

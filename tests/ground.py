@@ -1,4 +1,4 @@
-"""Where benchmarks run, and tests that play the gateway: an embedded Kafka and Valkey, gone afterwards."""
+"""An embedded Kafka and Valkey for benchmarks and for tests without a gateway process, removed afterwards."""
 
 from __future__ import annotations
 

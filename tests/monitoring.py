@@ -1,4 +1,4 @@
-"""The queries of alert rules and dashboard, as far as tests look into PromQL: metrics, matchers and labels."""
+"""The parts of PromQL that tests read from alert rules and dashboard: metrics, matchers and labels."""
 
 from __future__ import annotations
 

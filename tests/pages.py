@@ -1,4 +1,4 @@
-"""The pages of documentation as tests see them: fenced blocks, links, headings, and sections that are generated."""
+"""The pages of documentation for tests: fenced blocks, links, headings, and generated sections."""
 
 from __future__ import annotations
 

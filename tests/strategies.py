@@ -1,6 +1,6 @@
 """Generated streams, events and continuous queries.
 
-Every function takes a `random.Random`, so that a seed names a case for ever; `cases()` lets Hypothesis draw the seeds.
+Every function takes a `random.Random`, so a seed always gives the same case; `cases()` lets Hypothesis draw the seeds.
 """
 
 from __future__ import annotations

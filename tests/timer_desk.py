@@ -1,6 +1,6 @@
 """The gateway's timers alone: CQs are put into the working copy, and matches on `cq.pending`, directly.
 
-Commands and the evaluator are measured elsewhere; here the clock can be moved, and nothing else runs.
+Only the timers run here, with a movable clock, without commands and evaluator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bounds that production meets after hours, lowered for a chaos run to meet them in every round."""
+"""Bounds that production reaches after hours, lowered so that every round of a chaos run reaches them."""
 
 from __future__ import annotations
 

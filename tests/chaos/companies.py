@@ -1,4 +1,4 @@
-"""The table that CQs of a chaos run are joined with: its rows tell when they were written, and else say the same."""
+"""The table in the joins of a chaos run: its rows have the time of writing, and are otherwise always the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a gateway took to answer, and an evaluator to match, after something broke."""
+"""The time until a gateway answers, and an evaluator matches, after a fault."""
 
 from __future__ import annotations
 

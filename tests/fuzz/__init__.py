@@ -1,1 +1,1 @@
-"""Input that nobody meant."""
+"""Malformed input."""

@@ -1,4 +1,4 @@
-"""Well-formed texts and bytes, broken. All by a `random.Random`, so that a seed names a case for ever."""
+"""Mutations of well-formed texts and bytes. All take a `random.Random`, so a seed always gives the same case."""
 
 from __future__ import annotations
 

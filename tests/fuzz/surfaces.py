@@ -1,4 +1,4 @@
-"""Each place where input comes in, in process: nothing is raised but the surface's own refusals, and these are safe."""
+"""Each place where input comes in, in process: only refusals of this place are raised, and they show no secrets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Expressions as people write them, evaluated here and by Spark over the same rows of edge values.
 
-Where an expression fails in Spark, which stops its query, it is NULL here: failing rows are found by evaluating them
-singly.
+An expression that fails in Spark, which stops the query, is NULL here. Failing rows are found by evaluating each row
+alone.
 """
 
 from __future__ import annotations

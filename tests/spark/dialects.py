@@ -1,4 +1,4 @@
-"""A generated expression as SQL of ours, and as Spark's in the ``try_`` forms."""
+"""A generated expression in our SQL, and in Spark's SQL with the ``try_`` forms."""
 
 from __future__ import annotations
 

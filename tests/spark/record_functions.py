@@ -1,7 +1,7 @@
 """Ask Spark for the types and values of `calls` and keep them for ``test_function_corpus``.
 
-Run as ``python -m tests.spark.record_functions``; it takes minutes, for each expression that fails is a query of its
-own. Expressions that the corpus has already are not asked again.
+Run as ``python -m tests.spark.record_functions``; this takes minutes, since each failing expression needs its own
+query. Expressions that the corpus has already are not asked again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The recorded verdicts on WHERE clauses of alerts are this Spark's."""
+"""The recorded verdicts on WHERE clauses of alerts are the verdicts of the installed Spark."""
 
 from __future__ import annotations
 

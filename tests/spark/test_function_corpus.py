@@ -1,4 +1,4 @@
-"""The recorded expectations of the corpus are this Spark's."""
+"""The recorded expectations of the corpus are the results of the installed Spark."""
 
 from __future__ import annotations
 

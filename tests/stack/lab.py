@@ -1,4 +1,4 @@
-"""A test's own corner of the stack: its streams, topics and CQs, gone when it ends; and a fence to wait behind."""
+"""A test's part of the stack: its streams, topics and CQs, which are removed at its end; and a barrier to wait for."""
 
 from __future__ import annotations
 

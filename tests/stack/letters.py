@@ -1,4 +1,4 @@
-"""Waiting for expected dead letters, and noticing unexpected ones."""
+"""Waits for expected dead letters, and finds unexpected ones."""
 
 from __future__ import annotations
 

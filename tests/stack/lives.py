@@ -1,4 +1,4 @@
-"""CQs that come and go while events flow: the promise to each, event by event, and its fulfilment."""
+"""CQs that come and go while events flow: which events are promised to each CQ, and whether it got their results."""
 
 from __future__ import annotations
 

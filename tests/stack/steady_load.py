@@ -1,4 +1,4 @@
-"""Events and commands at a steady pace while something happens to a stack, and whether all of it came through."""
+"""A steady load of events and commands during a fault, and the check that all were served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences of docstrings and comments, for the tests of the house's plain words.
+"""The sentences of docstrings and comments, for the tests of plain words.
 
 A sentence names its subject. Pronouns in place of nouns make a text hard to read, most of all at the beginning of a
 sentence.

@@ -1,4 +1,4 @@
-"""Alerts, dashboard and runbook speak of metrics that there are, and each alert is explained.
+"""Alerts, dashboard and runbook name existing metrics, and each alert is explained.
 
 `tests/stack/queries/test_metrics.py` holds the queries against the roles' answers.
 """

@@ -1,4 +1,4 @@
-"""The page of faults names tests that there are."""
+"""The page of faults names existing tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The faults that chaos plants: each changes something that the programs still have."""
+"""The planted faults of chaos: each changes code that still exists."""
 
 from __future__ import annotations
 

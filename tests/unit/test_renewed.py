@@ -1,4 +1,4 @@
-"""A client that is made anew where no answer comes in time."""
+"""A client that is replaced when an answer is late."""
 
 from __future__ import annotations
 

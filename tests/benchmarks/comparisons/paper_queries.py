@@ -1,6 +1,6 @@
 """NiagaraCQ's experiments (SIGMOD 2000, §5): its quotes, its types of queries, and the constants of each figure.
 
-As in the paper each symbol changes at most once in a delta, and both sides find the delta decoded.
+As in the paper, each symbol changes at most once in a delta, and both sides get the decoded delta.
 """
 
 from __future__ import annotations

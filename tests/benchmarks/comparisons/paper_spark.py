@@ -1,4 +1,4 @@
-"""A Spark query for each continuous query, as written without a gateway, against one for all of them."""
+"""A Spark query for each continuous query, as without a gateway, against a single query for all of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """W7: a hundredth of the queries replaced every second, while events are matched.
 
-The peer's binding for Python cannot take a query away.
+The Python binding of the peer cannot remove a query.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The field's workloads as plain conjuncts, from which SQL and the peer's queries are made alike.
 
-Numbers are whole and columns few, since the peer knows no others.
+Numbers are whole and columns few, since the peer supports no others.
 """
 
 from __future__ import annotations

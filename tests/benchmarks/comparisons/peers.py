@@ -1,7 +1,8 @@
-"""The field's workloads W1 to W7, beside a peer that is installed from the same registry: matching alone, on one core.
+"""The field's workloads W1 to W7, compared with a peer from the same registry: only matching, on one core.
 
-The peer is mokaccino, a percolator in Rust. The peer takes a document at a time, ready made, and gives the numbers of
-the queries; ours takes decoded events in batches, and gives the input of the output stage. Both find the same.
+The peer is mokaccino, a percolator in Rust. The peer takes prepared documents one at a time, and returns the numbers of
+the queries. Our worker takes batches of decoded events, and returns the input of the output stage. Both find the same
+matches.
 """
 
 from __future__ import annotations

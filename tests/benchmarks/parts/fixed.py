@@ -1,4 +1,4 @@
-"""The time of one group more in each micro-batch of its stream, whatever the events: µs of CPU."""
+"""The CPU time that an additional group takes in each micro-batch of its stream, independent of the events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of a CQ that matches everything for the others: CPU time per event, and lateness of their results."""
+"""The cost, for other CQs, of a CQ that matches everything: CPU time per event, and lateness of results."""
 
 from __future__ import annotations
 

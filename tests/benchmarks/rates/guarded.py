@@ -1,4 +1,4 @@
-"""The cost of security and monitoring: events per second behind TLS and logins, metrics read, beside without either.
+"""The cost of security and monitoring: events per second with TLS, logins and metrics being read, and without.
 
 All sides do the work of `executors`, from and to one broker, by its plain listener or by the listener with TLS, client
 certificates and SCRAM; constant tables come from Redis behind TLS and ACL. On the guarded sides, in one process and on

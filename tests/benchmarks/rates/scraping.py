@@ -1,4 +1,4 @@
-"""The evaluator's metrics over HTTP, read by a Prometheus that asks every second: fifteen times as often as most do."""
+"""A reader of the evaluator's metrics over HTTP: once a second, fifteen times as often as usual for Prometheus."""
 
 from __future__ import annotations
 

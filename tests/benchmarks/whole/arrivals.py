@@ -1,4 +1,4 @@
-"""The first result of an event that is published now: whether, and since when, events are matched."""
+"""The first result of an event that is published now, which shows from when on events are matched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Very many CQs with one EXPIRE, in the whole product while events flow: how soon they are gone, at which cost."""
+"""Very many CQs with a common EXPIRE, in the whole product while events flow: the time until their ends, and the cost.
+"""
 
 from __future__ import annotations
 

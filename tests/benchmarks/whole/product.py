@@ -1,4 +1,4 @@
-"""The whole product, as `cq up` starts it, on a data folder that is gone afterwards."""
+"""The whole product, as `cq up` starts it, on a data folder that is removed afterwards."""
 
 from __future__ import annotations
 

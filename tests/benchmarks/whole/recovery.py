@@ -1,4 +1,4 @@
-"""How long until it answers, and matches, again: the gateway or the evaluator killed, Redis lost with its files."""
+"""The time until commands are answered and events matched again, after kills of roles and a loss of Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast many CQs come to be, how long `cq up` takes on their data folder, also with Redis lost; and the memory."""
+"""The creation of many CQs, the time of `cq up` on their data folder, also with Redis lost, and the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway that comes back takes its last unit for written, despite its death between Redis and Kafka."""
+"""A restarted gateway treats its last unit as written, although it died between Redis and Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker takes its first micro-batch for a written one, and skips the batch."""
+"""A worker treats its first micro-batch as written already, and skips the batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway that comes back writes its last unit again, despite Kafka's copy."""
+"""A restarted gateway writes its last unit again, although Kafka has the unit."""
 
 from __future__ import annotations
 

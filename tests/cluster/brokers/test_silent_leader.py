@@ -1,4 +1,4 @@
-"""While the leader of a partition is silent its end is never told wrong, and all go on with the next leader."""
+"""While the leader of a partition is silent, no client gets a wrong end, and all clients go on with the next leader."""
 
 from __future__ import annotations
 

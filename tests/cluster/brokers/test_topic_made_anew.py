@@ -1,7 +1,7 @@
-"""A topic of results that was deleted and made anew, and is led by another broker than its writer and reader know.
+"""A topic of results that was deleted and made anew, with another leader than its writer and reader know.
 
-Kafka's driver takes the new topic's leader epoch, which is lower, for an old answer: the writer would wait for a
-minute, and the reader for ever.
+The leader epoch of the new topic is lower, so Kafka's driver treats its metadata as outdated: the writer would wait for
+a minute, and the reader for ever.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A primary that was asleep while its follower was promoted goes on: its answers and writes count no more.
 
-For eight seconds no Sentinel tells it so. The server takes itself for the primary, and its tables are confirmed for its
-run.
+For eight seconds no Sentinel demotes the server, which acts as primary and has confirmed tables.
 """
 
 from __future__ import annotations

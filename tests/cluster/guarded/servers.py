@@ -1,4 +1,4 @@
-"""Kafka and Valkey that let nobody in without certificate and password, nor further than their ACLs allow."""
+"""Kafka and Valkey with certificates, passwords and ACLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS before a server that has none: the embedded Valkey is built without."""
+"""A TLS proxy for the embedded Valkey, which is built without TLS."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The expressions of the conformance corpus: every function and operator over the corners of its parameters' types.
 
-They are made of the compiler's own table of functions, so that a new function is in the corpus once it is in the table;
-operators, CASTs and forms of a grammar of their own are listed here. The same expressions come out on every machine.
+The expressions are made from the compiler's table of functions, so the corpus includes each new function. Operators,
+CASTs and special forms are listed here. The expressions are the same on every machine.
 """
 
 from __future__ import annotations

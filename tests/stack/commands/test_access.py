@@ -1,4 +1,4 @@
-"""Who may do which: signed commands, destinations of a subscriber's own, topics by subscriber."""
+"""Access: signed commands, a subscriber's own destinations, topics by subscriber."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is sent to cq.commands is answered or dead-lettered, once, and the next is served (docs/commands.md)."""
+"""Each record of cq.commands gets one reply or one dead letter, and the next command is served (docs/commands.md)."""
 
 from __future__ import annotations
 

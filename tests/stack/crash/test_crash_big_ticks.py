@@ -1,4 +1,4 @@
-"""Who is killed while Spark writes digests: none is lost, and no id stands for two contents."""
+"""Roles are killed while Spark writes digests: no digest is lost, and no id stands for two contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever dies around a tick: no digest is lost, none comes twice, and no id stands for two contents."""
+"""Roles and servers die around a tick: no digest is lost or comes twice, and no id stands for two contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gateway's own topics have their form, whoever made them; and the answers of a cluster with habits of its own."""
+"""The gateway corrects the settings of its own topics, and handles clusters that make topics on their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of destinations and of groups: Kafka's refusal is an answer, and topics of the past count."""
+"""Topics of destinations and of groups: a refusal by Kafka is a reply, and topics of ended destinations count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ticks of very many destinations, the test being the evaluator: whoever dies when, the digests are the same."""
+"""Ticks of very many destinations, with the test as evaluator: the digests are the same, whichever program dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A digest of more groups than the gateway puts together: a dead letter tells, and the next one comes."""
+"""A digest of more aggregates than the limit: a dead letter reports it, and the next digest comes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests beside a digest that no record holds, and beside windows: theirs come at their ticks."""
+"""Digests come at their ticks, also beside a digest that is too large, and beside windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tick of many destinations is one Spark job, and nobody who reads the digests can tell."""
+"""A tick of many destinations is one Spark job, with the same digests as by the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A desk that takes commands from Kafka, and is compared with its expected state."""
+"""A gateway's command loop over Kafka, compared with its expected state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cq status` from another machine: it has but the addresses of Kafka and Redis."""
+"""`cq status` on another machine, which knows only the addresses of Kafka and Redis."""
 
 from __future__ import annotations
 

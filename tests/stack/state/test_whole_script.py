@@ -1,4 +1,4 @@
-"""All that there is as statements, and made again by them."""
+"""`cq export --all`: all sources and CQs as statements, which create them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that operators and functions make: NULL beyond a setting, and never made."""
+"""Computed texts beyond the limit are NULL, and are never made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates from samples of a stream: near the truth where samples tell it, silent where they don't."""
+"""Estimates from samples of a stream: close if the samples suffice, otherwise none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each match is in exactly one digest: whatever is published, replayed, restarted and fired, in whatever order."""
+"""Each match is in exactly one digest, for any order of publishing, replays, restarts and ticks."""
 
 from __future__ import annotations
 

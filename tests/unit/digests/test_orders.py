@@ -1,4 +1,4 @@
-"""Orders without servers: whoever carries one out finds the same as the gateway itself."""
+"""Orders without servers: Spark's digests of an order are the same as the gateway's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream as the driver sees it."""
+"""The driver's state of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in order, whatever comes and goes."""
+"""Names stay sorted while names are added and removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names shared by two processes have a single home: a name made or parsed elsewhere is found here."""
+"""Names shared by two processes are made and parsed in a single module; other places that do so are found here."""
 
 from __future__ import annotations
 

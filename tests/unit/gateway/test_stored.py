@@ -1,4 +1,4 @@
-"""How CQs and destinations lie in Redis: nothing is lost, and few bytes are taken."""
+"""The stored form of CQs and destinations in Redis: nothing is lost, and few bytes are taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A unit of work goes when nobody has it any more."""
+"""The memory of a unit of work is freed with its last reference."""
 
 from __future__ import annotations
 

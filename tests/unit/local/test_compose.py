@@ -1,4 +1,4 @@
-"""`docker/compose.yaml` and `cq up` are two ways to run the same thing; no container engine is needed to see it."""
+"""`docker/compose.yaml` runs the same roles as `cq up`; checked without a container engine."""
 
 from __future__ import annotations
 

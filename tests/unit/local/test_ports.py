@@ -1,4 +1,4 @@
-"""The ports of servers: each another one, also before anything listens there."""
+"""The ports of servers are distinct, even before any server listens."""
 
 from __future__ import annotations
 

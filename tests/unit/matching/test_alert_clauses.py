@@ -1,6 +1,6 @@
-"""WHERE clauses as authors of alerts write them are accepted, and let through the rows that Spark lets through.
+"""WHERE clauses in the style of authors of alerts are accepted, and TRUE for the same rows as in Spark.
 
-The verdicts in ``tests/cases/alerts/expected.jsonl`` are Spark 4.0's own: ``tests/spark/record_alerts.py`` asks it.
+``tests/spark/record_alerts.py`` has recorded Spark's verdicts in ``tests/cases/alerts/expected.jsonl``.
 """
 
 from __future__ import annotations

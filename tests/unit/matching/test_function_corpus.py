@@ -1,7 +1,7 @@
 """Thousands of calls of functions and operators over the corners of their types mean the same as in Spark.
 
-The expectations in ``tests/cases/functions/expected.jsonl`` are Spark 4.0's own: ``tests/spark/record_functions.py``
-asks it, and ``tests/spark/test_function_corpus.py`` asks it again for a sample.
+``tests/spark/record_functions.py`` has recorded Spark's results in ``tests/cases/functions/expected.jsonl``, and
+``tests/spark/test_function_corpus.py`` asks Spark again for a sample.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state kept by a replaced CQ."""
+"""The state that a CQ keeps when it is replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many times apart from each other the CQs of a destination may see."""
+"""The limit of separate windows of record times in a destination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients over a real protocol: librdkafka's mock cluster, and a gateway of twenty lines that answers by rote."""
+"""The clients over a real protocol: librdkafka's mock cluster, and a small gateway with fixed answers."""
 
 from __future__ import annotations
 

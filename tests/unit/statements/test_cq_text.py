@@ -1,4 +1,4 @@
-"""Cutting a text at its literals: in whatever company it comes, the cut is the same."""
+"""Cutting a text at its literals: the cut does not depend on the texts before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that asks Kafka is tried anew after each answer, asks nothing twice, and leaves nothing behind."""
+"""A command that waits for Kafka is tried again after each answer, sends no request twice, and leaves no state."""
 
 from __future__ import annotations
 

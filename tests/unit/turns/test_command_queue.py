@@ -1,4 +1,4 @@
-"""Subscribers take turns, and whatever the gateway carried out before it died is not carried out again."""
+"""Subscribers take turns, and commands that a gateway carried out before its death are not carried out again."""
 
 from __future__ import annotations
 

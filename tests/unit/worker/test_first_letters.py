@@ -1,4 +1,4 @@
-"""Dead letters among the first records of a stream, as workers count them and people are told."""
+"""Dead letters among the first records of a stream: the workers' counts, and the warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a worker's producer is told of the cluster."""
+"""The worker's producer and its knowledge of the cluster."""
 
 from __future__ import annotations
 
