@@ -1,5 +1,4 @@
-"""Very many CQs with a common EXPIRE, in the whole product while events flow: the time until their ends, and the cost.
-"""
+"""Very many CQs with a common EXPIRE, in the whole product while events flow: duration and cost."""
 
 from __future__ import annotations
 
