@@ -18,8 +18,7 @@ from gateway.evaluation.standing_query import StandingQuery, conjunct_texts, wit
 from gateway.evaluation.table_rows import table_of
 from gateway.evaluation.task import TaskOutput, evaluated
 from grouping.compiler.stage_text import value_text
-from grouping.model.expression import Column, Expression, walk
-from grouping.model.reference import Reference, TableColumn, Variable
+from grouping.model.expression import Column, Expression, Reference, TableColumn, Variable, walk
 from grouping.plan.expression_text import render_reference
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.decode import decode_pieces

@@ -12,8 +12,7 @@ from typing import Literal
 import msgspec
 
 from grouping.functions.functions import FUNCTIONS
-from grouping.model.expression import Call, Column, Expression, Slot, lookup_key, walk
-from grouping.model.reference import Reference
+from grouping.model.expression import Call, Column, Expression, Reference, Slot, lookup_key, walk
 from grouping.model.sql_type import UNKNOWN
 
 __all__ = ["AccessPath", "IndexKind", "access_paths", "branches_of", "choose_index"]

@@ -12,9 +12,19 @@ from grouping.binding.intervals import is_interval
 from grouping.functions.functions import has_rule, result_type
 from grouping.functions.results import common_type
 from grouping.model.errors import InputError
-from grouping.model.expression import Call, Column, Expression, Scalar, Slot, Value
+from grouping.model.expression import (
+    Call,
+    Column,
+    Computed,
+    Expression,
+    Framed,
+    Scalar,
+    Slot,
+    TableColumn,
+    Value,
+    Variable,
+)
 from grouping.model.group import ConstantRow, ConstantValue
-from grouping.model.reference import Computed, Framed, TableColumn, Variable
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, NUMERIC, STRING, TIMESTAMP, UNKNOWN, SqlType
 from grouping.model.sql_type import set_of as set_type
 from grouping.plan.expression_text import render_reference

@@ -16,8 +16,7 @@ from grouping.binding.nested import NESTED_CALLS, field
 from grouping.binding.operands import boolean
 from grouping.functions.functions import LAMBDAS
 from grouping.model.errors import InputError
-from grouping.model.expression import Column, Value
-from grouping.model.reference import Variable
+from grouping.model.expression import Column, Value, Variable
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, STRING, SqlType, array_of, map_of
 from grouping.model.wording import are, counted

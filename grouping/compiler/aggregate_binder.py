@@ -20,8 +20,7 @@ from grouping.compiler.order import commuted, order
 from grouping.functions.functions import AGGREGATES, aggregate_type
 from grouping.functions.params import PARAMS
 from grouping.model.errors import InputError
-from grouping.model.expression import Column, Expression, Value
-from grouping.model.reference import Computed, stored_reference
+from grouping.model.expression import Column, Computed, Expression, Value, stored_reference
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from grouping.model.wording import are, counted

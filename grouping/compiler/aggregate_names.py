@@ -13,8 +13,7 @@ import msgspec
 from grouping.binding.bound import Constant
 from grouping.compiler.aggregate_texts import in_parentheses
 from grouping.compiler.plan import BoundAggregation
-from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
-from grouping.model.reference import Computed, stored_reference
+from grouping.model.expression import Call, Column, Computed, Expression, Slot, Value, stored_reference, walk
 from grouping.plan.aggregate import AggregateValue
 from grouping.plan.expression_text import AGGREGATE, render_part
 from grouping.plan.group import SelectItem

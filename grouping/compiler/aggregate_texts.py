@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.bound import Constant, Term
-from grouping.model.expression import Call, Column, Expression, Slot, Value
+from grouping.model.expression import Call, Column, Computed, Expression, Slot, Value
 from grouping.model.group import ConstantValue
-from grouping.model.reference import Computed
 from grouping.model.sql_type import STRING, SqlType
 from grouping.plan.expression_text import placeholder, render_part, shape
 

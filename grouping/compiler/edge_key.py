@@ -22,9 +22,8 @@ from grouping.compiler.from_clause import Relation
 from grouping.model.catalog import Stream
 from grouping.model.change_format import is_change_format
 from grouping.model.errors import InputError
-from grouping.model.expression import Call, Column, Expression, Slot, walk
+from grouping.model.expression import Call, Column, Expression, Slot, TableColumn, walk
 from grouping.model.group import ConstantRow
-from grouping.model.reference import TableColumn
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, INT, SMALLINT, TIMESTAMP, TINYINT
 from grouping.model.table import Table

@@ -23,8 +23,7 @@ from grouping.compiler.normalize import normalize
 from grouping.compiler.order import order
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
-from grouping.model.expression import LEFT_ON, Column, Value
-from grouping.model.reference import TableColumn
+from grouping.model.expression import LEFT_ON, Column, TableColumn, Value
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BOOLEAN, STRING
 from grouping.model.table import Table

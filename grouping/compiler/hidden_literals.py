@@ -10,8 +10,7 @@ import hashlib
 
 from msgspec.structs import replace
 
-from grouping.model.expression import LEFT_ON, Call, Column, Expression, Value
-from grouping.model.reference import Framed
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Framed, Value
 from grouping.plan.frame_value import frame_value
 
 __all__ = ["hidden_literals"]

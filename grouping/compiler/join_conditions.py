@@ -8,8 +8,7 @@ from typing import NamedTuple
 from grouping.binding.bound import Bound, Constant, Term, nodes
 from grouping.binding.constants import settle
 from grouping.model.errors import InputError
-from grouping.model.expression import Column
-from grouping.model.reference import TableColumn
+from grouping.model.expression import Column, TableColumn
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BINARY, BOOLEAN, DOUBLE, FLOAT, SqlType
 from grouping.model.table import Table

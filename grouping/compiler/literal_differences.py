@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
-from grouping.model.reference import Computed
+from grouping.model.expression import Call, Column, Computed, Expression, Slot, Value, walk
 from grouping.plan.group import CompiledQuery
 
 __all__ = ["differ_in_literals"]

@@ -15,9 +15,8 @@ from grouping.functions.nested import ELEMENTWISE
 from grouping.functions.operators import OPERATORS
 from grouping.functions.sizes import LONGEST_SCALAR, Size, constant_size
 from grouping.model.errors import InputError
-from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
+from grouping.model.expression import Call, Column, Expression, Reference, Slot, Value, walk
 from grouping.model.group import ConstantRow
-from grouping.model.reference import Reference
 from grouping.model.sql_type import BINARY, STRING
 
 __all__ = ["TextSizes", "check_growth", "grows"]

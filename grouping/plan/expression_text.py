@@ -7,8 +7,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from grouping.model.errors import InternalError
-from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value
-from grouping.model.reference import Computed, Framed, Key, Reference, TableColumn, Variable
+from grouping.model.expression import (
+    LEFT_ON,
+    Call,
+    Column,
+    Computed,
+    Expression,
+    Framed,
+    Key,
+    Reference,
+    Slot,
+    TableColumn,
+    Value,
+    Variable,
+)
 from grouping.model.sql_type import VARIANT, SqlType
 from grouping.plan.frame_value import LAG, FrameValue, frame_value
 

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from grouping.model.expression import Column, Expression, Slot, walk
-from grouping.model.reference import Framed
+from grouping.model.expression import Column, Expression, Framed, Slot, walk
 from grouping.model.sql_type import DOUBLE, FLOAT, SqlType
 
 __all__ = ["LAG", "FrameValue", "frame_value", "frame_values"]

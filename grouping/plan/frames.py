@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from grouping.model.expression import Column, Expression
-from grouping.model.reference import Framed, read_reference
+from grouping.model.expression import Column, Expression, Framed, read_reference
 from grouping.plan.frame_value import FrameValue, frame_value
 from grouping.plan.keyed_rows import KeyedRows, key_of
 

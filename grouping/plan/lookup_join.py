@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from grouping.model.expression import Call, Column, Expression, Value, walk
-from grouping.model.reference import TableColumn
+from grouping.model.expression import Call, Column, Expression, TableColumn, Value, walk
 from grouping.model.sql_type import SqlType
 from grouping.model.table import Table
 from grouping.plan.expression_text import HIDDEN, render_name, render_part, render_reference, without_values

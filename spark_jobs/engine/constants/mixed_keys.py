@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.constants.constant_rows import concatenated
 from spark_jobs.engine.constants.shared_conjunct import SharedPart

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grouping.access.access_path import AccessPath, choose_index
-from grouping.model.expression import Expression, LookupKey
-from grouping.model.reference import Reference
+from grouping.model.expression import Expression, LookupKey, Reference
 from grouping.model.sql_type import SqlType
 from grouping.plan.group import GroupPlan
 from spark_jobs.engine.index.lookup import comparison

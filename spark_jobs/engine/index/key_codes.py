@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.engine.index import Ints, KeyDirectory, mix
 from spark_jobs.engine.index.keys import key_space

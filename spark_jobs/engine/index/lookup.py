@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from grouping.access.access_path import AccessPath
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Expression, LookupKey, Slot, lookup_key
-from grouping.model.reference import Reference
+from grouping.model.expression import Call, Expression, LookupKey, Reference, Slot, lookup_key
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.index import (
     CompositeIndex,

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from spark_jobs.engine.index import EqualityIndex, Ints, KeyDirectory, mix
 from spark_jobs.engine.index.lookup import AliveRows, Candidates
 from spark_jobs.engine.rows.event_column import EventColumns

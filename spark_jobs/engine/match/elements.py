@@ -7,8 +7,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.expression import Call
-from grouping.model.reference import Reference
+from grouping.model.expression import Call, Reference
 from spark_jobs.engine.expressions.types import polars_type
 from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.event_column import as_plain, rows_of_elements

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.reference import Key, Reference
+from grouping.model.expression import Key, Reference
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.cpu_budget import charged

@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from spark_jobs.engine.rows.columns import Columns
 from spark_jobs.engine.rows.event_column import as_plain
 

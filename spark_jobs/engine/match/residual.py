@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from grouping.functions.sizes import Size, constant_size
 from grouping.functions.text_size import TextSizes
 from grouping.model.errors import InternalError
-from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value, walk
-from grouping.model.reference import Reference
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Reference, Slot, Value, walk
 from grouping.model.sql_type import STRING, VARIANT, SqlType
 from spark_jobs.engine.expressions.expression import KeyPair, Member, compile_expression
 from spark_jobs.engine.index import Ints

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from grouping.digests.stored_rows import stored_row
 from grouping.functions.sizes import Size, constant_size
 from grouping.functions.text_size import TextSizes
-from grouping.model.expression import Column, Expression
-from grouping.model.reference import Reference, TableColumn
+from grouping.model.expression import Column, Expression, Reference, TableColumn
 from grouping.model.sql_type import DOUBLE, FLOAT, TIMESTAMP, SqlType
 from grouping.plan.group import SelectList
 from spark_jobs.engine.results.shown_values import AS_DECODED, object_maker, shown_as_decoded, shown_values

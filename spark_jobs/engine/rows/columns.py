@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 
 __all__ = ["Columns", "PlacedColumns", "SingleColumn", "TakenPlaces"]
 

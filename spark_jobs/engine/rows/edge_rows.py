@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.reference import Reference, read_reference
+from grouping.model.expression import Reference, read_reference
 from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.columns import TakenPlaces

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from spark_jobs.engine.rows.columns import Columns, SingleColumn
 

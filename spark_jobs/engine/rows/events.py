@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from grouping.model.catalog import RECORD_FIELDS, Stream, StreamColumn
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from grouping.model.sql_type import SqlType
 from grouping.store.arrow_types import ARROW_TYPES
 from spark_jobs.engine.rows.arrays import Ints

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.rows.columns import PlacedColumns
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from grouping.model.reference import Reference, stored_reference
+from grouping.model.expression import Reference, stored_reference
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.columns import TakenPlaces
 from spark_jobs.engine.rows.extremes import Extremes

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.reference import Reference, stored_reference
+from grouping.model.expression import Reference, stored_reference
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.events import arrow_type

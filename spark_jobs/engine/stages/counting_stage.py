@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from grouping.model.expression import Reference
 from grouping.model.ids import StreamId
-from grouping.model.reference import Reference
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters

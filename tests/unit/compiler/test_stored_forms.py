@@ -16,11 +16,20 @@ from hypothesis import strategies as st
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, lookup_key
+from grouping.model.expression import (
+    Call,
+    Column,
+    Computed,
+    Reference,
+    TableColumn,
+    Variable,
+    lookup_key,
+    read_reference,
+    stored_reference,
+)
 from grouping.model.group import DestinationIds, canonical_constants, owner_prefix, parse_constants, pending_id
 from grouping.model.ids import GroupId, SelectId
 from grouping.model.query import ChangeBased, DigestClause
-from grouping.model.reference import Computed, Reference, TableColumn, Variable, read_reference, stored_reference
 from grouping.model.table import Table
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import Block, Entry, Segment

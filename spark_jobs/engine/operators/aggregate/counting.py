@@ -20,8 +20,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from grouping.model.expression import Reference
 from grouping.model.ids import SelectId, StreamId
-from grouping.model.reference import Reference
 from grouping.plan.group import SelectList
 from grouping.store.constant_table import MODES
 from grouping.store.notes import TableVersion

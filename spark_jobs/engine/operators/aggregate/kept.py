@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from grouping.digests.digest_aggregates import AggregateDestination, DigestAggregates
 from grouping.digests.rows import DigestRow, DigestRows, RowsUnavailable
-from grouping.model.expression import Expression
-from grouping.model.reference import Reference
+from grouping.model.expression import Expression, Reference
 from grouping.model.sql_type import SqlType
 from grouping.model.wording import counted
 from grouping.plan.group import GroupPlan, SelectList

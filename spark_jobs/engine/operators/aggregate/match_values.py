@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from grouping.model.expression import Column, Expression
-from grouping.model.reference import Reference
+from grouping.model.expression import Column, Expression, Reference
 from grouping.plan.aggregate import AggregateValue
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.results.encode import EvaluateExpression

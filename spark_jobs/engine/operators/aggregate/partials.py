@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from grouping.plan.aggregate import Aggregate, AggregateValue
 from spark_jobs.engine.expressions.types import polars_type
 from spark_jobs.engine.operators.aggregate.states import one_zero, state_of

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.reference import Reference, TableColumn
+from grouping.model.expression import Reference, TableColumn
 from grouping.model.sql_type import SqlType
 from grouping.plan.lookup_join import LookupJoin
 from spark_jobs.engine.index import Ints

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream, StreamColumn
-from grouping.model.reference import Reference
+from grouping.model.expression import Reference
 from grouping.plan.table_changes import changed_table
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.decode import decode_pieces

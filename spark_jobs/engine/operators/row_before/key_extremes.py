@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.model.reference import read_reference
+from grouping.model.expression import read_reference
 from grouping.plan.group import GroupPlan
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.row_before.last_rows import NO_ROW, LastRows

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
-from grouping.model.expression import Column, walk
-from grouping.model.reference import TableColumn, read_reference
+from grouping.model.expression import Column, TableColumn, read_reference, walk
 from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.group import GroupPlan
 from grouping.plan.scan import Scan
