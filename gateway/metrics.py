@@ -79,7 +79,7 @@ TABLE_ROWS = Gauge("cq_table_rows", "rows of the constant tables, by stream", ["
 TABLE_VERSION = Gauge("cq_table_version", "version of the constant tables, by stream", ["stream"])
 TABLE_AGE = Gauge(
     "cq_table_age_seconds",
-    "seconds since the constant tables changed, or since the gateway began where none did, by stream",
+    "seconds since the constant tables changed, or else since the gateway's start, by stream",
     ["stream"],
 )
 TABLE_BYTES = Gauge(

@@ -177,7 +177,7 @@ def _of_jwk(fields: dict[str, Any]) -> tuple[str, TokenKey]:
         if len(key) < _SECRET_BYTES:
             raise ValueError(f'key "{jwk.kid}" has {len(key)} bytes; a secret needs {_SECRET_BYTES}')
     elif _algorithm(key, jwk.kid) != jwk.alg:
-        raise ValueError(f'key "{jwk.kid}" is none of {jwk.alg}')
+        raise ValueError(f'key "{jwk.kid}" is not a key for {jwk.alg}')
     return jwk.kid, TokenKey(key, jwk.alg, jwk.subscribers or (_literal(jwk.kid),), jwk.iss)
 
 
@@ -197,7 +197,7 @@ def _algorithm(key: object, name: str) -> str:
             return "ES256"
         case Ed25519PublicKey():
             return "EdDSA"
-    raise ValueError(f'key "{name}" is none of RSA of {_RSA_BITS} bits, EC P-256 and Ed25519')
+    raise ValueError(f'key "{name}" is neither RSA with {_RSA_BITS} bits, nor EC P-256, nor Ed25519')
 
 
 def _literal(name: str) -> str:

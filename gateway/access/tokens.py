@@ -148,7 +148,7 @@ class TokenCheck:
         try:
             claims = msgspec.convert(said, _Claims)
         except ValueError as error:
-            return _refusal(f"Its token has not the claims that it must have: {error}.", _HINT)
+            return _refusal(f"Its token lacks a required claim, or has a wrong one: {error}.", _HINT)
         fault = self._fault(claims, said, subscriber, command_id, text) or self._time_fault(claims, at_ms / 1000)
         if fault:
             return _refusal(fault, _HINT)
@@ -179,11 +179,11 @@ class TokenCheck:
         elif self._oidc is None:
             right["text_sha256"] = False
         wrong = [name for name in ("sub", "jti", "aud", "text_sha256") if not right.get(name, True)]
-        return f"Its token is of another command: {', '.join(wrong)}." if wrong else None
+        return f"Its token is for another command: {', '.join(wrong)}." if wrong else None
 
     def _time_fault(self, claims: _Claims, at: float) -> str | None:
         if not 0 < claims.exp - claims.iat <= self._longest:
-            return f"Its token is valid for {claims.exp - claims.iat:.0f} s; it may be for {self._longest:.0f} s."
+            return f"Its token is valid for {claims.exp - claims.iat:.0f} s; the limit is {self._longest:.0f} s."
         if max(claims.iat, claims.nbf or 0.0) - self._skew > at:
             return "Its token was not valid yet when Kafka took the command in."
         if claims.exp + self._skew <= at:

@@ -16,10 +16,12 @@ __all__ = ["logs"]
 
 
 def logs(
-    role: Annotated[str | None, typer.Argument(help="Of one role, such as evaluator.", show_default="all")] = None,
+    role: Annotated[
+        str | None, typer.Argument(help="The log of this role alone, such as evaluator.", show_default="all")
+    ] = None,
     data: Data = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of last lines to print.")] = 50,
 ) -> None:
     """Print the last lines of the logs of a `cq up`."""
     folder = RunFolder(data or given_settings().data)

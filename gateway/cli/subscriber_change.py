@@ -60,7 +60,7 @@ def by_subscriber(texts: Iterable[str], first: str | None) -> list[tuple[str | N
         change = _CHANGE.fullmatch(text)
         if change is None:
             raise InputError(
-                "a SET SUBSCRIBER of the script cannot be read, so nothing of it is sent",
+                "a SET SUBSCRIBER of the script cannot be read, so no statement is sent",
                 code="syntax-error",
                 hint='Write SET SUBSCRIBER "alice"; before the statements that alice sends.',
             )
@@ -69,7 +69,7 @@ def by_subscriber(texts: Iterable[str], first: str | None) -> list[tuple[str | N
     for (subscriber, own), expected in zip(sections, fingerprints, strict=True):
         if expected is not None and expected != _fingerprint(str(subscriber), own):
             raise InputError(
-                f'the statements of "{subscriber}" are not those that were exported, so nothing of the script is sent',
+                f'the statements of "{subscriber}" differ from the exported statements, so no statement is sent',
                 code="syntax-error",
                 hint="Export again, and move the file as bytes: programs that convert line ends change statements. "
                 "To send an edited script, delete FOR '…' behind each SET SUBSCRIBER.",

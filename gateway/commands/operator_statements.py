@@ -184,8 +184,8 @@ def _place(statement: ShowCqsOf) -> CqKey:
         return CqKey.of(*msgspec.json.decode(statement.after, type=tuple[str, str]))
     except msgspec.DecodeError:
         raise InputError(
-            "AFTER is no place among the CQs of all",
+            "AFTER names no CQ",
             code="syntax-error",
-            detail="A place is a subscriber and a name, as the field next of a reply has it.",
+            detail='AFTER takes a subscriber and a name, as the field "next" of a reply has them.',
             hint="""Write it as AFTER '["alice", "intel"]'.""",
         ) from None

@@ -32,7 +32,7 @@ def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Find
         name = "the lane" if checkpoint.name.startswith(LANE) else _title(streams.get(checkpoint.name))
         if not name:
             hint = "The evaluator deletes it when it starts. It may be deleted by hand while no evaluator runs."
-            yield Finding("checkpoint-unknown", str(checkpoint), "It is of no stream.", hint)
+            yield Finding("checkpoint-unknown", str(checkpoint), "It belongs to no stream.", hint)
         elif broken := [log for log in _LOGS if not _is_whole(checkpoint / log)]:
             detail = f"The last file of {', '.join(broken)} is empty or torn."
             hint = "Look for a full disk. The evaluator begins a new checkpoint at its next start, where Redis says."

@@ -93,7 +93,7 @@ class Doctor:
             yield from check_notes(self._settings, self._topics, catalog, working, now_ms, kafka_ms)
             yield from self._check_tables(memberships, working)
         except (msgspec.MsgspecError, ValueError) as error:
-            detail = f"Redis has a value that is none: {error}."
+            detail = f"Redis has a value that cannot be read: {error}."
             yield Finding("redis-unreadable", "", detail, REFILL_HINT, "refill Redis")
 
     def _check_tables(self, memberships: Mapping[DestinationId, Membership], working: WorkingCopy) -> Iterator[Finding]:

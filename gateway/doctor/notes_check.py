@@ -19,9 +19,7 @@ __all__ = ["check_notes"]
 
 _REPLIES = 200
 """How many of the last replies of each partition are checked for their command ids."""
-_SAME_DAYS = (
-    "Where the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, give the command the same first."
-)
+_SAME_DAYS = "If the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, first set the same here."
 
 
 def check_notes(
@@ -49,8 +47,8 @@ def check_notes(
     yield from _check_ids(settings, topics, working, now_ms, kafka_ms)
     streams = working.inventory.streams
     if lost := {streams[stream_id].name for stream_id in notes.streams_without_totals(streams)}:
-        detail = f"Redis has lost how many matches CQs had, of {shown(lost, 'stream')}."
-        hint = "A gateway that runs writes them again; else DESCRIBE CQ counts anew. Nothing else depends on them."
+        detail = f"Redis has lost the match counts of the CQs of {shown(lost, 'stream')}."
+        hint = "A running gateway writes them again; else DESCRIBE CQ counts anew. Nothing else depends on them."
         yield Finding("match-totals-missing", "", detail, hint, names=frozenset(lost))
 
 
@@ -86,5 +84,5 @@ def _check_ids(
                 answered[CommandIds.key(record.key, command_id)] = command_id
     if lost := answered.keys() - CommandIds(settings, working).find(list(answered), now_ms).keys():
         names = {answered[name] for name in lost}
-        detail = f"Redis lacks {shown(names, 'command id')} of answered commands, which would count anew."
+        detail = f"Redis lacks {shown(names, 'command id')} of answered commands, which would be carried out again."
         yield Finding("id-missing", "", detail, f"{REFILL_HINT} {_SAME_DAYS}", "refill Redis", frozenset(names))

@@ -63,7 +63,7 @@ def _finding(code: str, names: Collection[str], noun: str) -> Finding:
 
 def _why(code: str) -> str:
     kind = code.rpartition("-")[2]
-    return {"missing": "it lacks", "unknown": "the catalog does not know", "differs": "it has otherwise"}[kind]
+    return {"missing": "it lacks", "unknown": "the catalog lacks", "differs": "the catalog has another value for"}[kind]
 
 
 def _check_cqs(settings: Settings, wanted: Mapping[CqKey, CatalogCq]) -> Iterator[Finding]:

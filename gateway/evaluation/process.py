@@ -69,7 +69,7 @@ class Evaluations:
             if len(self._asked) >= MOST_WAITING:
                 self._asked = {key: each for key, each in self._asked.items() if not each[1].done()}
             if len(self._asked) >= MOST_WAITING:
-                raise TooCostly(f"{MOST_WAITING} others wait for theirs.")
+                raise TooCostly(f"{MOST_WAITING} other events wait for their evaluation.")
             answer = self._thread.submit(self._process.outcome, question, asker)
             self._asked[asker] = (name, answer)
         if not answer.done():
@@ -105,7 +105,7 @@ class EvaluationProcess:
             TooCostly: There was no answer in time, now or to the subscriber's last question.
         """
         if time.monotonic() < self._paused.get(asker, 0.0):
-            raise TooCostly(f"An event did so within the last {_PAUSE_SECONDS:g} s.")
+            raise TooCostly(f"The subscriber's last event also cost too much, within the last {_PAUSE_SECONDS:g} s.")
         try:
             return self._asked(question)
         except TooCostly:
@@ -125,7 +125,7 @@ class EvaluationProcess:
                     raise TooCostly(f"It took more than {_SECONDS:g} s.")
             answer: EventOutcome | RowsRefused = end.recv()
         except (EOFError, OSError) as error:
-            raise TooCostly("It took more memory than there is for it.") from error
+            raise TooCostly("It took more memory than the limit.") from error
         if isinstance(answer, RowsRefused):
             raise answer
         return answer

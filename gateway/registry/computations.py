@@ -92,7 +92,7 @@ class Computations:
                 "the queries of the stream have too many different joins, keys of edges and frames",
                 code="quota-exceeded",
                 detail=f"There {are(count)} {counted(count, 'computation')}, and the limit is {most}.",
-                hint="Constants in the keys of joins, and constants of WHERE below frames other than of equalities, "
+                hint="Constants in the keys of joins, and constants of WHERE below frames except in equalities, "
                 "make computations different: write the constants in WHERE, or in QUALIFY.",
             )
         if not computation.has_state:

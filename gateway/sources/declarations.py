@@ -109,11 +109,11 @@ def check_name(catalog: Catalog, name: str) -> None:
         raise InputError(
             f'the name "{name}" is taken',
             code="stream-exists",
-            detail="Streams, tables and views of all subscribers have their names together.",
+            detail="Streams, tables and views of all subscribers share one namespace.",
             hint="Choose another name.",
         )
     kind = "stream" if isinstance(existing, Stream) else "table" if isinstance(existing, Table) else "view"
-    reads = f'It reads topic "{existing.topic}" since' if isinstance(existing, Stream | Table) else "It is there since"
+    reads = f'It reads topic "{existing.topic}" since' if isinstance(existing, Stream | Table) else "It exists since"
     raise InputError(
         f'{kind} "{existing.name}" exists already',
         code="stream-exists",

@@ -80,12 +80,12 @@ def exactness(settings: Settings, topics: TopicQuestions, table: Table) -> str |
         return None  # the topic is gone, which the table's state tells
     policies = config.get("cleanup.policy", "delete")
     if "delete" in policies and (config.get("retention.ms") != "-1" or config.get("retention.bytes", "-1") != "-1"):
-        return "Kafka deletes records of its topic by age or size: rows go although nobody removed them."
+        return "Kafka deletes records of its topic by age or size: rows vanish although nobody removed them."
     lag = int(config.get(_LAG, "0"))
     if "compact" in policies and lag < settings.streams.compaction_lag_ms:
         return (
-            f"Its topic is compacted after {lag} ms ({_LAG}): a batch that is evaluated again later than that may miss "
-            "rows that have changed meanwhile."
+            f"Its topic is compacted after {lag} ms ({_LAG}): a batch that is evaluated again after this time may miss "
+            "rows that have changed since."
         )
     return None
 

@@ -111,7 +111,7 @@ def _check_partitions(
     if have + wanted > limit:
         raise too_many(owner, "partitions", present, limit, kind)
     if have + lingering + wanted > 2 * limit:
-        present += f"; topics that were made for dropped ones have {lingering} more, and as many may stay as live"
+        present += f"; topics of dropped ones have {lingering} more, and may have as many as live ones"
         raise too_many(owner, "partitions", present, limit, kind)
     return found
 
