@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 SPLIT_KEYS_WARNING = (
-    "Keys of PARTITION KEY are in several partitions of the topic; in each partition they count as separate "
-    "keys. The likely cause is a producer whose partitioner differs from the other's (librdkafka's default is not Java's; set "
+    "Keys of PARTITION KEY are in several partitions of the topic; in each partition they count as separate keys. The "
+    "likely cause is a producer whose partitioner differs from the other's (librdkafka's default is not Java's; set "
     "partitioner = murmur2_random), or a topic that got more partitions."
 )
 _AHEAD_MS = 60_000
