@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.errors import checked_address
-from gateway.cli.subscriber_change import by_subscriber
+from gateway.cli.scripts.subscriber_change import by_subscriber
 from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, SigningKey, connect
 from gateway.sdk.publisher import Publisher
 from gateway.sdk.statements import text_literal

@@ -17,7 +17,7 @@ from gateway.cli.records.dead_letters import dead_letters
 from gateway.cli.records.publish import publish
 from gateway.cli.records.streams import streams
 from gateway.cli.roles import evaluator, gateway
-from gateway.cli.script import export
+from gateway.cli.scripts.export import export
 from gateway.cli.status import status
 from gateway.cli.top import top
 from gateway.cli.variables import unknown_variables

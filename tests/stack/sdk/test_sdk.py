@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.script import exported
+from gateway.cli.scripts.export import exported
 from gateway.sdk import BadQuery, Client, Conflict, Match, Reply, ResultsGone, TransportError, aio, connect
 from gateway.sdk.inbox import Inbox
 from tests.kafka_client import RawClient, wait_until

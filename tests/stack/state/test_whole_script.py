@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gateway.cli.subscriber_change import by_subscriber
-from gateway.cli.whole_script import whole_script
+from gateway.cli.scripts.subscriber_change import by_subscriber
+from gateway.cli.scripts.whole_script import whole_script
 from gateway.doctor.catalog import read_catalog
 from grouping.settings.settings import Settings
 from grouping.statements.script import statements_of

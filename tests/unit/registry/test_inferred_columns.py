@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlglot.dialects.spark import Spark
 
 import gateway.testing
-from gateway.cli.script import create_statement
+from gateway.cli.scripts.definitions import create_statement
 from gateway.sources.declarations import is_declared
 from gateway.sources.inferred_columns import InferredColumns, infer_columns
 from gateway.sources.stream_statement import stream_statement

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cli.script import create_statement
+from gateway.cli.scripts.definitions import create_statement
 from gateway.sources.declarations import is_declared
 from gateway.sources.stream_statement import stream_statement
 from gateway.sources.streams import describe_stream

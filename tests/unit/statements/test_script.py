@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.cli.script import cq_statements
-from gateway.cli.subscriber_change import by_subscriber, section
-from gateway.cli.whole_script import sections
+from gateway.cli.scripts.definitions import cq_statements
+from gateway.cli.scripts.subscriber_change import by_subscriber, section
+from gateway.cli.scripts.whole_script import sections
 from grouping.model.errors import InputError
 from grouping.statements.script import statements_of
 from grouping.statements.tokens import PlainSql

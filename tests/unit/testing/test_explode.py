@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.cli.script import create_statement
+from gateway.cli.scripts.definitions import create_statement
 from gateway.evaluation.task import evaluated
 from gateway.sources.streams import describe_stream
 from gateway.testing import ACCEPTED_AT, InputError, Record, Stream, Table, digests, evaluate

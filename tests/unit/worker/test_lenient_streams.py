@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.cli.script import create_statement
+from gateway.cli.scripts.definitions import create_statement
 from gateway.sources.streams import describe_stream
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.cli.script import create_statement
+from gateway.cli.scripts.definitions import create_statement
 from gateway.sources.streams import describe_stream
 from gateway.testing import Record
 from gateway.testing import Stream as KitStream

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, islice
 
-from gateway.cli.script import cq_statements, create_statement
-from gateway.cli.subscriber_change import section
+from gateway.cli.scripts.definitions import cq_statements, create_statement
+from gateway.cli.scripts.subscriber_change import section
 from gateway.doctor.catalog import CatalogState
 from gateway.sdk.statements import quoted, text_literal
 from gateway.sources.streams import describe_stream

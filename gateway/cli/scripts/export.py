@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
 
 import typer
 
 from gateway.cli.client import Data, KafkaAt, SubscriberOption, client_of
 from gateway.cli.running import settings_of
-from gateway.cli.subscriber_change import begins_change
+from gateway.cli.scripts.definitions import cq_statements, create_statement
 from gateway.sdk import Client, CommandRejection
-from gateway.sdk.statements import (
-    create_stream,
-    create_table,
-    create_view,
-    described_columns,
-    described_options,
-    quoted,
-)
-from grouping.model.errors import InputError
-from grouping.statements.script import statements_of
+from gateway.sdk.statements import quoted
 
-__all__ = ["cq_statements", "create_statement", "export", "exported"]
+__all__ = ["export", "exported"]
 
 _AT_ONCE = 1_000
 """Number of CQs that are described together."""
@@ -38,7 +29,7 @@ def export(
     if everything:
         if subscriber is not None:
             raise typer.BadParameter("give either --subscriber or --all")
-        from gateway.cli.whole_script import whole_script  # the command line starts without them
+        from gateway.cli.scripts.whole_script import whole_script  # the command line starts without them
         from gateway.doctor.catalog import read_catalog
 
         _print(whole_script(read_catalog(settings_of(data, kafka, None))))
@@ -77,31 +68,3 @@ def _queries(client: Client, names: Sequence[str]) -> Iterator[str]:
             continue  # the CQ was dropped or has expired since the listing
         described = outcome.result or {}
         yield from cq_statements(name, str(described["text"]), paused=described["status"] == "paused")
-
-
-def create_statement(source: Mapping[str, Any]) -> str:
-    """Return the statement that creates a stream, a table or a view, from its item of SHOW."""
-    if "stream" in source:
-        options = {**described_options(source), "partitions": len(source["start_offsets"])}
-        key, event_time = source.get("partition_key", ()), source.get("event_time")
-        return create_stream(source["stream"], described_columns(source), options, key, event_time)
-    if "table" in source:
-        return create_table(
-            source["table"], described_columns(source), source["primary_key"], described_options(source)
-        )
-    access = source.get("access")
-    return create_view(source["view"], source["select"], {"access": access} if access is not None else None)
-
-
-def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
-    """Yield the statements that create a CQ; if its text is not one statement, tell the operator and yield nothing."""
-    try:
-        statements = statements_of(text)
-    except InputError:
-        statements = []
-    if len(statements) != 1 or begins_change(statements[0]):
-        typer.echo(f"cq: CQ {quoted(name)} is left out: its text is not one statement", err=True)
-        return
-    yield from statements
-    if paused:
-        yield f"PAUSE CQ {quoted(name)}"
