@@ -69,7 +69,7 @@ class TimeFigures(NamedTuple):
         return lowest | ({"watermarks": shown} if shown else {}) | {"late": self.late, "future": self.future}
 
     def warning(self, now_ms: int) -> str | None:
-        """Return the warning that the watermark of a partition is ahead of the clock; None where none is."""
+        """Return a warning if the watermark of a partition is far ahead of the clock; None otherwise."""
         partition, latest = max(self.watermarks.items(), key=lambda each: each[1], default=(0, now_ms))
         if latest - now_ms < _AHEAD_MS:
             return None

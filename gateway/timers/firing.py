@@ -89,7 +89,7 @@ class TickRun:
         """Destination → the first epoch and version of its visibility history that is still needed."""
 
     def fire(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Serve some destinations due for a tick or a look; return False if none is due but waiting windows."""
+        """Serve some destinations due for a tick or a look; False if none, or only waiting windows, are due."""
         found = self._state.due(stream_id, due_ms, CHUNK + self.windows.waiting(stream_id))
         others, windows = self.windows.divide(stream_id, found)
         if others:

@@ -134,7 +134,7 @@ class Intake:
         self._arm(armed)
 
     def _join(self) -> None:
-        """Arm destinations that have begun to read a store with pending matches."""
+        """Begin the cursors of destinations that have begun to read a store with pending matches."""
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}
