@@ -1,4 +1,4 @@
-"""Matches of the rows of silent keys: an entry has those rows that came after the entry began."""
+"""Matches of the rows of silent keys. An entry matches only rows that came after the entry began."""
 
 from __future__ import annotations
 

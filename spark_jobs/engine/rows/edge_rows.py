@@ -43,7 +43,7 @@ class EdgeRows(TakenPlaces):
 
         Args:
             rows: The rows of the batch.
-            row: For each row here, the row of the batch; ascending, several times where it is several results.
+            row: For each row here, the row of the batch; ascending. A row with several results is repeated.
             kinds: The kind of each row here, as an index into `KINDS`.
             before: The rows before, which a delete and an update have; None without such a row.
         """
@@ -56,7 +56,7 @@ class EdgeRows(TakenPlaces):
         self._kinds = kinds
         deleted = np.flatnonzero(kinds == DELETE)
         self._place: Ints | None = None
-        """By row, its columns: a row of the batch, or from `rows.count` on a row before; None for rows of the batch."""
+        """Where a row's columns are: in the batch, or from `rows.count` on in the rows before; None without them."""
         if deleted.size:
             assert before is not None, "a delete has a row before"
             self._place = row.copy()
@@ -80,7 +80,7 @@ class EdgeRows(TakenPlaces):
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
-        """The bytes that the columns of each row have at most."""
+        """An upper bound for the bytes of each row's columns."""
         sizes: NDArray[np.int64] = self._rows.record_bytes[self._taken]
         if self._place is not None:  # the record of a delete is small, and the row before may be large
             names = [read_reference(column.name) for column in self.stream.columns]

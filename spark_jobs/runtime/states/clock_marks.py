@@ -22,7 +22,7 @@ _KEPT = 10_000
 
 
 class PlacedMark(NamedTuple):
-    """Before the event at a position, the watermark of the partition is this at least."""
+    """A watermark that the clock has set before the event at a position."""
 
     position: int
     watermark: int

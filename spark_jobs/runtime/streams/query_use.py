@@ -13,7 +13,10 @@ __all__ = ["QueryUse"]
 
 
 class QueryUse:
-    """The streams with queries that read `_headers` or go by time, by the notes of workers. For one thread."""
+    """The streams that have queries with special needs, by the notes of workers. For one thread.
+
+    Some queries read `_headers`. Others go by time: a move of the watermark alone can make results of them.
+    """
 
     def __init__(self, settings: Settings) -> None:
         """Begin without the workers' notes."""

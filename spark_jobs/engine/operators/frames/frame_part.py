@@ -23,7 +23,7 @@ class FramePart(NamedTuple):
     times: Ints
     """Epoch milliseconds."""
     columns: Mapping[str, pa.Array]
-    """By name, the columns that values are computed of; older rows may lack some of them."""
+    """By name, the columns from which values are computed; older rows may lack some of them."""
 
     @classmethod
     def of(cls, numbers: Ints, offsets: Ints, times: Ints, columns: Mapping[str, pa.Array]) -> FramePart:
@@ -57,7 +57,7 @@ class FramePart(NamedTuple):
         return rows.take(np.argsort(rows.numbers, kind="stable"))
 
     def column(self, name: str, others: Iterable[FramePart]) -> pa.Array:
-        """Return a column, NULLs where only other parts have it."""
+        """Return a column; NULLs if only `others` have the column."""
         found = self.columns.get(name)
         if found is None:
             kind = next(part.columns[name].type for part in others if name in part.columns)
@@ -71,7 +71,7 @@ class FramePart(NamedTuple):
         return FramePart(self.numbers[rows], self.offsets[rows], self.times[rows], columns)
 
     def of_keys(self, keys: Ints) -> FramePart:
-        """Return the rows of some keys, whose numbers ascend."""
+        """Return the rows of some keys, given by ascending numbers."""
         first = np.searchsorted(self.numbers, keys, side="left")
         size = np.searchsorted(self.numbers, keys, side="right") - first
         begins = np.cumsum(size) - size

@@ -59,14 +59,14 @@ class FrameRows(LogState):
         """Whether rows were forgotten since keys without rows were last looked for."""
 
     def add(self, part: FramePart, clock: PartitionClock) -> None:
-        """Add rows that came behind all rows of the state, and set the clock after them."""
+        """Add rows that came after all rows of the state, and set the clock after them."""
         if part.size:
             self.parts = (*self.parts, part)
             self.changed += part.size
         self.clock = clock
 
     def of_keys(self, keys: Ints) -> list[FramePart]:
-        """Return the rows of some keys, whose numbers ascend."""
+        """Return the rows of some keys, given by ascending numbers."""
         return [part.of_keys(keys) for part in self.parts]
 
     def begin(self) -> None:
@@ -103,7 +103,7 @@ class FrameRows(LogState):
             self.clock = self.clock.without(position)
 
     def _within_reach(self, part: FramePart) -> FramePart:
-        """Return all rows of the state without those that no frame can hold any more."""
+        """Return the rows that some frame can still hold, given all rows of the state."""
         if self.reach is None:
             return part
         ends = np.searchsorted(part.numbers, part.numbers, side="right")

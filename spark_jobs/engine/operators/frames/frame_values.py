@@ -33,12 +33,12 @@ def column_name(expression: Expression) -> str:
 
 
 def kept_columns(values: Iterable[FrameValue]) -> dict[str, Expression]:
-    """Return the columns of the state that values are computed of, by name."""
+    """Return the columns of the state from which values are computed, by name."""
     return {column_name(each): each for value in values for each in value.expressions}
 
 
 class FrameValues:
-    """The values of some rows; frames of one function over the same arguments share what is computed of each row."""
+    """The values of some rows. Frames of one function over the same arguments share the state of each row."""
 
     def __init__(self, rows: KeyRows, clock: Ints) -> None:
         """Take rows.
@@ -101,7 +101,7 @@ class FrameValues:
 
 
 def _gathered(state: AggregateState, lifted: dict[str, pl.Series], frame: Frame, rows: KeyRows) -> pl.DataFrame:
-    """Return the state of each frame, made of its rows in their order: the same whatever rows other frames have."""
+    """Return the state of each frame, made from its rows in their order; other frames do not change it."""
     found = []
     for _, place, row in frame.pairs(rows.part.times):
         check_cpu()

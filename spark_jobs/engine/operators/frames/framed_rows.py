@@ -56,7 +56,7 @@ class FramedRows(TakenPlaces):
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
-        """The bytes that the columns of each row have at most: values of frames may be longer than the row's own."""
+        """An upper bound for the bytes of each row's columns; values of frames may be longer than the row's own."""
         own = self._rows.record_bytes[self._taken]
         texts = [values for _, values in self._values.values() if pa.types.is_string(values.type)]
         texts += [values for _, values in self._values.values() if pa.types.is_binary(values.type)]

@@ -48,7 +48,7 @@ class Frame(NamedTuple):
             times: The times of all rows.
 
         Yields:
-            Which of the rows that are asked for, and pairs of the place among these and a row of its frame, ascending.
+            A slice of the rows that are asked for; and pairs of a place in the slice and a row of its frame, ascending.
         """
         sizes = self.row - self.start + 1
         total = np.cumsum(sizes)

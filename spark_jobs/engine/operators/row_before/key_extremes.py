@@ -33,7 +33,7 @@ def with_rows(
     order: Ints,
     again: NDArray[np.bool_],
 ) -> tuple[Extremes, pa.Array]:
-    """Return the extremes before each row, and behind all rows the packed extremes of each key.
+    """Return the extremes before each row, and the packed extremes of each key after all rows.
 
     Args:
         name: The column of extremes.

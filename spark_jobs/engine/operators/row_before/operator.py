@@ -100,8 +100,8 @@ class RowBeforeOperator(LogOperator[LastRows]):
     def fold(self, state: LastRows, rows: RowSource) -> None:
         """Keep the last row of each key, without making rows before; the change cannot be undone.
 
-        The rows are all below the state's position, or none is. A column that the state has is not changed by rows
-        below.
+        Either all rows are below the state's position, or none. Rows below the position do not change columns that
+        the state has.
         """
         state.kept_minutes = self.kept_minutes
         numbers, (minutes, clock) = self._numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
@@ -122,7 +122,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
         order: Ints,
         again: NDArray[np.bool_],
     ) -> dict[str, tuple[Extremes, pa.Array]]:
-        """Return columns of extremes before each row and behind all rows.
+        """Return columns of extremes before each row and after all rows.
 
         The columns are those that the state or the operator has, without columns that have these rows already.
         """

@@ -55,7 +55,7 @@ class RowChains(NamedTuple):
 
     @property
     def followed(self) -> Ints:
-        """The indexes into `rows` of the rows that another row of the key follows, which is the next of `rows`."""
+        """The indexes into `rows` of all rows but the last one of each key; the next element of `rows` follows each."""
         return np.flatnonzero(self.key_of[1:] == self.key_of[:-1])
 
     @property
