@@ -40,9 +40,9 @@ CASTING: dict[str, SqlType] = {
         BINARY,
     )  # fmt: skip
 }
-"""Functions that are a CAST to the type of their name."""
+"""Functions that are a CAST to the type that they are named after."""
 _CASTS_OF = {"binary": "symbol", "date": "at", "decimal": "n", "string": "n", "timestamp": "day"}
-"""Columns that examples of `CASTING` read where a number does not do."""
+"""Columns for examples of `CASTING`, if a number cannot be CAST."""
 
 ANY_TYPE = (
     *(Function(f"{name}(ANY)", sql_type, f"CAST to {sql_type}", compiled=True,

@@ -1,4 +1,4 @@
-"""The row of a function: everything that the compiler, the documentation and DESCRIBE FUNCTION say of it."""
+"""The row of a function, which the compiler, the documentation and DESCRIBE FUNCTION read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grouping.model.sql_type import SqlType
 __all__ = ["Function", "ResultRule"]
 
 ResultRule = Callable[[Sequence[SqlType]], SqlType]
-"""From the types of the arguments to the type of the result."""
+"""A rule that computes the type of the result from the types of the arguments."""
 
 
 @dataclass(frozen=True)
@@ -32,28 +32,31 @@ class Function:
     """The name and the kinds of the parameters (`params.PARAMS`): optional ones in brackets, ``…`` after a parameter
     that may be repeated."""
     result: SqlType | ResultRule | None
-    """The type of the result, the rule that computes this type, or None where the binder computes it."""
+    """The type of the result, the rule for this type, or None if the binder computes it."""
     meaning: str
     """The meaning in a few words, for the documentation's table."""
     aliases: tuple[str, ...] = ()
     """Further names. A ``try_`` form is among them, since a failure is NULL here anyhow."""
     size: SizeRule | None = None
-    """How many bytes of text the result can have; None for a result without text."""
+    """The rule for the most bytes of text of the result; None for a result without text."""
     grows: bool = False
     """Whether the result can be longer than all arguments together without a limit of its own."""
     strict: bool = True
-    """Whether the result is NULL where an argument is."""
+    """Whether the result is NULL if an argument is NULL."""
     casts: bool = True
     """Whether Spark casts arguments of other types to the parameters' types."""
     index: Literal["value", "prefix", "elements"] = "value"
-    """How constants are looked up: by the value of the call; by the beginning or a part of the text in the first
-    argument; or by each element of the array in the first argument."""
+    """The key of the index: the value of the call; the beginning or a part of the text in the first argument; or each
+    element of the array in the first argument.
+    """
     variables: int = 0
     """The least number of variables of the function's lambda; 0 without a lambda."""
     compiled: bool = False
-    """Whether calls are compiled as other functions and operators, so that the evaluator has none of this name."""
+    """Whether calls are compiled as other functions and operators, so the evaluator has no function of this name."""
     example: str = ""
-    """A call over the columns of `function_guide.SAMPLE`, where the kinds of the parameters do not give a good one."""
+    """A call over the columns of `function_guide.SAMPLE`; if empty, the call is made from the kinds of the
+    parameters.
+    """
 
     @cached_property
     def name(self) -> str:

@@ -36,7 +36,7 @@ GROUPS: dict[str, tuple[Function, ...]] = {
     "Parts of nested values": nested.NESTED,
     _AGGREGATES: aggregates.AGGREGATES,
 }
-"""The rows by the title under which the documentation shows them."""
+"""The rows by the title of their group in the documentation."""
 
 FUNCTIONS = {row.name: row for title, rows in GROUPS.items() if title != _AGGREGATES for row in rows}
 """The functions by the name under which they are compiled."""
@@ -48,7 +48,7 @@ ALIASES = {alias: row.name for row in FUNCTIONS.values() for alias in row.aliase
 """The compiled name by each further name of a function."""
 
 AGGREGATE_ALIASES = {alias: row.name for row in AGGREGATES.values() for alias in row.aliases}
-"""The compiled name by each further name of an aggregate; an overflowing sum is NULL here anyhow, as of ``try_sum``."""
+"""The compiled name by each further name of an aggregate; ``try_sum`` is ``sum``, since an overflow is NULL anyhow."""
 
 LAMBDAS = {name: row.variables for row in FUNCTIONS.values() if row.variables for name in (row.name, *row.aliases)}
 """By each name of a function that takes a lambda: the least number of the lambda's variables."""

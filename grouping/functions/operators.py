@@ -1,4 +1,4 @@
-"""The operators of expressions: those that SQL writes with signs and words, and those that only the compiler makes."""
+"""The operators of expressions, including operators that only the compiler makes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["OPERATORS", "OperatorRow"]
 
 
 class OperatorRow(NamedTuple):
-    """The result of an operator; both fields mean what they mean for a `Function`."""
+    """The result of an operator; the fields have the meaning of the same fields of `Function`."""
 
     result: SqlType | ResultRule | None = None
     size: SizeRule | None = None
@@ -33,6 +33,6 @@ OPERATORS: dict[str, OperatorRow] = {
     **dict.fromkeys(("array numbered", "array or none", "reverse array"), OperatorRow(size=first)),
     **dict.fromkeys(("arrays paired", "concat arrays", "maps merged"), OperatorRow(size=total)),
     LEFT_ON: OperatorRow(),
-    "aggregate": OperatorRow(),  # `plan.expression_text.AGGREGATE`, which stands for an aggregate in HAVING
+    "aggregate": OperatorRow(),  # `plan.expression_text.AGGREGATE`: an aggregate in HAVING
 }
-"""By the name under which the compiler makes calls of them."""
+"""The operators by their name in compiled calls."""

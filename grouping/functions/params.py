@@ -1,4 +1,4 @@
-"""The kinds of parameters: the names in the documentation and in messages, the types taken, arguments of examples."""
+"""The kinds of parameters: names in the documentation and in messages, accepted types, arguments of examples."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Param(NamedTuple):
     """A kind of parameter."""
 
     shown: str = ""
-    """The name in the form of a function; the kind itself where empty."""
+    """The name in the form of a function; if empty, the kind itself."""
     null: SqlType | None = None
-    """The type of an untyped NULL, and of a constant parameter; the type that the kind names where None."""
+    """The type of an untyped NULL, and of a constant parameter; if None, the type that the kind names."""
     accepted: tuple[str, ...] = ()
     """The names of the types that are accepted without a CAST; if empty, the kind is the only name."""
     told: str = ""
-    """The name in messages; the kind itself where empty."""
+    """The name in messages; if empty, the kind itself."""
     reader: str = ""
     """The reader (`values.literals.READERS`) of a parameter that takes only a constant."""
     examples: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Types of results that depend on the types of the arguments, as Spark 4 has them.
+"""Rules for the types of results that depend on the types of the arguments, as in Spark 4.
 
-A rule takes `UNKNOWN` for an argument with a type that only the row's constants give, and returns `UNKNOWN` where the
-result depends on such an argument.
+The type of an argument is `UNKNOWN` if it depends on the constants of the row. A rule returns `UNKNOWN` if the result
+depends on the type of such an argument.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MEAN_DIGITS = 4
 
 
 def common_type(kinds: Sequence[SqlType]) -> SqlType | None:
-    """Return the type that values of these types widen to, as Spark's implicit casts do, or None when there is none."""
+    """Return the common type of these types by Spark's implicit casts; None without a common type."""
     known = {sql_type for sql_type in kinds if sql_type != UNKNOWN}
     if not all(sql_type.is_number for sql_type in known):
         return known.pop() if len(known) == 1 else None
@@ -42,7 +42,7 @@ def common_type(kinds: Sequence[SqlType]) -> SqlType | None:
     if known == {FLOAT} and UNKNOWN not in kinds:
         return FLOAT
     if known & {FLOAT, DOUBLE}:
-        return DOUBLE  # Spark has no FLOAT of whole numbers
+        return DOUBLE  # Spark never widens whole numbers to FLOAT
     if UNKNOWN in kinds:
         return UNKNOWN
     if all(sql_type.is_whole for sql_type in known):
@@ -73,7 +73,7 @@ def widest(kinds: Sequence[SqlType]) -> SqlType:
 
 
 def chosen(kinds: Sequence[SqlType]) -> SqlType:
-    """Return the common type of the results of CASE, whose arguments are condition, result, …[, ELSE]."""
+    """Return the common type of the results of CASE; the arguments are condition, result, …[, ELSE]."""
     return widest([sql_type for i, sql_type in enumerate(kinds) if i % 2 or i == len(kinds) - 1])
 
 

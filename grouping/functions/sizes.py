@@ -1,4 +1,4 @@
-"""Sizes of results: from the sizes of a call's arguments to the most bytes of text that its result can have.
+"""Upper bounds for the bytes of text of a call's result, from the sizes of its arguments.
 
 A size is a whole number of bytes in UTF-8, 0 for a value without text, or a NumPy array with a size for each row.
 """
@@ -48,21 +48,21 @@ Size = Any
 SizeRule = Callable[[Call, Sequence[Size]], Size]
 
 _MOST_CASED = 3
-"""Bytes that one byte may become in another case: U+0390 is two, and three letters of two bytes in capitals."""
+"""Most bytes for each byte after a change of case: U+0390 has two bytes, and in capitals three letters of two bytes."""
 _WIDEST = 4
 """Bytes of the longest character."""
 _LONGEST_FIELD = 11
-"""Bytes that a letter of a format may become: "1st quarter" is of four."""
+"""Most bytes for each letter of a time format: "1st quarter" comes from four letters."""
 _LONGEST_DIGEST = 128
 """Bytes of the longest digest, in hexadecimal digits."""
 _LONGEST_NUMBER = 512
 """Approximate number of digits and commas before the point of the largest DOUBLE."""
 _LARGEST_WIDTH = 999
-"""Characters to which a format fills an argument up."""
+"""The largest width of a format."""
 _MOST_ENCODED = 4
-"""Output bytes per input byte: in an encoding, in a mask, or for a number in a VARIANT's text."""
+"""Most output bytes for each input byte: in an encoding, in a mask, or for a number in a VARIANT's text."""
 LONGEST_SCALAR = 64
-"""Bytes, and more than enough, of a number, a date or a time as text."""
+"""A generous upper bound for the bytes of a number, a date or a time as text."""
 _PLAIN = 8
 """Bytes of a number or a time in an array."""
 _MARKS = 8
@@ -199,7 +199,7 @@ def cast(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def _marks(constant: Expression, mark: str) -> int:
-    """Return how often a sign is in a constant."""
+    """Return the number of occurrences of a character in a constant."""
     return constant.value.count(mark) if isinstance(constant, Value) and isinstance(constant.value, str) else 1
 
 
@@ -217,7 +217,7 @@ def _widest(argument: Expression) -> int:
 
 
 def _written(sql_type: SqlType) -> int:
-    """Return the most bytes that a JSON text has for one value of a type besides its texts: names, numbers, marks."""
+    """Return the most bytes of a value's JSON text besides its texts: names, numbers, punctuation."""
     parts = [field for _, field in sql_type.fields] + ([] if sql_type.element is None else [sql_type.element])
     names = sum(len(name.encode()) + _MARKS for name, _ in sql_type.fields)
     return LONGEST_SCALAR + _MARKS + names + sum(map(_written, parts))

@@ -1,4 +1,4 @@
-"""Functions of Spark that a continuous query cannot use, each with the reason: their code is ``unsupported-query``."""
+"""Functions of Spark that are refused as ``unsupported-query``, each with the reason."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CHANGING = frozenset(
     spark_partition_id uniform user uuid version
     """.split()
 )
-"""Functions with another result at each evaluation, or for each user."""
+"""Functions with a different result at each evaluation, or for each user."""
 
 _GENERATORS = frozenset(
     """
@@ -51,7 +51,7 @@ _GENERATORS = frozenset(
 """Functions that make several rows from one."""
 
 _INEXACT = frozenset("cos cot csc sec sin tan".split())
-"""Functions whose last digit Java leaves to the processor."""
+"""Functions with a last digit that depends on the processor."""
 
 _OTHERS = frozenset(
     """

@@ -1,7 +1,7 @@
 """Sizes of texts: upper bounds for the texts of an expression, from its functions and its input texts.
 
-The same calculation serves the gateway, with constants only, and the evaluator, with the longest text of each column,
-or the texts of each row: sizes are whole numbers, or arrays of them.
+The gateway calculates with constants only; the evaluator calculates with the longest text of each column, or with the
+texts of each row. Sizes are whole numbers, or arrays of whole numbers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from grouping.model.sql_type import BINARY, STRING
 __all__ = ["TextSizes", "check_growth", "grows"]
 
 _ORDINARY = 100
-"""Assumed bytes of a text in a column before any is measured."""
+"""Assumed bytes of a text in a column before any text is measured."""
 _MOST_MADE = 1 << 20
-"""Bytes that may be made of such texts. The evaluator's limit is a setting of its own."""
+"""Most bytes of a text that is computed from these; the evaluator's limit is a separate setting."""
 _RULES = {
     **{op: operator.size for op, operator in OPERATORS.items()},
     **{name: row.size for name, row in FUNCTIONS.items()},
@@ -45,11 +45,11 @@ class TextSizes:
     """
 
     def __init__(self, leaf: Callable[[Column | Slot | Value], Size], limit: int) -> None:
-        """Take the function that tells the size of a leaf, and the most bytes that a computed text may have."""
+        """Take the function that returns the size of a leaf, and the most bytes of a computed text."""
         self._leaf = leaf
         self._limit = limit
         self._elements: dict[Reference, Size] = {}
-        """By the variable of a lambda: its array."""
+        """By the variable of a lambda: the size of the array."""
         self.longest: Size = 0
         """Bytes of the longest computed text, before the limit."""
         self.total: Size = 0
@@ -75,7 +75,7 @@ class TextSizes:
         return self._limit if call.type in (STRING, BINARY) else 0
 
     def of(self, expression: Expression) -> Size:
-        """Return the most bytes of the expression's value, and add all texts within it up."""
+        """Return the most bytes of the expression's value, and note the sizes of all texts within the expression."""
         if isinstance(expression, Column) and expression.reference in self._elements:
             size = self._elements[expression.reference]
         elif not isinstance(expression, Call):
@@ -99,14 +99,14 @@ def grows(expressions: Iterable[Expression]) -> bool:
 
 
 def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
-    """Check that ordinary columns do not make texts that are NULL for their length.
+    """Check that ordinary columns do not lead to texts that are NULL because of their length.
 
     Args:
         expressions: The expressions to compute.
         row: The constants of the slots.
 
     Raises:
-        InputError: ``unsupported-query``; nothing but NULL could come of most events.
+        InputError: ``unsupported-query``; the value would be NULL for most events.
     """
     for expression in expressions:
         sizes = TextSizes(_ordinary_size, _MOST_MADE)
@@ -127,7 +127,7 @@ def _ordinary_size(leaf: Column | Slot | Value) -> int:
 
 
 def _ordinary(expression: Expression, row: ConstantRow) -> Expression:
-    """Return an expression with its texts and counts in place of their slots, over letters of one byte."""
+    """Return an expression with texts and counts in place of their slots."""
     match expression:
         case Slot(index) if isinstance(value := row.values[index], str | int):
             return Value(value, str(row.types[index]))

@@ -1,4 +1,4 @@
-"""Cron expressions: five fields, with the names and short forms that other schedulers have, and their zone."""
+"""Cron expressions: five fields, with the names and short forms of other schedulers, and a zone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["parse_cron"]
 _FIELDS = 5
 _QUARTZ_FIELDS = (6, 7)
 _BASE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The start of the search for a first tick; any instant will do, since an expression that fires, fires for ever."""
+"""The start of the search for a first tick; any instant will do, since expressions repeat for ever."""
 _LONGEST = 200
 _MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -32,7 +32,7 @@ _MACROS = {
 _DAYS = "SUNDAY MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY".split()
 _MONTHS = "JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER".split()
 _NAMES = {3: ("month", _MONTHS, 1), 4: ("day of week", _DAYS, 0)}
-"""By field: the word for it, its names, and the number of the first one."""
+"""By field: the word for the field, the names of its values, and the number of the first value."""
 _BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _RANGE = re.compile(r"([0-9]{1,2}|[A-Za-z]{3})-([0-9]{1,2}|[A-Za-z]{3})", re.ASCII)
@@ -48,7 +48,7 @@ def parse_cron(expression: str, zone: str = "UTC") -> CronBased:
     Names of days and months may be written out, and ``?`` stands for any day, as in Quartz.
 
     Raises:
-        InputError: ``bad-interval`` with the nearest right form; also for an expression that no day ever meets.
+        InputError: ``bad-interval`` with the nearest valid form; also for an expression that matches no day.
 
     Example:
         >>> parse_cron("0 8 * * MON", "europe/madrid")
@@ -90,7 +90,7 @@ def _plain(field: str, place: int) -> str:
 
 
 def _nearest(expression: str, fields: list[str]) -> str | None:
-    """Return the hint for a form of another scheduler, or for a mistake in one field."""
+    """Return the hint for a form of another scheduler, or for a mistake in a field."""
     if len(expression) > _LONGEST:
         return None
     if found := _EVERY.fullmatch(expression.lower()):
@@ -120,7 +120,7 @@ def _nearest(expression: str, fields: list[str]) -> str | None:
 
 
 def _other_field(field: str, place: int) -> str | None:
-    """Return the likely meaning of a wrong field: a range over the end, 24 for midnight, H for any minute."""
+    """Return the likely meaning of an invalid field: a range beyond the end, 24 for midnight, H for any minute."""
     low, high = _BOUNDS[place]
     if field == "24" and place == 1:
         return "0"

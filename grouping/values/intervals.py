@@ -1,7 +1,7 @@
-"""The texts of INTERVAL literals, as Spark reads them, each as a whole number.
+"""Reader of the texts of INTERVAL literals, as in Spark; an interval is a whole number.
 
-An interval of years and months is a number of months; weeks and days are a number of days; the rest is a number of
-microseconds. A fraction belongs to seconds, and is cut off after microseconds.
+An interval of years and months is a number of months; an interval of weeks and days is a number of days; any other
+interval is a number of microseconds. Only seconds have a fraction, which is truncated to microseconds.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def parse_interval(text: str, first: str, last: str = "") -> int:
     """Return the months, days or microseconds of an interval.
 
     Args:
-        text: The text behind INTERVAL, without its quotes.
-        first: The unit behind it.
-        last: The unit behind TO, where there is one.
+        text: The text after INTERVAL, without quotes.
+        first: The unit after the text.
+        last: The unit after TO, if any.
 
     Raises:
         ValueError: The text is no interval of these units, or too long.
@@ -99,7 +99,7 @@ def _months(text: str) -> int:
 
 
 def _clock(text: str, first: str, last: str) -> int:
-    """Read ``1 02:03:04`` and parts of it; the first part may be any number, the rest must be a clock's."""
+    """Read ``1 02:03:04`` and parts of it; the first part may be any number, further parts are those of a clock."""
     units = _PARTS[_PARTS.index(first) : _PARTS.index(last) + 1]
     form = "".join(
         (" +" if before == "DAY" else ":" if before else "") + (_PART.get(unit) or r"([0-9]{1,9})")
@@ -140,6 +140,6 @@ INTERVAL_READERS = {
     **{f"number of interval {unit}": read for unit, read in _SINGLE.items()},
     **{f"interval {a} TO {b}": _reader(a, b) for a, b in (*combinations(_PARTS, 2), ("YEAR", "MONTH"))},
 }
-"""By the units behind INTERVAL: from a literal's text to the type and the value of its slot.
+"""Readers by the units after INTERVAL: from a literal's text to the type and the value of its slot.
 
-Intervals written as numbers and as strings have different readers, since neither may stand for the other."""
+Numbers and strings have different readers, so the fast path never exchanges a number for a string."""

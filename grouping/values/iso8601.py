@@ -1,12 +1,12 @@
-"""ISO 8601 dates and times: the one reader of JSON records, SQL constants and clauses.
+"""ISO 8601 dates and times: the reader for JSON records, SQL constants and clauses.
 
 All places accept: calendar dates (``2026-11-21``), week dates (``2026-W47-6``; a week alone is its Monday) and ordinal
-dates (``2026-325``), with hyphens or without; a time of hours, minutes and seconds, the last of which may be missing,
-with colons or without, and a fraction of its last part; ``24:00`` is the end of the day. There are no leap seconds. A
-fraction is cut off after microseconds, as Spark does, however many digits it has.
+dates (``2026-325``), with hyphens or without; a time of hours, minutes and seconds (minutes and seconds may be
+missing), with colons or without, and a fraction of its last part; ``24:00`` is the end of the day. There are no leap
+seconds. A fraction of any length is truncated to microseconds, as in Spark.
 
-Places differ only in the forms they take: a record's TIMESTAMP has a time and is UTC without a zone; a constant beside
-a TIMESTAMP may also be a date, for its midnight; a clause wants a zone (`grouping.values.times`).
+Places differ only in the accepted forms: a record's TIMESTAMP has a time, and is UTC without a zone; a constant that is
+compared with a TIMESTAMP may also be a date, for its midnight; a clause requires a zone (`grouping.values.times`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ORDINAL = re.compile(r"([0-9]{4})-?([0-9]{3})")
 _USUAL = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?"
 )
-"""Forms that the standard library reads as they are."""
+"""Forms that the standard library can read."""
 _TIME = re.compile(
     r"(?P<date>[0-9W-]{7,10})[Tt ]"
     r"(?P<time>(?P<hour>[0-9]{2})(?:(?P<colon>:?)(?P<minute>[0-9]{2})(?:(?P=colon)(?P<second>[0-9]{2}))?)?)"
@@ -29,7 +29,7 @@ _TIME = re.compile(
     r"(?P<zone>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
 _MOST_DIGITS = 100
-"""Digits of a fraction that are read; further digits are far below a microsecond."""
+"""Number of digits of a fraction that are read; further digits are far below a microsecond."""
 _DAY = timedelta(days=1)
 
 
@@ -48,7 +48,7 @@ def parse_date(text: str) -> date:
         if not 1 <= day <= 365 + isleap(year):
             raise ValueError("no such day of the year")
         return date(year, 1, 1) + timedelta(days=day - 1)
-    if not text.isascii():  # the library reads other scripts' digits
+    if not text.isascii():  # the library also accepts digits of other scripts
         raise ValueError("not an ISO 8601 date")
     return date.fromisoformat(text)
 
@@ -113,7 +113,7 @@ def padded(text: str) -> str:
 
 
 def _parts(text: str) -> datetime:
-    """Read any form: rewrite the text for the standard library, and add the missing rest."""
+    """Read any form: rewrite the text for the standard library, and complete missing parts."""
     parts = _TIME.fullmatch(text)
     if parts is None:
         raise ValueError("not an ISO 8601 date and time")

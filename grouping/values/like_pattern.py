@@ -12,13 +12,13 @@ _WILDCARDS = re.compile("[%_]")
 _SHOWN = 60
 _MOST_BYTES = 100_000
 _MOST_WILDCARDS = 5_000
-"""The length up to which Rust's engine compiles a pattern to much less than its limit of 10 MB."""
+"""Most wildcards of a pattern, which Rust's engine compiles to much less than its limit of 10 MB."""
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
-    """Return a pattern's parts: ``%`` (once, however many stand together), ``_``, or ``=`` and a plain character.
+    """Return a pattern's parts: ``%`` (repeated ones as a single part), ``_``, or ``=`` and a plain character.
 
-    None when its escape stands before a plain character or last: Spark refuses such a pattern.
+    The result is None if an escape is before a plain character or last, which Spark refuses.
 
     Example:
         >>> like_parts("a%%_")
@@ -40,7 +40,7 @@ def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
 
 
 def check_escapes(pattern: str, escape: str = "\\") -> None:
-    """Check that each escape character of a pattern stands before a wildcard or itself.
+    """Check that each escape character of a pattern comes before a wildcard or before itself.
 
     Raises:
         InputError: ``type-mismatch``.
@@ -74,7 +74,7 @@ def like_prefix(pattern: str) -> tuple[str, bool] | None:
 
 
 def like_part(pattern: str) -> str | None:
-    r"""Return the longest text that every match of a pattern holds; None where nothing matches.
+    r"""Return the longest text that every match of a pattern contains; None if nothing matches.
 
     Example:
         >>> like_part("%ab_cde%"), like_part(r"%\_%"), like_part("%")

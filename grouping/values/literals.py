@@ -1,4 +1,4 @@
-"""Texts of literals → exact values: a reader for each kind of place where a constant can stand."""
+"""Readers of literals: from a text to an exact value, with a reader for each kind of place of a constant."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["EXACT", "LARGEST_COUNT", "OF_STRINGS", "READERS", "exact_or_decimal"
 
 _LONGEST_NUMBER = 400
 _SURE = 18
-"""Most characters of a number that is read without checks, because it fits every type."""
+"""Most characters of a number that is read without checks, since it fits every type."""
 LARGEST_COUNT = 1000
 _LAST_OF_JAVA = 0xFFFF
-"""The last character with a single `char` in Java."""
+"""The last character that is a single `char` in Java."""
 _SHOWN = 20
-"""Most characters of a literal that a refusal repeats."""
+"""Most characters of a literal in a refusal."""
 _PLAIN_KEY = re.compile("[A-Za-z0-9_%~=:;@!,'& -]*")
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
 """Rounds no number that a reader accepts."""
@@ -36,7 +36,7 @@ EXACT = Context(prec=2 * _LONGEST_NUMBER)
 
 def _exact(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number exactly: a BIGINT if it fits, else NUMERIC."""
-    if len(text) <= _SURE:  # thousands of these may be in a list
+    if len(text) <= _SURE:  # a list may have thousands of numbers
         whole, _, fraction = text.partition(".")
         if whole.removeprefix("-").isdecimal():
             if not fraction.strip("0"):
@@ -44,7 +44,7 @@ def _exact(text: str) -> tuple[SqlType, ConstantValue]:
             if fraction.isdecimal():
                 return NUMERIC, Decimal(text.rstrip("0"))
     if "e" in text or "E" in text:
-        _double(text)  # refuses a number with an exponent that is no DOUBLE, as every other place does
+        _double(text)  # refuses a number with an exponent beyond DOUBLE, as in every other place
     value = _decimal(text)
     if value == value.to_integral_value() and -(2**63) <= value < 2**63:
         return BIGINT, int(value)
@@ -75,7 +75,7 @@ def _double(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _literal(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number with Spark's own type for the literal, without a column to decide the type."""
+    """Read a number with Spark's type of the literal, for places without a column that decides the type."""
     if len(text) <= _SURE and text.isdecimal():
         number = int(text)
         return (INT if number < 2**31 else BIGINT), number
@@ -106,7 +106,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _precision(value: Decimal) -> int:
-    """Return how many digits a DECIMAL needs to hold a number that is written without an exponent."""
+    """Return the digits that a DECIMAL needs for a number without an exponent."""
     return max(len(value.as_tuple().digits), -int(value.as_tuple().exponent))
 
 
@@ -145,7 +145,7 @@ def _cast_timestamp(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _precise(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a whole number beside a DECIMAL as Spark does: with its own number of digits as precision."""
+    """Read a whole number beside a DECIMAL as Spark does: its precision is its number of digits."""
     sql_type, value = _literal(text)
     if isinstance(value, int):
         value = Decimal(value)
@@ -154,7 +154,7 @@ def _precise(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _negated(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number with a minus before its parentheses: its type is the type without the minus."""
+    """Read a number with a minus before its parentheses: its type is that of the number without the minus."""
     sql_type, value = _literal(text.removeprefix("-"))
     return sql_type, -value  # type: ignore[operator]  # it is a number
 
@@ -218,7 +218,7 @@ def _like(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _escaped(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a pattern of LIKE that has an ESCAPE of its own."""
+    """Read a pattern of LIKE with ESCAPE."""
     if is_too_large(text):
         raise InputError(
             f'the pattern of LIKE "{text[:_SHOWN]}…" is too large',
@@ -230,7 +230,7 @@ def _escaped(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _ilike(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a pattern of ILIKE, which Spark compares in small letters."""
+    """Read a pattern of ILIKE, which Spark compares in lower case."""
     return _like(text.lower())
 
 
@@ -318,7 +318,7 @@ def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
 
 
 def _too_precise(text: str, value: Decimal) -> InputError:
-    """Return the refusal of a number refused by Spark too: without an exponent, a number must fit a DECIMAL."""
+    """Return the refusal of a number that Spark refuses too: without an exponent, a number must fit a DECIMAL."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return InputError(
         f'"{shown}" has too many digits',

@@ -1,8 +1,9 @@
 r"""Look-around in regular expressions, rewritten as conditions that a search in linear time can check.
 
 If the place of a look-around is fixed, the look-around is a separate pattern that the text must or must not match:
-``^(?=.*a)(?!.*b)`` is a text with ``a`` and without ``b``. At the edges of a pattern that is only searched for, a
-look-around is part of the pattern: ``a(?=b)`` is ``ab``, ``a(?!b)`` is ``a`` before another character or the end.
+``^(?=.*a)(?!.*b)`` matches a text with ``a`` and without ``b``. If only the presence of a match counts, a look-around
+at the edge of a pattern becomes part of the pattern: ``a(?=b)`` is ``ab``, ``a(?!b)`` is ``a`` before another character
+or the end.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _PLAIN_HINT = (
 
 
 class PatternConditions(NamedTuple):
-    """A pattern without looks, and the further conditions that its looks stand for."""
+    """A pattern without look-arounds, and the conditions that replace its look-arounds."""
 
     branches: tuple[Branch, ...]
     also: tuple[tuple[Branch, ...], ...] = ()
-    """Patterns that the text must have too."""
+    """Patterns that the text must match too."""
     never: tuple[tuple[Branch, ...], ...] = ()
-    """Patterns that the text must not have."""
+    """Patterns that the text must not match."""
     unless: tuple[Branch, ...] = ()
     """A pattern that must not end where the whole pattern ends."""
 
@@ -41,7 +42,7 @@ def without_looks(pattern: str, branches: tuple[Branch, ...]) -> PatternConditio
     """Return a pattern's conditions.
 
     Raises:
-        InputError: ``unsupported-query`` for a look that has no form in linear time.
+        InputError: ``unsupported-query`` for a look-around without a form in linear time.
     """
     if not any(isinstance(node, LookAround) for node in all_nodes(branches)):
         return PatternConditions(branches)
@@ -64,12 +65,12 @@ def without_looks(pattern: str, branches: tuple[Branch, ...]) -> PatternConditio
 
 
 def _anchored(branch: Branch, also: list[tuple[Branch, ...]], never: list[tuple[Branch, ...]]) -> Branch:
-    """Return a sequence without the looks ahead at places that are a fixed number of characters behind a first ``^``.
+    """Return a sequence without the look-aheads at a fixed number of characters after a first ``^``.
 
     Args:
         branch: The sequence.
-        also: Takes the patterns of positive looks.
-        never: Takes the patterns of negative looks.
+        also: Receives the patterns of positive look-aheads.
+        never: Receives the patterns of negative look-aheads.
     """
     match branch:
         case (TextPlace("start"), *_):
@@ -88,7 +89,7 @@ def _anchored(branch: Branch, also: list[tuple[Branch, ...]], never: list[tuple[
 
 
 def _is_fixed(node: PatternNode) -> bool:
-    """Return whether an element always takes the same number of characters."""
+    """Return whether an element always matches the same number of characters."""
     match node:
         case Chars() | TextPlace("border"):
             return True
@@ -100,7 +101,7 @@ def _is_fixed(node: PatternNode) -> bool:
 
 
 def _at_edges(pattern: str, branch: Branch) -> Branch:
-    """Return a sequence with a first look behind and a last look ahead written as elements."""
+    """Return a sequence with a first look-behind and a last look-ahead rewritten as elements."""
     match branch:
         case (LookAround(inner, False, negated, at), *rest):
             first = _beside(pattern, inner, at, ahead=False) if negated else PatternGroup(_bounded(pattern, inner, at))
@@ -113,7 +114,7 @@ def _at_edges(pattern: str, branch: Branch) -> Branch:
 
 
 def _bounded(pattern: str, branches: tuple[Branch, ...], at: int) -> tuple[Branch, ...]:
-    """Return the alternatives of a look behind, which Java takes only with a greatest length."""
+    """Return the alternatives of a look-behind, for which Java requires a greatest length."""
     for node in all_nodes(branches):
         if isinstance(node, Repetition) and (node.bounds in ("*", "+") or node.bounds.endswith(",}")):
             raise refused_pattern(
@@ -123,7 +124,7 @@ def _bounded(pattern: str, branches: tuple[Branch, ...], at: int) -> tuple[Branc
 
 
 def _beside(pattern: str, branches: tuple[Branch, ...], at: int, *, ahead: bool) -> PatternGroup:
-    """Return alternatives that match a place next to none of these texts.
+    """Return alternatives that match a place with none of these texts beside it.
 
     Raises:
         InputError: ``unsupported-query``, unless the texts are sequences of characters.

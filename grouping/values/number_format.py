@@ -31,12 +31,14 @@ class NumberFormat(NamedTuple):
     """The sign before the digits, or empty."""
     dollar: bool
     groups: tuple[tuple[int, bool], ...]
-    """For each group before the point, the last one first: its number of digits, and whether all must be there."""
+    """For each group before the point, from the last to the first: its number of digits, and whether all are
+    required.
+    """
     point: bool
     scale: int
-    """The digits behind the point."""
+    """The number of digits after the point."""
     end: str
-    """The sign, or PR, behind the digits."""
+    """The sign, or PR, after the digits."""
 
     @property
     def precision(self) -> int:
@@ -44,13 +46,13 @@ class NumberFormat(NamedTuple):
         return sum(size for size, _ in self.groups) + self.scale
 
     def read(self, text: str) -> Decimal | None:
-        """Return the number that a text in this format writes; None for any other text."""
+        """Return the number of a text in this format; None for any other text."""
         return _FormatText(text).read(self)
 
 
 @lru_cache(maxsize=1024)
 def read_number_format(text: str) -> NumberFormat:
-    """Return the format that a text writes, in letters of any case.
+    """Parse a format, in letters of any case.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -122,7 +124,7 @@ class _FormatText:
         return self._take("-") or (kind == "S" and self._take("+") and False)
 
     def _digits(self, into: list[str], groups: tuple[tuple[int, bool], ...]) -> bool:
-        """Take digits, blanks between them and separators; tell whether the groups of digits agree with the format."""
+        """Consume digits, blanks between them and separators; tell whether the groups of digits fit the format."""
         sizes = [0]
         while self._at < len(self._text):
             character = self._text[self._at]

@@ -1,7 +1,7 @@
 r"""Sets of characters of regular expressions: Java's classes and properties, written for Rust's engine.
 
-POSIX classes are of ASCII, as in Java. Unicode's properties are those of the characters of Unicode 13, which all
-versions of Java from 17 on have: ``\p{age:13.0}`` leaves out what came later.
+POSIX classes have only ASCII characters, as in Java. Unicode properties have the characters of Unicode 13, as in Java
+17: ``\p{age:13.0}`` leaves out later characters.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _ALL_ENDS = frozenset(LINE_ENDS)
 
 
 class Chars(NamedTuple):
-    """A set of characters, of which a pattern takes one."""
+    """A set of characters, as an element of a pattern."""
 
     text: str
-    """For Rust's engine, alone or within a set."""
+    """The text for Rust's engine, alone or within a set."""
     ends: frozenset[str] = frozenset()
     """The line ends in the set."""
     members: str = ""
-    """All characters of a set of one or two; empty for any other."""
+    """The characters of a set with one or two characters; empty for larger sets."""
     weight: int = 1
-    """Elements of a pattern that the set counts for."""
+    """The number of pattern elements for which the set counts."""
 
 
 def complement(chars: Chars) -> Chars:
@@ -49,7 +49,7 @@ _BREAKS = r"\n\r\x{85}\x{2028}\x{2029}"
 ANY = Chars(r"[\x{0}-\x{10FFFF}]", _ALL_ENDS)
 """Any character."""
 DOT = complement(_class(_BREAKS, LINE_ENDS))
-"""Any character but a line end."""
+"""Any character except a line end."""
 _BLANKS = _class(r"\t \x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}")
 _SMALL = {
     "d": _class("0-9"),
@@ -59,7 +59,7 @@ _SMALL = {
     "v": _class(rf"\x{{B}}\f{_BREAKS}", LINE_ENDS),
 }
 CLASSES = _SMALL | {letter.upper(): complement(chars) for letter, chars in _SMALL.items()}
-"""By the letter behind the backslash."""
+"""The sets by the letter after the backslash."""
 
 _POSIX = {
     "Lower": _class("a-z"),
@@ -86,19 +86,19 @@ _OTHERWISE = {
     "Mc": ("--", r"\x{1734}\x{1171E}"),
     "Mn": ("", r"\x{1734}\x{1171E}"),
 }
-"""By property: the characters that gained, or lost, the property in Unicode versions after that of Java 17."""
+"""By property: characters that gained or lost the property in Unicode versions after Java 17's."""
 _WITH_CASE = frozenset(("Lower", "Upper", "Lu", "Ll", "Lt", "lowercase", "uppercase"))
 """Properties that Java widens under ``(?i)``."""
 _UNICODE_WEIGHT = 40
-"""A set of hundreds of ranges has that many states in the engine."""
+"""The weight of a Unicode property: its hundreds of ranges are as many states in the engine."""
 
 
 def named_class(name: str, *, folded: bool) -> Chars | None:
-    r"""Return the set that ``\p{name}`` stands for; None where the two engines may differ, or there is none.
+    r"""Return the set of ``\p{name}``; None if the name is unknown or the two engines may differ.
 
     Args:
         name: The name within the braces.
-        folded: Whether ``(?i)`` holds.
+        folded: Whether ``(?i)`` is in effect.
     """
     if folded and (name in _WITH_CASE or name.removeprefix("Is").lower() in _WITH_CASE):
         return None

@@ -1,4 +1,4 @@
-r"""The reader of regular expressions: a pattern as Java reads it, as a tree.
+r"""The parser of regular expressions by Java's rules, to a tree.
 
 ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends, ``(?i)`` folds letters of ASCII. A construct without a form in
 Rust's engine is refused with the nearest form.
@@ -85,7 +85,7 @@ class _Reader:
         return tuple(parts)
 
     def _part(self) -> PatternNode | None:
-        """Return the next element; None for flags, which hold from here on, and for an empty quotation."""
+        """Return the next element; None for flags, which are in effect from here on, and for an empty quotation."""
         at, character = self._at, self._peek()
         self._at += 1
         match character:
@@ -120,7 +120,7 @@ class _Reader:
         return read if isinstance(read, Chars) else self._range(read, read)
 
     def _quotation(self, at: int) -> PatternGroup | None:
-        r"""Return the characters between ``\Q`` and ``\E``; in Java, a repetition is of the last character."""
+        r"""Return the characters between ``\Q`` and ``\E``; in Java, a repetition applies to the last character."""
         end = self._text.find("\\E", self._at + 1)
         literal = self._text[self._at + 1 : end if end >= 0 else len(self._text)]
         self._at = end + 2 if end >= 0 else len(self._text)
@@ -155,7 +155,7 @@ class _Reader:
         return LookAround(branches, *_LOOKS[look], at) if look else PatternGroup(branches, captures, at)
 
     def _flags_end(self) -> bool:
-        """Read flags; return whether they hold from here on, instead of for a group that begins here."""
+        """Read flags; return whether they are in effect from here on, and not only for a group that begins here."""
         found = _FLAGS.match(self._text, self._at)
         if found is None:
             sign = self._text[self._at : self._at + 2]
@@ -230,7 +230,7 @@ class _Reader:
         return self._range(character, last)
 
     def _escape(self) -> str | Chars:
-        """Return the character that an escape means, or its class; the backslash is read."""
+        """Return the character or class of an escape; the backslash is read already."""
         letter = self._peek()
         if letter in ("p", "P"):
             return self._property()

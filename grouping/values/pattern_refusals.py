@@ -1,4 +1,4 @@
-"""Refusals of regular expressions, each with the nearest form that a search in linear time has."""
+"""Refusals of regular expressions, each with the nearest form that can be searched in linear time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from grouping.model.errors import InputError
 __all__ = ["nearest_form", "refused_pattern"]
 
 _MOST = 60
-"""Characters of a pattern that a message repeats."""
+"""Most characters of a pattern in a message."""
 _HINT = (
     "Characters, sets, groups, |, ^ $ \\A \\z \\b, * + ? {n,m}, \\d \\w \\s \\h \\R \\p{L} \\x41 and the flags "
     "(?i) (?s) (?m) work."

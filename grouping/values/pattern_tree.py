@@ -30,7 +30,7 @@ class TextPlace(NamedTuple):
 
     kind: PlaceKind
     at: int = 0
-    """Where it stands in the pattern, for a refusal."""
+    """The position in the pattern, for refusals."""
 
 
 class Repetition(NamedTuple):
@@ -41,7 +41,7 @@ class Repetition(NamedTuple):
     """``*``, ``+``, ``?`` or ``{n,m}``."""
     lazy: bool
     times: int
-    """How many times the part counts in a pattern's size."""
+    """How often the part counts in a pattern's size."""
     at: int
 
     @property
@@ -59,7 +59,7 @@ class PatternGroup(NamedTuple):
 
 
 class LookAround(NamedTuple):
-    """A condition on the text behind or before a place."""
+    """A condition on the text before or after a place."""
 
     branches: tuple[Branch, ...]
     ahead: bool
@@ -106,7 +106,7 @@ def is_empty(node: PatternNode) -> bool:
 
 
 def edge_ends(branch: Branch, *, last: bool) -> frozenset[str]:
-    """Return the line ends that the first or the last character of a sequence may be."""
+    """Return the line ends that the first or the last character of a sequence may match."""
     found: frozenset[str] = frozenset()
     for node in reversed(branch) if last else branch:
         found |= _node_ends(node, last=last)

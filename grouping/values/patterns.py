@@ -1,8 +1,8 @@
 r"""Regular expressions with the same meaning in Java (Spark's engine) and in Rust (Polars' engine).
 
-A pattern is read as Java reads it and written anew for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends,
-``$`` holds before a last line end, ``\b`` stands between letters, digits and ``_`` of ASCII and all else, as in Java 19
-and later. A construct that cannot have the same meaning in both engines is refused with the nearest form.
+A pattern is parsed by Java's rules and rewritten for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends,
+``$`` matches before a last line end, ``\b`` matches between ASCII letters, digits and ``_`` and all other characters,
+as in Java 19 and later. A construct that cannot have the same meaning in both engines is refused with the nearest form.
 """
 
 from __future__ import annotations
@@ -53,12 +53,14 @@ class Presence(NamedTuple):
     """A pattern used only for its presence."""
 
     text: str
-    """For Rust's engine."""
+    """The pattern for Rust's engine."""
     twice: bool
     """Whether the text is searched again without its last line end: Java finds no end between the two characters of a
     line end, and Rust cannot look back into the match."""
     size: int
-    """Its elements, counted repetitions written out: at worst each costs a step at each byte of a text."""
+    """The number of elements with counted repetitions written out: at worst each costs a step at each byte of a
+    text.
+    """
     unless: str = ""
     """A pattern for Rust's engine that must not be found in the same text; empty for none."""
     also: tuple[Presence, ...] = ()
@@ -113,11 +115,11 @@ class Groups(NamedTuple):
     number: int
     """Number of capturing groups in the pattern."""
     ends: bool
-    """Whether it ends in ``$``."""
+    """Whether the pattern ends in ``$``."""
     empty: bool
-    """Whether it may match the empty text."""
+    """Whether the pattern may match the empty text."""
     size: int
-    """As in `Presence`."""
+    """The size, as in `Presence`."""
 
 
 @lru_cache(maxsize=4096)
@@ -200,7 +202,7 @@ def _written(node: PatternNode, end: str, captures: bool) -> str:
 
 
 def _check_tails(pattern: str, branches: tuple[Branch, ...], *, last: bool) -> None:
-    """Refuse a ``$`` that is not the last element: it takes the line end behind itself."""
+    """Refuse a ``$`` that is not the last element, since it is rewritten to match the line end."""
     for branch in branches:
         for place, node in enumerate(branch):
             ends = last and place == len(branch) - 1

@@ -1,4 +1,4 @@
-"""Java's format strings, as far as they are exact: texts, whole numbers and booleans."""
+"""Java's format strings, with the conversions that are exact: texts, whole numbers and booleans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PART = re.compile(
     re.ASCII,
 )
 _FLAGS = {"s": "-", "d": "-+ 0,(", "x": "-#0", "X": "-#0", "o": "-#0", "%": "", "n": ""}
-"""By conversion: its flags."""
+"""The allowed flags by conversion."""
 
 
 _MOST_SIGNS = 1000
@@ -23,10 +23,10 @@ _MOST_SIGNS = 1000
 
 
 class Conversion(NamedTuple):
-    """A place where an argument is shown."""
+    """A conversion of a format, which shows an argument."""
 
     argument: int
-    """Counted from 0."""
+    """The number of the argument, from 0."""
     kind: str
     """``s``, ``d``, ``x``, ``X`` or ``o``."""
     flags: str
@@ -35,7 +35,7 @@ class Conversion(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_format(text: str) -> tuple[str | Conversion, ...]:
-    """Return the parts of a format: texts, and where arguments are shown.
+    """Return the parts of a format: texts and conversions.
 
     Raises:
         InputError: ``unsupported-query``, for an inexact conversion, or one refused by Java.

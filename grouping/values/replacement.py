@@ -1,4 +1,4 @@
-"""The replacement text of regexp_replace, as Java reads it.
+"""The replacement text of regexp_replace, by Java's rules.
 
 ``$1`` is a group; a backslash quotes the next character.
 """
@@ -22,7 +22,7 @@ def check_replacement(text: str) -> None:
 def rust_replacement(text: str, groups: int) -> str | None:
     r"""Return a replacement for Rust's engine over the groups of `patterns.Groups`; None if it names a missing group.
 
-    Java reads as many digits as there are groups for.
+    Java reads further digits only as long as a group with that number exists.
 
     Example:
         >>> rust_replacement("$12-\\$", 1)
@@ -43,7 +43,7 @@ def rust_replacement(text: str, groups: int) -> str | None:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the parts: ``$`` and the digits behind it, or ``=`` and a text as it is."""
+    """Return the parts: ``$`` and its digits, or ``=`` and a plain text."""
     parts: list[str] = []
     at = 0
     while at < len(text):

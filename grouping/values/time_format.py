@@ -25,14 +25,14 @@ _WRITTEN = {
     **dict.fromkeys("Xx", 3),
     **dict.fromkeys("Z", 3),
 }
-"""Letters that can be written, and how often each may stand at most."""
+"""Letters for writing times, with the most repetitions of each."""
 _READ = frozenset(
     "y yy yyyy M MM MMM MMMM L LL LLL LLLL d dd H HH h hh k kk K KK m mm s ss DDD a X XX XXX".split()
     + ["S" * count for count in range(1, 10)]
 )
 _NUMERIC = frozenset("yMLdHhkKmsDS")
 _FIELD_OF = {"L": "M", "h": "H", "k": "H", "K": "H"}
-"""Letters that give the same field as another."""
+"""Letters for the same field as another letter."""
 _HALF_DAYS = frozenset("hK")
 
 
@@ -40,25 +40,25 @@ class PatternPart(NamedTuple):
     """A part of a pattern."""
 
     letter: str
-    """Empty for a text, ``[`` and ``]`` around a part that may be missing."""
+    """The letter; empty for a text, ``[`` and ``]`` around an optional part."""
     times: int
     text: str
     """The characters of a literal part."""
 
 
 _LONGEST = 1000
-"""Characters of a pattern at most: each letter is a part of its own."""
+"""Most characters of a pattern, since each letter is a part."""
 
 
 def read_format(pattern: str, *, reads: bool) -> list[PatternPart]:
     """Return the parts of a pattern.
 
     Args:
-        pattern: As Spark takes it.
+        pattern: The pattern, as for Spark.
         reads: Whether the pattern reads texts; otherwise it writes times.
 
     Raises:
-        InputError: ``unsupported-query``, with the part that cannot be exact.
+        InputError: ``unsupported-query``, with the part that would not be exact.
     """
     if len(pattern) > _LONGEST:
         raise _refused(pattern, f"it has more than {_LONGEST:,} characters")

@@ -1,4 +1,4 @@
-"""Names of time zones, as Spark takes them."""
+"""Names of time zones, by Spark's rules."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def cron_zone(name: str) -> tzinfo:
 def iana_zone(name: str) -> ZoneInfo:
     """Return a zone of the installed package of the IANA database.
 
-    A machine's own database, which Python would prefer, may be older, and may have other rules before 1970 than Java:
-    gateway and executors would not agree.
+    Python would prefer the database of the machine, which may be older, and may have other rules before 1970 than Java;
+    then gateway and executors would disagree.
 
     Raises:
         OSError: No zone has this name.

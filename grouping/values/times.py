@@ -38,9 +38,9 @@ _UNITS = {
     **dict.fromkeys(("d", "day"), "day"),
     **dict.fromkeys(("w", "wk", "week"), "week"),
 }
-"""From a unit as people abbreviate it to its name; "m" is the minute, as in Prometheus and Go."""
+"""Names of units by their abbreviations; "m" is the minute, as in Prometheus and Go."""
 _TEXT_LENGTH = 200
-"""Longer strings are no time; reading them could take quadratic time."""
+"""Length of the longest time; reading longer strings could take quadratic time."""
 _INTERVAL_FORMS = (
     "An interval is '<n> seconds', minutes, hours, days or weeks, or an ISO 8601 duration such as 'PT10M'."
 )
@@ -135,7 +135,7 @@ def parse_every(text: str) -> TimerBased:
 
 
 def format_instant(instant: datetime) -> str:
-    """Return an instant as ISO 8601 in UTC, with a fraction only where there is one.
+    """Return an instant as ISO 8601 in UTC, with a fraction only if it is not zero.
 
     Example:
         >>> format_instant(datetime(2026, 11, 21, 10, 0, 0, 250_000, UTC))

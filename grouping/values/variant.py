@@ -1,8 +1,8 @@
-"""VARIANT values as text: any JSON, written in one way, so that a column of them is a column of texts.
+"""VARIANT values as text: JSON in a canonical form, so a column of VARIANTs is a column of texts.
 
-The text is JSON without blanks, the fields of objects in the order of their names. The form of a number shows its type
-in Spark: a BIGINT or DECIMAL has no exponent and no zeros at the end of its fraction, a DOUBLE has an exponent.
-`shown` gives the text that Spark has for the value.
+The text is JSON without blanks, with the fields of objects sorted by name. The form of a number determines its type in
+Spark: a BIGINT or DECIMAL has no exponent and no zeros at the end of its fraction, a DOUBLE has an exponent. `shown`
+returns Spark's text of the value.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_LEVELS = 200
 _LONGEST_NUMBER = 1000
 """Most characters of a number that Jackson reads."""
 _WIDEST = 38
-"""Digits of a DECIMAL: in all, and behind its point."""
+"""Most digits of a DECIMAL, in all and after the point."""
 _STEP = re.compile(r"""\.([^.\[]+)|\['([^']*)'\]|\["([^"]*)"\]|\[([0-9]{1,9})\]""")
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
 _EXPONENT = re.compile(r"[0-9][eE]")
@@ -54,7 +54,7 @@ _BLANK = " \t\r\n"
 
 
 def variant_number(digits: str) -> msgspec.Raw:
-    """Return a JSON number as the text of a VARIANT has it.
+    """Return a JSON number in its form in a VARIANT's text.
 
     Raises:
         ValueError: The number has more characters than Spark reads.
@@ -87,7 +87,7 @@ def _double(value: float) -> str:
 
 
 def variant_text(raw: bytes) -> str:
-    """Return the VARIANT text of a JSON text; of a repeated field the last value counts.
+    """Return the VARIANT text of a JSON text; of repeated fields the last one counts.
 
     Raises:
         ValueError: The text is no JSON, or has a number or a character for the slower decoder;
@@ -105,7 +105,7 @@ def variant_text(raw: bytes) -> str:
 def parse_variant(text: str) -> str | None:
     """Return the text of a VARIANT as Spark's parse_json reads it: the first value that stands there.
 
-    None is returned where Spark fails: for anything but JSON, and where a field is there twice.
+    The result is None if Spark fails: for a text that is not JSON, and for repeated fields.
 
     Example:
         >>> parse_variant(' {"b":1,"a":[]} {'), parse_variant('{"a":1,"a":2}'), parse_variant("[1,]")
@@ -124,7 +124,7 @@ def parse_variant(text: str) -> str | None:
 
 
 def _joined(first: str, after: str) -> bool:
-    """Tell from the next character whether a number or a word goes on after its text."""
+    """Tell by the next character whether a number or a word continues."""
     if not after or first in '"{[':
         return False
     if first in "tfn":
@@ -133,7 +133,7 @@ def _joined(first: str, after: str) -> bool:
 
 
 def unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of an object; raises ValueError for a field that is there twice."""
+    """Return the fields of an object; raises ValueError for a repeated field."""
     found = dict(fields)
     if len(found) < len(fields):
         raise ValueError("a field is there twice")
@@ -141,7 +141,7 @@ def unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and infinities, which Python's decoder takes; raises ValueError."""
+    """Refuse NaN and infinities, which Python's decoder accepts; raises ValueError."""
     raise ValueError(f"{name} is no JSON")
 
 
@@ -171,7 +171,7 @@ def write_variant(value: Any) -> str:
     """Return the text of a VARIANT that is made of dicts, lists, texts, booleans, None and numbers.
 
     Args:
-        value: Its numbers are ints of a BIGINT, or as `variant_number` gives them.
+        value: The value, with numbers that are ints within BIGINT, or as `variant_number` returns them.
 
     Raises:
         ValueError: The value is nested too deeply, or (`UnicodeEncodeError`) a text has half of a surrogate pair.
@@ -214,7 +214,7 @@ _PLAIN_READER = msgspec.json.Decoder(float_hook=lambda digits: msgspec.Raw(digit
 
 
 def part_of(value: Any, path: VariantPath) -> Any:
-    """Return the part of a value that a path leads to; `MISSING` where there is none.
+    """Return the part of a value at a path; `MISSING` without such a part.
 
     Example:
         >>> part_of({"a": [1, {"b": None}]}, ("a", 1, "b")), part_of([1], ("a",))
@@ -231,7 +231,7 @@ def part_of(value: Any, path: VariantPath) -> Any:
 
 
 def shown(text: str) -> str:
-    """Return a VARIANT as Spark's to_json has it.
+    """Return a VARIANT in the form of Spark's to_json.
 
     Example:
         >>> shown('{"a":[1.5,1e3,1e999],"b":"1e3"}')
