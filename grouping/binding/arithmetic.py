@@ -32,7 +32,7 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     wide, decimal = bool({FLOAT, DOUBLE} & {*kinds}), any(sql_type.is_decimal for sql_type in kinds)
     for i, operand in enumerate(operands):
         if is_null(operand) and not operand.type.is_number:
-            of_double = not kinds or (op == "/" and not i)  # Spark takes DOUBLE for a NULL on the left
+            of_double = not kinds or (op == "/" and not i)  # for a NULL on the left, Spark uses DOUBLE
             operands[i] = Constant(None, INT if op == "div" and not kinds else DOUBLE if of_double else kinds[0])
         elif isinstance(operand, Constant) and wide:
             operands[i] = read_again(operand, "double") if operand.reader else operand
@@ -44,7 +44,7 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
 
 
 def _texts_read(operands: list[Bound]) -> list[Bound]:
-    """Return operands with each STRING beside a number CAST to a number, as Spark does."""
+    """Return operands with each STRING, beside a number, CAST to a number as Spark does."""
     kinds = [operand.type for operand in operands if not is_null(operand) or is_text_null(operand)]
     read = read_as(kinds)
     if read is None or not read.is_number:

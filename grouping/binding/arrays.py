@@ -1,4 +1,4 @@
-"""Functions that build arrays from arrays, or search arrays: arguments are checked, and results are typed.
+"""Functions that build arrays from arrays, or search arrays: checks of arguments, and types of results.
 
 All arrays and elements of a call must have exactly one type: calls where Spark would widen an array are refused. The
 array decides the type of a constant element, so the fast path reads no other literal in place of a number.
@@ -163,10 +163,10 @@ def _out_of_range(what: str, found: object, allowed: str) -> InputError:
 
 
 def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
-    """Return arrays_zip: an ARRAY of STRUCTs with a field for each array, named as the array is written.
+    """Return arrays_zip: an ARRAY of STRUCTs with a field for each array, with the array's name in the query.
 
     Raises:
-        InputError: ``type-mismatch`` for an operand that is no array, ``unsupported-query`` for names.
+        InputError: ``type-mismatch`` for an operand that is not an array, ``unsupported-query`` for names.
     """
     if not arrays:
         raise mismatch('function "arrays_zip" takes 1 or more arguments', "There are none.")
@@ -213,7 +213,7 @@ def _sequence(name: str, first: Bound, last: Bound, step: Bound | None = None) -
 
 
 def paired(name: str, one: Bound, other: Bound) -> Bound:
-    """Return the elements of two arrays in pairs, NULL where one array is shorter."""
+    """Return the elements of two arrays in pairs, with NULLs for the shorter array."""
     kinds = (("0", _parts(one, name)), ("1", _parts(other, name)))
     return Term("arrays paired", (one, other), array_of(struct_of(kinds)))
 
@@ -268,7 +268,7 @@ def _member(value: Bound, of: SqlType, name: str) -> Bound:
     """Return a value with the type of an array's elements.
 
     Raises:
-        InputError: ``type-mismatch`` where Spark would widen the array, or refuses the value.
+        InputError: ``type-mismatch`` if Spark would widen the array, or refuses the value.
     """
     if is_null(value):
         raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.")

@@ -40,7 +40,7 @@ _BITWISE: dict[type[exp.Expr], tuple[str, int]] = {
     exp.BitwiseXor: ("^", 2),
     exp.BitwiseOr: ("|", 1),
 }
-"""Each operator's name, and how strongly it binds in Spark; sqlglot reads them all from left to right."""
+"""The name and the precedence in Spark of each operator; sqlglot applies them all from left to right."""
 _REDUCING = frozenset(("aggregate", "reduce"))
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -127,7 +127,7 @@ class Binder(PredicateBinder):
             yield name, self.finished(bound)
 
     def _fields(self, node: exp.Column) -> tuple[str, Bound] | None:
-        """Return the nested field that a dotted name leads to; None if the last name is a source's column."""
+        """Return the nested field of a dotted name; None if the last name is a source's column."""
         names = [part.name for part in node.parts]
         if (bound := self._variables.get(names[0].casefold())) is not None:
             for name in names[1:]:
@@ -158,7 +158,7 @@ class Binder(PredicateBinder):
         return element(self.bind(node.this), self.bind(node.expressions[0]))
 
     def check_qualifier(self, node: exp.Column) -> None:
-        """Refuse a column whose qualifier is no source's name or alias."""
+        """Refuse a column with a qualifier that is not the name or alias of a source."""
         qualifier = _qualifier(node)
         if not qualifier or self.scope.names(qualifier):
             return
@@ -251,7 +251,7 @@ class Binder(PredicateBinder):
         return bound
 
     def _named(self, values: Sequence[exp.Expr]) -> list[Bound]:
-        """Bind the values of a STRUCT, each behind its name."""
+        """Bind the names and values of a STRUCT, which alternate."""
         named: list[Bound] = []
         for place, value in enumerate(values, 1):
             named += (Constant(name_in_struct(value, place), STRING), self.bind(value.unalias()))
@@ -298,7 +298,7 @@ class Binder(PredicateBinder):
         return made if len(lambdas) == 1 else self._body(lambdas[1], [made])
 
     def _body(self, function: exp.Lambda, parts: Sequence[Bound]) -> Bound:
-        """Bind the body of a lambda whose variables stand for `parts`, in order."""
+        """Bind the body of a lambda, with `parts` in place of its variables, in order."""
         names = [variable.name.casefold() for variable in function.expressions]
         if len(names) != len(parts) or len({*names, *self._variables}) < len(names) + len(self._variables):
             raise unsupported(f"the variable list ({', '.join(names)})", "Each variable needs a name of its own.")

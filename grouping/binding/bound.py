@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 CAST_NULL = "CAST"
-"""The text of a NULL whose type a CAST names."""
+"""The text of a NULL with a type from a CAST."""
 MAX_COPIED_NODES = 20_000
 """Most nodes that IN adds by repeating an operand; without a limit, nested INs would grow exponentially."""
 
@@ -47,9 +47,11 @@ class Constant(msgspec.Struct, frozen=True):
     text: str = ""
     """The literal's text, a number's with its sign."""
     position: int | None = None
-    """Where the literal begins in the SELECT's text; None for a constant that is no literal of its WHERE or HAVING."""
+    """The position of the literal in the SELECT's text; None for a constant that is not a literal of WHERE or
+    HAVING.
+    """
     members: tuple[Constant, ...] = ()
-    """The constants that a set was made of."""
+    """The constants from which a set was made."""
     is_pinned: bool = False
     """Whether the plan depends on the literal itself: the fast path reads no other literal in its place."""
     merged: tuple[int, ...] = ()
@@ -92,12 +94,12 @@ def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
 
 
 def pinned(constant: Constant) -> Constant:
-    """Return a constant whose literal the fast path never exchanges for another."""
+    """Return a constant as pinned: the fast path never exchanges its literal for another one."""
     return msgspec.structs.replace(constant, is_pinned=True)
 
 
 def without_positions(bound: Bound) -> Bound:
-    """Return a tree whose constants have no position in the text, so that the fast path does not read them anew.
+    """Return a tree with constants without positions in the text, so that the fast path does not exchange them.
 
     For trees that the plan holds in several places, that come from a view's text, or whose constants are not lifted.
     """
@@ -112,7 +114,7 @@ def _without_position(leaf: Leaf) -> Leaf:
 
 
 def check_size(bound: Bound, copies: int, spent: int = 0) -> int:
-    """Return the nodes spent, including a number of copies of a tree.
+    """Return the number of nodes spent, plus the nodes of a number of copies of a tree.
 
     Raises:
         InputError: ``unsupported-query``, above the limit.

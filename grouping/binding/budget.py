@@ -12,7 +12,7 @@ __all__ = ["MOST_NODES", "MOST_VIEW_WORDS", "Budget"]
 MOST_NODES = 20_000
 """Nodes of bound trees, and columns of views, that a SELECT may have beyond its own text."""
 _PER_EXPRESSION = 8
-"""Nodes that an expression of the text may become by itself: BETWEEN becomes two comparisons."""
+"""Most nodes that an expression of the text may become: BETWEEN becomes two comparisons."""
 MOST_VIEW_WORDS = 6_000
 """Words and signs of all views that a SELECT reads, directly or not: all are parsed anew with the SELECT."""
 

@@ -1,4 +1,4 @@
-"""Constants: typed by the other operand, and lifted into the slots of a row."""
+"""Constants: they are typed by the other operand, and lifted into the slots of a row."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
     """Return a constant read for a comparison with an expression of a type.
 
     Args:
-        constant: As it was read from the text.
+        constant: The constant as read from the text.
         sql_type: The type of the expression.
-        exact: The reader of numbers beside whole numbers and DECIMALs.
+        exact: The reader of numbers that are compared with whole numbers and DECIMALs.
         beside: The expression; a refusal names its column.
 
     Raises:
-        InputError: ``type-mismatch`` when the two are of different kinds, or the text is no date.
+        InputError: ``type-mismatch`` if the two are of different kinds, or the text is not a date.
     """
     if constant.value is None and not constant.members:
         return Constant(None, _null_type(sql_type))
@@ -205,7 +205,7 @@ def as_set(types: Sequence[SqlType], values: Sequence[ConstantValue]) -> tuple[S
 
 
 def lift(conjuncts: Iterable[Bound]) -> tuple[tuple[Expression, ...], ConstantRow, tuple[Constant, ...]]:
-    """Cut the constants out of canonical conjuncts, numbering the slots in the order in which they stand.
+    """Replace the constants of canonical conjuncts by slots, numbered in their order.
 
     Returns:
         The conjuncts over slots, the row, and its constants.

@@ -16,7 +16,7 @@ _AS_THEY_ARE = (BOOLEAN, DATE, TIMESTAMP)
 
 
 def read_as(kinds: Sequence[SqlType]) -> SqlType | None:
-    """Return the type to which a STRING among values of these types is cast; None where it stays a STRING.
+    """Return the type to which a STRING among values of these types is cast; None if it stays a STRING.
 
     Example:
         >>> from grouping.model.sql_type import INT, decimal
@@ -41,7 +41,7 @@ def _promoted(sql_type: SqlType) -> SqlType | None:
 
 
 def of_shape(operand: Bound) -> Bound:
-    """Return an operand, pinned if it is a constant, because its type decides how a text beside it is read."""
+    """Return an operand, pinned if it is a constant, because its type decides to which type a text is cast."""
     return pinned(operand) if isinstance(operand, Constant) else operand
 
 

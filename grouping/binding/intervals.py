@@ -1,7 +1,7 @@
 """Intervals during compilation: an interval is a term that wraps a whole number with its unit.
 
-No column and no result is an INTERVAL, so operators unwrap their intervals, when adding to a time or comparing two
-intervals. An interval that is still wrapped in the complete query is refused.
+No column and no result is an INTERVAL. Operators that add to a time, or compare two intervals, unwrap the intervals. An
+interval that is still wrapped in the complete query is refused.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
         text: The text of the string, or of the number with its sign.
         is_string: Whether the literal is a string in quotes.
         position: The position of the literal; None if the fast path must not exchange the literal.
-        first: The unit behind the literal; empty if the string contains the units.
-        last: The unit behind TO, or empty.
+        first: The unit after the literal; empty if the string contains the units.
+        last: The unit after TO, or empty.
 
     Raises:
         InputError: ``type-mismatch`` for a text that cannot be read as an interval of these units.

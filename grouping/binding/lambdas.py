@@ -28,7 +28,7 @@ _MAKING = frozenset(("map_zip_with", "transform", "transform_keys", "transform_v
 
 
 def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Bound:
-    """Return the array over whose elements a lambda is evaluated.
+    """Return the array with the elements for which a lambda is evaluated.
 
     Args:
         name: The function.

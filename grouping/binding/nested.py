@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 _SIGNED = (FLOAT, DOUBLE)
-"""Types with two zeros, 0.0 and -0.0."""
+"""Types with two zeros, 0.0 and -0.0, which arrays_overlap distinguishes."""
 _DELIMITER = re.compile(r"\\[^\w\s\\]|\[[^\w\s\\^\[\]]\]|[^\\^$.|?*+()\[\]{}]*")
-"""Patterns that match a plain text: no operators of regular expressions, or a single escaped character."""
+"""A delimiter that matches a plain text: without operators of regular expressions, or a single escaped character."""
 
 
 def field(base: Bound, name: str) -> Bound:

@@ -1,4 +1,4 @@
-"""Operands of one operator: types are checked, constants are read for the other operands' types; and CAST."""
+"""Operands of an operator: checks of types, constants by the types of the other operands; and CAST."""
 
 from __future__ import annotations
 

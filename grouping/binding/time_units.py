@@ -45,7 +45,7 @@ _FIELDS = {
     }.items()
     for spelling in spellings.split()
 }
-"""By spelling in capitals: the name of a function, or in capitals the name of a field without a function."""
+"""By spelling in capitals: the function of a field, or in capitals the name of a field without a function."""
 _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 """The units of intervals of days or seconds."""
 _COUNTED_AS = {"WEEK": "DAY", "MILLISECOND": "SECOND", "MICROSECOND": "SECOND"}

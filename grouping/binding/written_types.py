@@ -1,6 +1,6 @@
 """A parser of types written in Spark's DDL: the schema of from_json, and the last argument of variant_get.
 
-sqlglot is not used because it accepts forms that Spark refuses, such as a word behind a type.
+sqlglot is not used because it accepts forms that Spark refuses, such as a word after a type.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def event_time(self) -> EventTime:
-        """The event time, of which a stream may declare nothing."""
+        """The event time of the stream; with defaults for parts that are not declared."""
         return self.declared_time or _RECORD_TIME
 
     @property

@@ -35,14 +35,14 @@ class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EventTime(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The event time of a stream, as WATERMARK FOR and the option `idle` declare it."""
+    """The declared event time of a stream: WATERMARK FOR and the option `idle`."""
 
     column: str | None = None
     """The column, spelt as declared; None for the time of the record."""
     delay_ms: int | None = None
-    """How far the watermark is behind the latest event time; None without WATERMARK FOR."""
+    """The delay of the watermark behind the latest event time; None without WATERMARK FOR."""
     idle_ms: int | None = None
-    """After how long without new events the clock moves the watermark on; None without the option."""
+    """The time without new events after which the watermark moves on with the clock; None without the option."""
 
     def delay_or(self, default_seconds: float) -> int:
         """Return the delay in milliseconds; without WATERMARK FOR the default, which a setting gives in seconds."""

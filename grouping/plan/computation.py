@@ -55,7 +55,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def timed(self) -> SilentKeys | None:
-        """The node of rows that wait for the watermark of their source partition; None where none wait."""
+        """The node with rows that wait for the watermark of their source partition; None without such a node."""
         return self.silence
 
     @property

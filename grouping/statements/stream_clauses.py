@@ -1,4 +1,4 @@
-"""The clauses of a stream behind its columns, PARTITION KEY and WATERMARK FOR, and the option `idle`."""
+"""The clauses after the columns of a stream, PARTITION KEY and WATERMARK FOR, and the option `idle`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def refuse_watermark(tokens: Tokens) -> None:
 
 
 def _read_watermark(tokens: Tokens) -> EventTime:
-    """Read the rest of WATERMARK FOR: the column, as it is written, and the delay.
+    """Read the rest of WATERMARK FOR: the column as written, and the delay.
 
     Raises:
         InputError: ``syntax-error``, ``bad-interval``, or ``unsupported-query`` for any other expression.
@@ -126,7 +126,7 @@ def read_idle(tokens: Tokens) -> int:
 def declared_time(
     columns: Sequence[tuple[str, SqlType]], written: EventTime | None, idle_ms: int | None, stream: str
 ) -> EventTime | None:
-    """Return the event time of a stream, with the column by its declared name; None where nothing is declared.
+    """Return the event time of a stream, with the column's declared name; None without a declared event time.
 
     Args:
         columns: All columns.
@@ -135,7 +135,7 @@ def declared_time(
         stream: The name of the stream, for errors.
 
     Raises:
-        InputError: ``unknown-column``, or ``type-mismatch`` for a column that is no TIMESTAMP.
+        InputError: ``unknown-column``, or ``type-mismatch`` for a column that is not a TIMESTAMP.
     """
     if written is None or written.column is None:
         return None if idle_ms is None else EventTime(idle_ms=idle_ms)

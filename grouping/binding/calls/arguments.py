@@ -49,7 +49,7 @@ def check_count(row: Function, written: str, args: Sequence[Bound]) -> None:
 _SPARK_TAKES_MORE = {
     "from_json": ("from_json with options", "Broken JSON always gives NULL.", "Leave the options out.")
 }
-"""By function: why an argument that Spark takes is refused."""
+"""By function: why an argument that Spark accepts is refused."""
 
 
 def apply(name: str, args: Sequence[Bound]) -> Bound:
@@ -117,7 +117,7 @@ def _absolute(name: str, args: tuple[Bound, ...]) -> None:
 
 
 def _only(name: str, args: tuple[Bound, ...]) -> Bound | None:
-    """Return a single argument as it is."""
+    """Return a single argument unchanged."""
     return args[0] if len(args) == 1 else None
 
 
@@ -177,7 +177,7 @@ def _is_strict(row: Function, argument: Bound, kind: str) -> bool:
 
 
 def _implicit(argument: Bound, kind: str) -> Bound | None:
-    """Return an argument after Spark's implicit CAST, None where there is none."""
+    """Return an argument after Spark's implicit CAST; None without such a CAST."""
     sql_type = argument.type
     if kind in ("DATE", "DAY") and (sql_type == STRING or (sql_type == TIMESTAMP and kind == "DATE")):
         return cast(argument, DATE)
@@ -199,7 +199,7 @@ def _implicit(argument: Bound, kind: str) -> Bound | None:
 
 
 _AS_WHOLE = {"INT": INT, "WHOLE": BIGINT}
-"""Spark's implicit CAST of a number or a text where a function takes a whole number."""
+"""Spark's implicit CAST of a number or a text to a whole number, for functions that take one."""
 
 
 def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Bound:

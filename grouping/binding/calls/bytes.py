@@ -15,11 +15,11 @@ OF_BYTES = frozenset(("concat", "left", "substring"))
 
 
 def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
-    """Return a function of `OF_BYTES`, some of whose arguments are BINARY.
+    """Return a function of `OF_BYTES` with BINARY arguments.
 
     Args:
         name: The function's name.
-        args: As many as the function takes; places and lengths are INT.
+        args: The arguments, in the right number; positions and lengths are INT.
 
     Raises:
         InputError: ``unsupported-query`` for texts beside BINARY, ``type-mismatch`` for other types.

@@ -37,7 +37,7 @@ _BINDERS: dict[str, Callable[..., Bound]] = {
 _PAIRS = ("nvl", "ifnull")
 """Names of coalesce that take two arguments."""
 _TRIMS = ("trim", "ltrim", "rtrim")
-"""Functions that Spark calls with the characters to trim before the text."""
+"""Functions for which Spark takes the characters to trim before the text."""
 
 
 def function_name(written: str) -> str:

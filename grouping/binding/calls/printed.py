@@ -18,7 +18,7 @@ def printed(name: str, args: Sequence[Bound]) -> Bound:
     """Return format_string of a constant format and arguments.
 
     Raises:
-        InputError: ``unsupported-query`` or ``type-mismatch``, where the result is not exact or Java would refuse the
+        InputError: ``unsupported-query`` or ``type-mismatch``, if the result is not exact or Java would refuse the
             format.
     """
     form, *shown = args
@@ -35,7 +35,7 @@ def printed(name: str, args: Sequence[Bound]) -> Bound:
 
 
 _SHOWN = {"s": (STRING, TINYINT, SMALLINT, INT, BIGINT, BOOLEAN), "d": (TINYINT, SMALLINT, INT, BIGINT)}
-"""By conversion: the types that it takes; other conversions take INT and BIGINT only."""
+"""The accepted types by conversion; other conversions accept only INT and BIGINT."""
 
 
 def _check(part: Conversion, shown: Sequence[Bound]) -> None:

@@ -76,7 +76,7 @@ PATHS: dict[type[exp.Expr], str] = {
 """PostgreSQL's operators for a part of a JSON document."""
 _STEPS = re.compile(r"\w+")
 _MOST_SHOWN = 40
-"""Characters of a path that a hint repeats."""
+"""Most characters of a path in a hint."""
 
 
 def present_time(written: str) -> InputError:
