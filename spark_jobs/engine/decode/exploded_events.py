@@ -1,6 +1,6 @@
 """Records with an array of events (the option `explode`) → `Events` of their elements, and dead letters.
 
-An element is read as a record of its own is. A bad element makes its record a dead letter, once, and the other
+An element is read like a record of its own. A bad element makes its record a dead letter, once, and the other
 elements are events. Events come in pieces of bounded size, for one record may hold a hundred thousand of them.
 """
 

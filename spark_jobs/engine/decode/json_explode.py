@@ -143,7 +143,7 @@ def _cut_exactly(value: bytes, path: RecordPath, *, any_json: bool) -> list[byte
 
 
 def _text(value: Any) -> str:
-    """Return a value that was read exactly as JSON."""
+    """Write a value as JSON, after it was read exactly."""
     match value:
         case JsonNumber():
             return str(value)

@@ -1,6 +1,6 @@
 """Matches → records: one for each destination, with its topic, key and id (the paper's split operator).
 
-A value is encoded once for each distinct (event, SELECT list) and its headers are its event's, however many
+A value is encoded once for each distinct (event, SELECT list), and headers once for each event, however many
 destinations share them. Each mode of a destination has a function that says where its records go.
 """
 
@@ -155,7 +155,7 @@ class _PoolWriter:
             yield self._dead_letters(self._pool.event[value[large]], sizes[large], address(large)[0])
 
     def _dead_letters(self, event: NDArray[np.int32], sizes: Ints, keys: pa.BinaryArray) -> pa.RecordBatch:
-        """Return one dead letter for each event: a large event that 10,000 want is not to be repeated as often."""
+        """Return one dead letter for each event: a large event is not repeated for each destination that wants it."""
         details: dict[int, str] = {}
         rows, first, counts = np.unique(event, return_index=True, return_counts=True)
         for row, index, count in zip(rows.tolist(), first.tolist(), counts.tolist(), strict=True):

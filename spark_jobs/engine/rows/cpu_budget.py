@@ -40,7 +40,7 @@ class StoppedEvaluation(NamedTuple):
     suspects: frozenset[str]
     """Ids of the groups, or of the SELECT lists, that were evaluated."""
     alike: bool
-    """Whether all of them evaluate the same, so that each of them takes as long."""
+    """Whether all suspects run the same evaluation, so that each of them alone would take as long."""
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class CpuBudget:
 
     @contextmanager
     def charge(self, name: Hashable, suspects: Suspects | None, *, alike: bool) -> Iterator[None]:
-        """Charge an account with the block; an inner account takes no time of this one."""
+        """Charge an account with the block; the time of an inner account is not charged."""
         began = self._clock()
         if suspects is None:
             suspects = self._open[-1].suspects if self._open else tuple
@@ -157,7 +157,7 @@ class CpuBudget:
         """Return the evaluation that should have been stopped a while ago; another thread may ask.
 
         Args:
-            seconds: The CPU time since then, for suspects that have their whole time; others have their part of it.
+            seconds: CPU time beyond the budget for suspects with the whole budget; others have the same part of both.
         """
         account = next(iter(self._open[-1:]), None)
         if account is None or self._clock() < account.deadline + seconds * account.part:

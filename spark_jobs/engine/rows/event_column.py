@@ -30,7 +30,7 @@ __all__ = [
 _T = TypeVar("_T")
 
 VALUE_BYTES: int = EvaluatorSettings().value_bytes
-"""Where no settings say otherwise."""
+"""The default of the setting `value_bytes`."""
 _SCALAR_BYTES = 64
 """An upper bound for the bytes of a number or a time in a nested value, with its quotes and comma."""
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)

@@ -42,7 +42,7 @@ def is_extremes(name: str) -> bool:
 
 
 def stored_column(name: str) -> tuple[str, bool]:
-    """Return the stored text of the column that extremes are of, and whether keys enter with large values."""
+    """Return the stored text of the column behind extremes, and whether keys enter with large values."""
     return name[len(_ABOVE) :], name.startswith(_ABOVE)
 
 
@@ -61,7 +61,7 @@ class _Chain:
         self._depth = [0]
 
     def put(self, below: int, value: int, offset: int) -> int:
-        """Put an event on an event, and return the new event's node."""
+        """Put an event above another event, and return the new event's node."""
         leap, depth = self._leap, self._depth
         over = leap[below]
         alike = depth[below] - depth[over] == depth[over] - depth[leap[over]]

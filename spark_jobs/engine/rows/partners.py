@@ -26,7 +26,7 @@ class Partners(NamedTuple):
     """By row, the place of its first partner; the others follow."""
     size: Ints
     alone: NDArray[np.bool_]
-    """Whether the row is padded with NULLs; it is wanted if none of its partners is."""
+    """Whether the row is padded with NULLs; a padded row is in the result if none of its partners is."""
 
 
 @runtime_checkable
