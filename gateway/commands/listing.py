@@ -19,7 +19,7 @@ from gateway.model.loaded import Loaded
 from gateway.model.records import instant
 from gateway.model.unit import CqKey
 from gateway.registry.computations import LiveComputation
-from gateway.registry.operator_states import StateFigures, state_figures
+from gateway.registry.operator_states import StateFigures, state_figures, time_figures
 from gateway.registry.registry import Registry
 from gateway.sources.declarations import Origin
 from gateway.state.table_upkeep import TableUpkeep
@@ -59,6 +59,7 @@ class Listing:
         upkeep: TableUpkeep,
         registry: Registry,
         quarantines: Quarantines,
+        figures: Callable[[str], Result],
     ) -> None:
         self._working = working
         self._rights = rights
@@ -66,6 +67,7 @@ class Listing:
         self._upkeep = upkeep
         self._registry = registry
         self._quarantines = quarantines
+        self._figures = figures
 
     def describe_function(self, command: PreparedCommand[Describe], origin: Origin) -> Answer:
         """Describe a function."""
@@ -90,7 +92,7 @@ class Listing:
             case "functions":
                 return _listed(statement, function_names(), function_item)
             case "computations":
-                return self._computations(statement, subscriber, catalog)
+                return self._computations(statement, subscriber, catalog, now_ms)
             case "cqs":
                 return self._cqs(statement, subscriber, working.names(subscriber).after, now_ms)
             case "timers":
@@ -117,7 +119,7 @@ class Listing:
             return all_groups(self._working, self._upkeep, catalog)
         return own_groups(self._working, subscriber)
 
-    def _computations(self, statement: Show, subscriber: Subscriber, catalog: Catalog) -> Result:
+    def _computations(self, statement: Show, subscriber: Subscriber, catalog: Catalog, now_ms: int) -> Result:
         groups, working = self._groups(subscriber, catalog), self._working
         known = {
             live.computation.computation_id: live
@@ -126,10 +128,15 @@ class Listing:
         }
         states = state_figures(working.evaluator, list({live.stream_id for live in known.values()}))
 
+        timed = {live.stream_id for live in known.values() if live.computation.timed is not None}
+        streams = [working.inventory.streams[stream_id] for stream_id in sorted(timed)]
+        times = time_figures(working.evaluator, streams, self._figures, now_ms)
+
         def item(name: str) -> Result:
             live = known[name]
             seen = [groups[each].cqs for each in live.groups if each in groups]
-            return _computation(working, live, seen, states[live.stream_id].get(name))
+            watermark = None if live.computation.timed is None else times[live.stream_id].lowest
+            return _computation(working, live, seen, states[live.stream_id].get(name)) | {"watermark": watermark}
 
         return _listed(statement, known, item)
 
@@ -259,5 +266,4 @@ def _computation(
         "keys": None if state is None else state.keys,
         "rows": None if state is None else state.rows,
         "bytes": None if state is None else state.nbytes,
-        "watermark": None,
     }

@@ -207,18 +207,18 @@ class SourceStatements:
         misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
         count = split_keys(notes, [stream]).get(stream.stream_id)
         split: Result = {} if count is None else {"split_keys": count}
-        figures, live = self._figures(stream.name), self._registry.computations.live()
-        kept = any(each.stream_id == stream.stream_id and each.computation.timed is not None for each in live)
-        idle = figures.get("behind") == 0 and figures.get("reason") is None
-        times = time_figures(notes, stream, now_ms, kept=kept, idle=idle)
+        times, live = time_figures(notes, [stream], self._figures, now_ms), self._registry.computations.live()
+        time = times[stream.stream_id]
+        if all(each.stream_id != stream.stream_id or each.computation.timed is None for each in live):
+            time = time._replace(watermarks={})  # the last known ones are old
         told = [
             notes.first_records(ids)[stream.stream_id].warning,
             SPLIT_KEYS_WARNING if count else None,
-            times.warning(now_ms),
+            time.warning(now_ms),
         ]
         found = [warning for warning in told if warning is not None]
         warnings: Result = {"warnings": found} if found else {}
-        return figures | times.described() | misfits | split | warnings
+        return self._figures(stream.name) | time.described() | misfits | split | warnings
 
 
 def describe_source(source: Source) -> dict[str, object]:

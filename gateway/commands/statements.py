@@ -68,7 +68,7 @@ class Statements:
         self._desks = Desks(
             CqStatements(settings, working, registry, counts, quarantines, self._seen_by),
             SourceStatements(settings, rights, working, positions.topic_desk, registry, self._seen_by, figures),
-            Listing(working, rights, self._seen_by, upkeep, registry, quarantines),
+            Listing(working, rights, self._seen_by, upkeep, registry, quarantines, figures),
             OperatorStatements(settings, working, registry, counts),
         )
         self.reload()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -61,12 +61,20 @@ class TimeFigures(NamedTuple):
     future: int
     """Events with an event time too far ahead."""
 
+    @property
+    def lowest(self) -> str | None:
+        """The lowest watermark as ISO 8601; None without any."""
+        return min(self._shown.values(), default=None)
+
+    @property
+    def _shown(self) -> dict[str, str]:
+        first, last = _INSTANTS_MS
+        return {str(each): instant(min(max(at_ms, first), last)) for each, at_ms in self.watermarks.items()}
+
     def described(self) -> dict[str, object]:
         """Return the figures as DESCRIBE STREAM shows them."""
-        first, last = _INSTANTS_MS
-        shown = {str(each): instant(min(max(at_ms, first), last)) for each, at_ms in self.watermarks.items()}
-        lowest: dict[str, object] = {"watermark": min(shown.values(), default=None)}
-        return lowest | ({"watermarks": shown} if shown else {}) | {"late": self.late, "future": self.future}
+        several = {"watermarks": self._shown} if self.watermarks else {}
+        return {"watermark": self.lowest, **several, "late": self.late, "future": self.future}
 
     def warning(self, now_ms: int) -> str | None:
         """Return a warning if the watermark of a partition is far ahead of the clock; None otherwise."""
@@ -99,22 +107,28 @@ def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamI
     return {each: _split(found) for each, found in samples.items()}
 
 
-def time_figures(notes: EvaluatorNotes, stream: Stream, now_ms: int, *, kept: bool, idle: bool) -> TimeFigures:
-    """Return how far a stream is by event time, and how many of its events queries by time left out.
+def time_figures(
+    notes: EvaluatorNotes, streams: Sequence[Stream], progress: Callable[[str], Mapping[str, object]], now_ms: int
+) -> dict[StreamId, TimeFigures]:
+    """Return how far streams are by event time, and how many events queries by time left out; Redis is asked once.
 
     Args:
         notes: Reads the evaluator's notes in Redis.
-        stream: The stream.
+        streams: The streams.
+        progress: The progress of a stream by name: where all events are evaluated, the clock moves the watermarks on.
         now_ms: Epoch milliseconds.
-        kept: Whether a live query goes by time; without one the stream has no watermark.
-        idle: Whether all events are evaluated, so that the clock moves the watermark on.
 
     Raises:
         StoreUnavailable: Redis does not answer.
     """
-    output, known = notes.event_time(stream.stream_id)
-    reached = {each: found.at(now_ms) if idle else found.watermark for each, found in known.items()}
-    return TimeFigures(reached if kept else {}, output.late, output.future)
+    told = notes.event_times([stream.stream_id for stream in streams])
+    found = {}
+    for stream in streams:
+        figures, (output, known) = progress(stream.name), told[stream.stream_id]
+        idle = figures.get("behind") == 0 and figures.get("reason") is None
+        reached = {each: mark.at(now_ms) if idle else mark.watermark for each, mark in known.items()}
+        found[stream.stream_id] = TimeFigures(reached, output.late, output.future)
+    return found
 
 
 class StateGauges:

@@ -80,10 +80,12 @@ class EvaluatorNotes:
         found = self._hashes(map(self._connection.keys.output, stream_ids))
         return dict(zip(stream_ids, map(Output.unpack, found), strict=True))
 
-    def event_time(self, stream_id: StreamId) -> tuple[Output, dict[int, PartitionWatermark]]:
-        """Return the counts of a stream's tasks, and by source partition the watermarks that are known."""
-        [fields] = self._hashes([self._connection.keys.output(stream_id)])
-        return Output.unpack(fields), PartitionWatermark.unpack_all(fields)
+    def event_times(
+        self, stream_ids: Sequence[StreamId]
+    ) -> dict[StreamId, tuple[Output, dict[int, PartitionWatermark]]]:
+        """Return by stream the counts of its tasks, and its watermarks by source partition; Redis is asked once."""
+        found = zip(stream_ids, self._hashes(map(self._connection.keys.output, stream_ids)), strict=True)
+        return {each: (Output.unpack(fields), PartitionWatermark.unpack_all(fields)) for each, fields in found}
 
     def misfits(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, dict[str, int]]:
         """Return how many values did not fit, by stream and column, since Redis was filled; Redis is asked once."""

@@ -60,3 +60,6 @@ def test_event_times_of_a_column(lab: Lab) -> None:
         "the clock's pace, hours behind"
     )
     assert last["watermarks"] == {"0": last["watermark"]}
+    listed = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
+    assert all(datetime.fromisoformat(each["watermark"]) >= watermark for each in listed)
+    assert len(listed) == len(made)

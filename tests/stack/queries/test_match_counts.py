@@ -78,7 +78,7 @@ def test_a_replayed_batch_counts_once(settings: Settings) -> None:
     for batch, partition in (("q/1", 0), ("q/1", 0), ("q/1", 1), ("q/2", 0), ("q/2", 1), ("q/2", 0), ("new/1", 0)):
         output = Output(late=2, future=1)
         store.counts.add([TaskCount("s_1", tally, partition, batch, output, PartitionWatermark(partition, 5))])
-    counted, watermarks = working.evaluator.event_time("s_1")
+    counted, watermarks = working.evaluator.event_times(["s_1"])["s_1"]
     assert (10, 5) == (counted.late, counted.future)
     assert {0: PartitionWatermark(0, 5), 1: PartitionWatermark(1, 5)} == watermarks
     assert (5, 1000) == MatchCounts(working).of("s_1", 7)
