@@ -91,5 +91,5 @@ def test_there_is_an_end_to_the_questions_that_wait(evaluations: Evaluations) ->
     for number in range(MOST_WAITING):
         with pytest.raises(NotYet):
             evaluations.outcome(endless if number == 0 else plain, f"mallory {number}", "0/0")
-    with pytest.raises(TooCostly, match="20 others wait"):
+    with pytest.raises(TooCostly, match="20 other events wait"):
         evaluations.outcome(plain, "alice", "0/0")
