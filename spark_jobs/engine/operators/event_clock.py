@@ -47,7 +47,7 @@ class EventClock(NamedTuple):
 
     @classmethod
     def of(cls, stream: Stream, settings: Settings) -> EventClock:
-        """Return the clock of a stream: delays that the stream does not declare are those of the settings."""
+        """Return the clock of a stream; the settings have the delays that the stream does not declare."""
         limits = settings.evaluator
         return cls(stream.event_time.delay_or(limits.watermark_delay_seconds), round(limits.future_seconds * 1000))
 
@@ -55,7 +55,7 @@ class EventClock(NamedTuple):
         """Return the times of rows, and the watermark after each row.
 
         Args:
-            state: The state before the rows, the watermark of which is not changed.
+            state: The state before the rows; its watermark is not changed.
             rows: The rows of a partition in their order.
             known: How many rows at the beginning are skipped, since the state has them.
             noted: Whether the state notes the rows that are left out: a task counts them, a fold of the log does not.

@@ -44,7 +44,7 @@ class PartitionClock(NamedTuple):
         return PartitionClock(int(each[-1]), (*self.recent, *last)[1 - _RECENT :]), each
 
     def without(self, position: int) -> PartitionClock:
-        """Return the clock before events from a position on, which are told again; its time stays."""
+        """Return the clock without the events from a position on, which come again; its time stays."""
         return PartitionClock(self.time, tuple(each for each in self.recent if each[0] < position))
 
 

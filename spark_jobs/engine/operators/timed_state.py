@@ -23,10 +23,10 @@ NO_MARKS: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class PassedTimes(NamedTuple):
-    """Time along some events of a partition."""
+    """The watermarks along some events of a partition."""
 
     after: Ints
-    """The watermark behind each event, in epoch milliseconds; never descends."""
+    """The watermark after each event, in epoch milliseconds; never descends."""
     late: NDArray[np.bool_]
     """Whether each event is behind the watermark before it."""
 
@@ -50,7 +50,7 @@ class TimedState(LogState):
         self.late = 0
         """How many events were behind the watermark, or had no event time."""
         self.marks = NO_MARKS
-        """The marks of the clock for a fold of the log: positions in ascending order, and before each the watermark."""
+        """The marks of the clock for a fold of the log: ascending positions, and the watermark before each."""
         self.missed: list[_Missed] = []
         """The events of the task that did not count."""
 
@@ -64,7 +64,7 @@ class TimedState(LogState):
         raise NotImplementedError
 
     def passed(self, times: Ints, offsets: Ints, delay_ms: int) -> PassedTimes:
-        """Return how some events, at least one, and the marks between them move the watermark; changes nothing.
+        """Return how at least one event, and the marks between events, move the watermark; the state stays as it is.
 
         Args:
             times: The event times in epoch milliseconds.
@@ -98,7 +98,7 @@ class TimedState(LogState):
         super().undo()
 
     def _marked(self, offsets: Ints) -> Ints:
-        """Return the watermark that the clock's marks before each event say, `BEGINNING` without a mark."""
+        """Return the watermark that the clock's marks before each event set; `BEGINNING` without a mark."""
         positions, watermarks = self.marks
         place = np.searchsorted(positions, offsets, side="right")
         highest: Ints = np.concatenate([[BEGINNING], np.maximum.accumulate(watermarks)])

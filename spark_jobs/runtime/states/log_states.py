@@ -47,9 +47,9 @@ class StateClock(NamedTuple):
     """The marks of the clock at the beginning of a task; watermarks in epoch milliseconds."""
 
     settled: int | None
-    """The mark that an earlier task has made the results of."""
+    """The mark with results that an earlier task has made."""
     mark: int | None
-    """The mark that this task makes the results of."""
+    """The mark with results that this task makes."""
 
 
 class _Behind(NamedTuple):
@@ -58,7 +58,7 @@ class _Behind(NamedTuple):
     needs: StateNeeds
     state: LogState
     begin: int
-    """The position from which on the log is to be folded."""
+    """The position from which the log must be folded."""
 
 
 class LogStates:
@@ -106,7 +106,7 @@ class LogStates:
     ) -> dict[str, LogState]:
         """Return the states of a stream's computations at the beginning of a task.
 
-        States that must not be used are `torn`: of computations that are stopped, or named by `full`.
+        States of computations that are stopped, or that `full` names, are `torn` and must not be used.
 
         Args:
             stream: The stream, as the task's batch declares it.
@@ -135,7 +135,7 @@ class LogStates:
             state = self._usable(state, first, clock) or self._stored(place, needs, first)
             if state is None:
                 state = needs.kind(min([first, *since.values()]))
-                for column in since:  # a state without rows lacks nothing of them
+                for column in since:  # a state without rows lacks no column
                     state.hold(column, state.position)
             if state.position < first:
                 self._snapshots.catch_up(place, state, first)
@@ -189,18 +189,18 @@ class LogStates:
         return state
 
     def ended(self, stream: Stream, partition: int, end: int, states: Mapping[str, LogState]) -> None:
-        """Note that a task took all of its events in; the next task undoes a state without some of them.
+        """Note the end of a task; the next task undoes a state that lacks some events of this task.
 
         Args:
             stream: The stream.
             partition: The source partition of the task.
-            end: The position behind the task's last record.
+            end: The position after the task's last record.
             states: The states that `begun` returned.
         """
         for name, state in states.items():
             if state.whole and not state.torn:
                 state.position, state.complete = end, True
-                if end > state.began:  # a mark of the clock is told to the next task instead
+                if end > state.began:  # the driver gives a mark of the clock to the next task instead
                     self._snapshots.leave_changes(SnapshotPlace(stream.source_id, partition, name), state)
         self._measure(_PartitionPlace(stream.stream_id, stream.source_id, partition), states)
 
@@ -223,7 +223,7 @@ class LogStates:
         return known[1]
 
     def _usable(self, state: LogState | None, first: int, clock: StateClock | None) -> LogState | None:
-        """Return a state that is not behind `first`'s events, if need be without the last task's changes."""
+        """Return a state at `first` or before, if need be without the last task's changes; None without one."""
         if state is None or state.torn:
             return None
         # The results of a mark may not be on Kafka, where the mark's task is carried out again.

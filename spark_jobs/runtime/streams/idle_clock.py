@@ -1,8 +1,7 @@
 """The clock of idle source partitions: when it moves their watermarks on, and the marks that it writes.
 
-A partition without new events for the idle time goes on at the clock's pace from where its watermark stood, the idle
-time behind. The clock moves a watermark where a result is due by then, and at no other time, so a stream in which
-nothing is due costs nothing.
+If a partition has no new events for the idle time, its watermark goes on from its last value at the clock's pace, less
+the idle time. The clock moves a watermark only when a result is due, so a stream in which nothing is due costs nothing.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ class _TimedPartition:
     quiet_since_ms: int
     """When the partition was last seen to have new events, or when the clock began."""
     stood: int | None = None
-    """The watermark then; None before a task has told it."""
+    """The watermark at that time; None until a task has reported it."""
     due: int | None = None
     unsettled: bool = False
-    """Whether the results of the last mark may not be made."""
+    """Whether results of the last mark may still be missing."""
     told: bool = False
-    """Whether a task has told the time of the partition."""
+    """Whether a task has reported the time of the partition."""
 
 
 class IdleClock:
@@ -50,7 +49,7 @@ class IdleClock:
 
         Args:
             settings: The evaluator's settings.
-            files: The file system of checkpoints, which has the marks too.
+            files: The file system of checkpoints, which also holds the marks.
             now_ms: Epoch milliseconds.
         """
         self._settings = settings
@@ -64,7 +63,7 @@ class IdleClock:
         self._partitions: dict[TopicPlace, _TimedPartition] = {}
 
     def begin(self, streams: Iterable[Stream], use: QueryUse) -> None:
-        """Take the streams of a query of the lane that is about to start.
+        """Set the streams of the lane's query, which is about to start.
 
         Args:
             streams: The streams.
@@ -116,7 +115,7 @@ class IdleClock:
         return StateClock(None, watermark) if known.unsettled else StateClock(watermark, None)
 
     def open_marks(self, reached: Mapping[str, Mapping[int, int]]) -> dict[TopicPlace, StateClock]:
-        """Return the partitions with a mark of which the results may not be made, for a micro-batch that is repeated.
+        """Return the partitions with a mark of which results may be missing, for a micro-batch that is repeated.
 
         Args:
             reached: By topic and partition, the offset up to which events are evaluated.
@@ -126,7 +125,7 @@ class IdleClock:
         return {place: clock for place, clock in clocks if clock is not None and clock.mark is not None}
 
     def due(self, reached: Mapping[str, Mapping[int, int]], batch: str) -> dict[TopicPlace, StateClock]:
-        """Return the partitions in which a result is due, or of which no task has told the time yet; write their marks.
+        """Return the partitions in which a result is due, or whose time no task has reported yet; write their marks.
 
         Args:
             reached: By topic and partition without new events, the offset up to which events are evaluated.
@@ -158,13 +157,13 @@ class IdleClock:
 
         Args:
             events: The partitions that had events.
-            clocks: The partitions of which the batch made results by the clock.
-            told: Partitions with their watermark, and the watermark that makes the next result.
+            clocks: The partitions in which the batch made results by the clock.
+            told: The reports of tasks: a partition, its watermark, and the watermark at which the next result is due.
         """
         for place in clocks:
             known = self._known(place)
             known.unsettled, known.told = False, True
-            known.due = None  # unless a task tells otherwise
+            known.due = None  # unless a task reports a result to come
         for place in events:
             if place in self._partitions:
                 self._partitions[place].quiet_since_ms, self._partitions[place].stood = self._now_ms(), None

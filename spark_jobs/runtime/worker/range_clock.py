@@ -24,11 +24,11 @@ class RangeBegin(NamedTuple):
 
 
 class RangeTime(NamedTuple):
-    """How far a source partition has come by event time, behind a task; in epoch milliseconds."""
+    """The event time of a source partition after a task, in epoch milliseconds."""
 
     watermark: int
     due: int | None
-    """The watermark that makes the next result; None where no key has a row."""
+    """The watermark at which the next result is due; None if no key has a row."""
 
 
 def time_of(computations: Iterable[Computation], states: Mapping[str, LogState]) -> RangeTime | None:

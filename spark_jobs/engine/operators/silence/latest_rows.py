@@ -44,7 +44,7 @@ class LatestRows(TimedState):
         self._offsets: Ints = np.empty(0, np.int64)
         self._columns: dict[str, LastValues] = {}
         self._soonest = NEVER
-        """No row has an earlier time."""
+        """A lower bound for the times of all rows."""
         self._changes: list[_ReplacedRows] = []
 
     @property
@@ -95,7 +95,7 @@ class LatestRows(TimedState):
         return {name: self._columns[name].take(numbers) for name in names if name in self._columns}
 
     def silent(self, latest: int) -> Ints:
-        """Return the keys that have a row the time of which is `latest` or earlier."""
+        """Return the keys whose row has the time `latest` or an earlier time."""
         if latest < self._soonest:
             return np.empty(0, np.int64)
         found = np.flatnonzero(self._times <= latest)
@@ -161,7 +161,7 @@ class LatestRows(TimedState):
             self.put(self.keys.of(columns), times, offsets, values, undoable=False)
 
     def stored(self) -> bytes:
-        """Return the state as bytes; changes can be undone no more in what `restored` returns of them."""
+        """Return the state as bytes; the state that `restored` makes of them cannot undo changes."""
         self.changed = 0
         return self._packed(np.flatnonzero(self._times != NEVER), "zstd")
 
