@@ -9,14 +9,14 @@ from grouping.model.sql_type import BIGINT, BOOLEAN, DOUBLE
 __all__ = ["AGGREGATES"]
 
 AGGREGATES = (
-    Function("count(ANY, …)", BIGINT, "number of matches, of values that are not NULL, or of different ones"),
+    Function("count(ANY, …)", BIGINT, "number of matches, of values that are not NULL, or of distinct values"),
     Function("sum(NUMBER)", summed, "sum", aliases=("try_sum",)),
     Function("avg(NUMBER)", averaged, "mean", aliases=("mean", "try_avg")),
     Function("min(ORDERED)", of_first, "least value"),
     Function("max(ORDERED)", of_first, "greatest value"),
-    Function("approx_count_distinct(ANY)", BIGINT, "number of different values, exact here"),
-    Function("min_by(ANY, ORDERED)", of_first, "first argument where the second one is least"),
-    Function("max_by(ANY, ORDERED)", of_first, "first argument where the second one is greatest"),
+    Function("approx_count_distinct(ANY)", BIGINT, "exact number of distinct values"),
+    Function("min_by(ANY, ORDERED)", of_first, "first argument of the match with the least second one"),
+    Function("max_by(ANY, ORDERED)", of_first, "first argument of the match with the greatest second one"),
     Function("first(ANY)", of_first, "value of the first match", aliases=("first_value",)),
     Function("last(ANY)", of_first, "value of the last match", aliases=("last_value",)),
     Function("stddev_pop(NUMBER)", DOUBLE, "standard deviation of all values"),
@@ -29,6 +29,6 @@ AGGREGATES = (
              aliases=("percentile_approx",)),
     Function("collect_list(ANY)", listed, "ARRAY of the values by arrival, without NULLs", aliases=("array_agg",)),
     Function("collect_set(ANY)", listed, "ARRAY of the different values, in no promised order"),
-    Function("bool_and(BOOLEAN)", BOOLEAN, "TRUE where all values are TRUE", aliases=("every",)),
-    Function("bool_or(BOOLEAN)", BOOLEAN, "TRUE where a value is TRUE", aliases=("any", "some")),
+    Function("bool_and(BOOLEAN)", BOOLEAN, "TRUE if all values are TRUE", aliases=("every",)),
+    Function("bool_or(BOOLEAN)", BOOLEAN, "TRUE if a value is TRUE", aliases=("any", "some")),
 )  # fmt: skip
