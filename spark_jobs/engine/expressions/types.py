@@ -37,7 +37,7 @@ class Operand(NamedTuple):
 
 
 Implementation = Callable[[list[Operand], SqlType], Operand]
-"""How an operator or function is computed: its arguments, and its result's type, `UNKNOWN` where no plan tells it."""
+"""Computes an operator or function, given the arguments and the result's type, `UNKNOWN` where no plan has it."""
 
 _POLARS_TYPES: dict[SqlType, pl.DataType] = {
     STRING: pl.String(),

@@ -1,4 +1,4 @@
-"""Spark's functions that make arrays of arrays, computed for all rows together."""
+"""Spark's functions that make arrays from arrays, computed for all rows together."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def _without_null(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _array(first: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
-    """Return arrays of a value of each operand; Polars' own function joins values that are arrays themselves."""
+    """Return arrays with a value of each operand; Polars' own function would join values that are arrays."""
     assert sql_type.element is not None, "an array"
     typed = [Operand(widened(part, sql_type.element), sql_type.element) for part in (first, *others)]
 

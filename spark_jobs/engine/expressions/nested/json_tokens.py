@@ -1,4 +1,4 @@
-"""The tokens of a JSON text as Jackson reads them, and the place where it resumes after a fault.
+"""The tokens of a JSON text as Jackson reads them, and the place where Jackson resumes after a fault.
 
 Spark's from_json keeps values read before a fault, so its result for a broken text depends on Jackson's place after
 each error. Strings may stand in single quotes; NaN and infinities are numbers.

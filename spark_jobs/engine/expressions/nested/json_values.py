@@ -22,7 +22,7 @@ _ODD = {"NaN": "nan", **_INFINITIES}
 _MICROS = 1_000_000
 _DAYS = re.compile(r"[+-]?(?:[0-9]{1,3}|[0-9]{8,10})")
 _FIRST_GREGORIAN = -141_427
-"""Days before 1970 of October 15, 1582."""
+"""October 15, 1582, in days since 1970."""
 _JULIAN_DAYS = 2_440_588 + 32_082
 """Days from March 1 of the year -4800 to 1970."""
 _NUMBERS = (Token.WHOLE, Token.FLOAT)

@@ -1,4 +1,4 @@
-"""VARIANTs over columns of their texts: parts by paths, as Spark's try_variant_get gives them in other types."""
+"""VARIANTs, as columns of their texts: parts by paths, read as other types like by Spark's try_variant_get."""
 
 from __future__ import annotations
 
@@ -143,4 +143,4 @@ VARIANTS: dict[str, Callable[..., pl.Expr]] = {
         json_of(value, kind) if value.type.is_nested else each_distinct([value.expr], shown, polars_type(kind))
     ),
 }
-"""By operator: the value, the result's type, and for variant_get the path."""
+"""By operator: the implementation, which takes the value, the result's type, and for variant_get the path."""

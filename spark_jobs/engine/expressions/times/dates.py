@@ -126,7 +126,7 @@ _LAST_SECOND = 60
 
 
 def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: Decimal, *zone: str) -> datetime:
-    """Return the time with some fields; 60 seconds are the next minute.
+    """Return the time that has these fields; 60 seconds are the next minute.
 
     Raises:
         ValueError: A field is out of its range.
