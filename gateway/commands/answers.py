@@ -17,8 +17,8 @@ from grouping.compiler.reader_sql import filter_sql, select_sql
 from grouping.model.catalog import Stream
 from grouping.plan.expression_text import render_reference
 from grouping.plan.group import GroupPlan, SelectList
+from grouping.plan.keyed_rows import KeyedRows
 from grouping.plan.row_before import RowBefore
-from grouping.plan.silence import SilentKeys
 from grouping.settings.settings import Settings
 from grouping.values.times import format_interval
 
@@ -82,7 +82,7 @@ def cq_result(
         destination.group_id,
         shared.plan.signature,
         shown_constants(destination.row),
-        trigger_result(destination, cq, now_ms, shared.plan.before or shared.plan.silence),
+        trigger_result(destination, cq, now_ms, shared.plan.before or shared.plan.timed),
         None if cq.start_ms is None else instant(cq.start_ms),
         None if cq.expire_ms is None else instant(cq.expire_ms),
         _destination_result(settings, cq, member, destination, shared),
@@ -118,7 +118,7 @@ def _pauses(cq: Cq) -> list[dict[str, str | None]]:
 
 
 def trigger_result(
-    destination: Destination, cq: Cq, now_ms: int, key: RowBefore | SilentKeys | None = None
+    destination: Destination, cq: Cq, now_ms: int, key: RowBefore | KeyedRows | None = None
 ) -> dict[str, object]:
     """Return when and for which events a CQ has results.
 
@@ -126,7 +126,7 @@ def trigger_result(
         destination: The CQ's destination.
         cq: The CQ.
         now_ms: The instant from which the next tick is counted, epoch milliseconds.
-        key: The plan's node with the key of edges or silences; None leaves the key out.
+        key: The plan's node with the key of its results; None leaves the key out.
     """
     found = _leaving(destination.trigger, cq, now_ms)
     if destination.edges is None or not destination.edges.edge:

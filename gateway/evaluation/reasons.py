@@ -124,6 +124,11 @@ def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
         return "it meets no row of the tables that it is joined with"
     if not reasons and not failed and standing.query.edge == "silence":
         return "its key was not silent for the interval, as far as the rows go, or its time was late"
+    if not reasons and not failed and standing.query.plan.lasting is not None:
+        return (
+            "the event before it was a match too, or its key did not stay in for the interval, as far as the rows go, "
+            "or its time was late"
+        )
     if not reasons and standing.query.edge and standing.query.edge != "silence":
         return _no_edge(standing.query.edge, failed, stays=standing.query.plan.stay is not None)
     reasons += failed

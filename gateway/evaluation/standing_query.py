@@ -39,8 +39,8 @@ def without_edges(query: CompiledQuery) -> CompiledQuery:
     if not query.edge:
         return query
     plan, select = query.plan, query.select
-    if plan.silence is not None:
-        plan = replace(plan, conjuncts=(*plan.conjuncts, *plan.silence.where))
+    if plan.timed is not None:
+        plan = replace(plan, conjuncts=(*plan.conjuncts, *plan.timed.where))
     computation = Computation.of(plan.stream_id, plan.nodes) if plan.nodes else None
     items = tuple(item for item in select.items if item.expression != EDGE)
     alone = replace(plan, computation=computation, stay=None)

@@ -13,6 +13,7 @@ from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery
 from grouping.digests.pending_log import Place
+from grouping.plan.group import GroupPlan
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
@@ -21,6 +22,7 @@ from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.framed_rows import FramedRows
+from spark_jobs.engine.operators.lasting.pending_rises import PendingRises
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.silence.latest_rows import LatestRows
@@ -79,8 +81,7 @@ def evaluated(
         mode: ``shared`` for results, ``pending`` for matches that wait.
     """
     snapshot, plan = snapshot_of(standing, destination, mode), standing.query.plan
-    kind: type[LogState] = FrameRows if plan.frames else LatestRows if plan.silence else LastRows
-    states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(kind))
+    states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(_state_kind(plan)))
     for first in range(0, len(records), _AT_ONCE):
         some = records[first : first + _AT_ONCE]
         # A task has the records of a single partition; results of single matches do not depend on the partition.
@@ -89,6 +90,15 @@ def evaluated(
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
             yield _task(standing, snapshot, source_batch(own), states[partition])
+
+
+def _state_kind(plan: GroupPlan) -> type[LogState]:
+    """Return the class of the states of a plan's computation."""
+    if plan.frames is not None:
+        return FrameRows
+    if plan.silence is not None:
+        return LatestRows
+    return LastRows if plan.lasting is None else PendingRises
 
 
 def _task(

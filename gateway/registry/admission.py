@@ -139,7 +139,7 @@ class Admission:
         admitted, own, weight = group.admitted, 0.0, 0
         # Edges cost the matches of both rows, unless the edges themselves are neighbours in an index.
         crossed = (
-            plan.before is not None
+            (plan.before is not None or plan.lasting is not None)
             and query.edge != "changes"
             and group.shape.path.kind in _RUNS
             and not group.shape.path.residual

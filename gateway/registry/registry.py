@@ -307,9 +307,9 @@ class Registry:
         changed = msgspec.structs.replace(moved, start_ms=start_ms, expire_ms=expire_ms)
         return self._put(loaded, key, changed, destination, now_ms)
 
-    @staticmethod
-    def _check_digest(old: Destination, trigger: TriggerSpec) -> None:
-        check_untimed("" if old.edges is None else old.edges.edge, timed=trigger.timed)
+    def _check_digest(self, old: Destination, trigger: TriggerSpec) -> None:
+        lasting = trigger.timed and self._working.plan(old.stream_id, old.group_id).lasting is not None
+        check_untimed("" if old.edges is None else old.edges.edge, timed=trigger.timed, lasting=lasting)
         if trigger.timed and old.mode == "virtual":
             raise InputError(
                 "a virtual destination has no digests",

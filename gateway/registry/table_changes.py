@@ -91,8 +91,13 @@ def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
         )
 
 
-def check_untimed(edge: Edge, *, timed: bool) -> None:
-    """Check that EMIT CHANGES and ON SILENCE come without EVERY, since digests hold rows of events.
+def check_untimed(edge: Edge, *, timed: bool, lasting: bool = False) -> None:
+    """Check that EMIT CHANGES, ON SILENCE and FOR come without EVERY, since digests hold rows of events.
+
+    Args:
+        edge: The results of the query.
+        timed: Whether the query has EVERY.
+        lasting: Whether the query has FOR.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -108,4 +113,8 @@ def check_untimed(edge: Edge, *, timed: bool) -> None:
             "EMIT ON SILENCE with EVERY",
             "A silence is told when it is complete, not at a tick.",
             "Leave EVERY out.",
+        )
+    if timed and lasting:
+        raise unsupported(
+            "EMIT with FOR and EVERY", "A stay is told when its interval has passed, not at a tick.", "Leave EVERY out."
         )

@@ -16,6 +16,7 @@ from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_part
 from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan
+from grouping.plan.lasting import LastingMatches
 from grouping.plan.silence import SilentKeys
 
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
@@ -105,6 +106,7 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
         **({"row_before_by": list(map(render_part, computation.before.by))} if computation.before else {}),
         **(_frames(computation.frames) if computation.frames else {}),
         **(_silence(computation.silence) if computation.silence else {}),
+        **(_lasting(computation.lasting) if computation.lasting else {}),
         "groups": use.computation_groups,
         "cqs": use.computation,
         "inputs": [source, *_tables(computation, use)],
@@ -122,6 +124,13 @@ def _silence(silence: SilentKeys) -> dict[str, Any]:
     constants = [{"in": render_part(condition), "decided_by": "silences"} for condition in silence.where]
     by = list(map(render_part, silence.by))
     return {"silent_by": by, "silent_milliseconds": silence.milliseconds, "constants": constants}
+
+
+def _lasting(lasting: LastingMatches) -> dict[str, Any]:
+    """Return the key and the interval of stays, and the conditions of WHERE that decide which rows may be matches."""
+    constants = [{"in": render_part(condition), "decided_by": "stays"} for condition in lasting.where]
+    by = list(map(render_part, lasting.by))
+    return {"lasting_by": by, "lasting_milliseconds": lasting.milliseconds, "constants": constants}
 
 
 def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:
@@ -161,6 +170,10 @@ def _line(node: dict[str, Any]) -> str:
             if by := node.get("silent_by"):
                 interval = timedelta(milliseconds=node["silent_milliseconds"])
                 rows = f"the latest row of each {', '.join(by)} that is silent for {interval}"
+                return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
+            if by := node.get("lasting_by"):
+                interval = timedelta(milliseconds=node["lasting_milliseconds"])
+                rows = f"the row with which {', '.join(by)} enters and stays in for {interval}"
                 return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
             return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event{before}{frames}"
         case "table":

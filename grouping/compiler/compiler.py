@@ -95,8 +95,8 @@ def _lifted(draft: Draft) -> Draft:
     if draft.computation is not None and draft.computation.frames is not None:
         values = (each for value in frame_values(computed) for each in value.expressions)
         computed = (*computed, *values, *draft.computation.frames.where)
-    if draft.computation is not None and draft.computation.silence is not None:
-        computed = (*computed, *draft.computation.silence.where)
+    if draft.computation is not None and draft.computation.timed is not None:
+        computed = (*computed, *draft.computation.timed.where)
     if grows(computed):
         check_growth(computed, row)
     return draft._replace(expressions=expressions, kept=kept, stay=stay, row=row, constants=constants, select=select)

@@ -35,6 +35,7 @@ from grouping.statements.clauses import EmitClause, KeyName
 from grouping.statements.select_text import read_select
 
 __all__ = [
+    "STAY_TYPES",
     "bind_key",
     "changes_scope",
     "check_bounds",
@@ -48,7 +49,8 @@ __all__ = [
 ]
 
 _KEY = "_key"
-_TYPES = frozenset((TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP))
+STAY_TYPES = frozenset((TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP))
+"""The types of columns the order of which decides whether a key stays in."""
 _FORM = "WHERE temp > 90 EMIT ON ENTER OR EXIT BY device UNTIL temp < 80."
 _OPPOSITE = "UNTIL is one comparison of a column with a constant, and WHERE bounds the same column from the other side."
 
@@ -133,8 +135,10 @@ def check_covered(stream: Stream, by: set[str], clause: str) -> None:
     raise unsupported(f"{clause} without the stream's PARTITION KEY", detail, hint)
 
 
-def with_edge(scope: Scope) -> Scope:
-    """Return a scope in which the SELECT list can name ``_edge``, the edge of a result."""
+def with_edge(scope: Scope, emit: EmitClause | None) -> Scope:
+    """Return a scope in which the SELECT list of a query with edges can name ``_edge``, the edge of a result."""
+    if emit is None or emit.edge not in ("enter", "exit", "both"):
+        return scope
     first, *others = scope.sources
     fields = {**first.fields, EDGE.stored: (EDGE.stored, EDGE)}
     return scope._replace(sources=(first._replace(fields=fields), *others))
@@ -230,7 +234,7 @@ def checked_stay(before: RowBefore, where: Sequence[Expression], until: Sequence
     ending = _bound(until[0]) if len(until) == 1 else None
     if ending is None:
         raise unsupported(f'UNTIL "{" AND ".join(map(render_part, until))}"', _OPPOSITE, f"Write {_FORM}")
-    if ending.column.type not in _TYPES:
+    if ending.column.type not in STAY_TYPES:
         raise unsupported(
             f"UNTIL with a column of type {ending.column.type}",
             "The column of UNTIL is a number other than DECIMAL, a DATE or a TIMESTAMP.",

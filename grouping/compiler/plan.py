@@ -17,7 +17,7 @@ from grouping.compiler.aggregate_texts import LiftedKey
 from grouping.compiler.edge_key import bind_key, changes_scope, check_unconditional, read_until, row_key, with_edge
 from grouping.compiler.frames.frame_binder import FrameBinder
 from grouping.compiler.frames.framed_query import check_frames, has_frames, with_frames
-from grouping.compiler.frames.silent_keys import with_silence
+from grouping.compiler.frames.interval_query import with_interval
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
@@ -205,12 +205,12 @@ class _Planner:
             of_table = table is not None
             scope = check_frames(scope, self._emit, outermost=outermost, aggregation=aggregation, of_table=of_table)
             return _with_frames(tree, base, scope, conditions)
-        if emit is not None and emit.silence_ms:
-            scope, conditions = with_silence(scope, emit, conditions, aggregation=aggregation)
+        if emit is not None and emit.interval_ms:
+            scope, conditions = with_interval(scope, emit, conditions, aggregation=aggregation)
         elif emit is not None and scope is not None:
             scope = _with_row_before(scope, emit, table, aggregation=aggregation)
             self.until = boolean(binder.bind(read_until(emit.until)), "UNTIL") if emit.until else None
-            binder = binder if emit.edge == "changes" else Binder(with_edge(names))
+        binder = Binder(with_edge(names, emit))
         if aggregation:
             items, self.aggregation = _aggregation(tree, binder)
         else:

@@ -17,6 +17,7 @@ from grouping.model.sql_type import BOOLEAN, STRING, SqlType
 from grouping.plan.aggregate import render_aggregate
 from grouping.plan.expression_text import render_name, render_part, shape
 from grouping.plan.frames import Frames
+from grouping.plan.lasting import LastingMatches
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render_before, render_source
 from grouping.plan.silence import SilentKeys
@@ -45,15 +46,15 @@ def planned_text(draft: Draft) -> str:
     shown = f"{draft.edge} with snapshot" if draft.snapshot else draft.edge
     edges = [f"{render_before(draft.computation).strip()} ({shown})"] if draft.edge else []
     edges += _until(draft.until)
-    framed = _planned_frames(draft.computation.frames or draft.computation.silence if draft.computation else None)
+    framed = _planned_frames(draft.computation.frames or draft.computation.timed if draft.computation else None)
     return _text([f"FROM {source}", *framed, *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
 
 
-def _planned_frames(node: Frames | SilentKeys | None) -> list[str]:
-    """Return the conditions on the rows of frames or of silent keys, and the key of frames."""
+def _planned_frames(node: Frames | SilentKeys | LastingMatches | None) -> list[str]:
+    """Return the conditions within a node with a key, and the key of frames."""
     if node is None:
         return []
-    below = "frames" if isinstance(node, Frames) else "silences"
+    below = "frames" if isinstance(node, Frames) else "silences" if isinstance(node, SilentKeys) else "stays"
     where = [f"WHERE below the {below}", *_indented([render_part(each) for each in node.where])] if node.where else []
     return [*where, node.key.strip()] if isinstance(node, Frames) else where
 

@@ -8,6 +8,7 @@ import msgspec
 
 from grouping.model.ids import StreamId
 from grouping.plan.frames import Frames
+from grouping.plan.lasting import LastingMatches
 from grouping.plan.lookup_join import LookupJoin
 from grouping.plan.row_before import RowBefore
 from grouping.plan.silence import SilentKeys
@@ -33,6 +34,10 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     silence: SilentKeys | None = None
     """The highest node, which makes rows of silent keys; None if rows are events. Not together with `before`."""
 
+    lasting: LastingMatches | None = None
+    """The highest node, with the entering rows of lasting stays; None where rows are events. Not together with
+    `before`."""
+
     @classmethod
     def of(
         cls,
@@ -41,6 +46,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
         before: RowBefore | None = None,
         frames: Frames | None = None,
         silence: SilentKeys | None = None,
+        lasting: LastingMatches | None = None,
     ) -> Computation:
         """Return the computation of nodes over a stream; its id is a hash of both, with the ids of tables."""
         content: list[object] = [stream_id, [node.identity for node in nodes]]
@@ -50,13 +56,15 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
             content.append(frames.identity)
         if silence is not None:
             content.append(silence.identity)
+        if lasting is not None:
+            content.append(lasting.identity)
         name = "j_" + hashlib.blake2b(_encode(content), digest_size=12).hexdigest()
-        return cls(name, nodes, before, frames, silence)
+        return cls(name, nodes, before, frames, silence, lasting)
 
     @property
-    def timed(self) -> SilentKeys | None:
+    def timed(self) -> SilentKeys | LastingMatches | None:
         """The node with rows that wait for the watermark of their source partition; None without such a node."""
-        return self.silence
+        return self.silence or self.lasting
 
     @property
     def single(self) -> bool:
@@ -79,8 +87,8 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum(node.batch_micros for node in (*self.nodes, *self._highest) if node is not None)
 
     @property
-    def _highest(self) -> tuple[RowBefore | None, Frames | None, SilentKeys | None]:
-        return self.before, self.frames, self.silence
+    def _highest(self) -> tuple[RowBefore | None, Frames | None, SilentKeys | LastingMatches | None]:
+        return self.before, self.frames, self.timed
 
 
 _encode = msgspec.json.Encoder().encode

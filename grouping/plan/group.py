@@ -12,6 +12,7 @@ from grouping.plan.aggregate import Aggregate
 from grouping.plan.computation import Computation, Node
 from grouping.plan.frame_value import frame_values
 from grouping.plan.frames import Frames
+from grouping.plan.lasting import LastingMatches
 from grouping.plan.row_before import RowBefore
 from grouping.plan.silence import SilentKeys
 from grouping.plan.stay import Stay
@@ -81,9 +82,19 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.computation.silence if self.computation else None
 
     @property
+    def lasting(self) -> LastingMatches | None:
+        """The node of the entering rows of lasting stays; None where rows are of events."""
+        return self.computation.lasting if self.computation else None
+
+    @property
+    def timed(self) -> SilentKeys | LastingMatches | None:
+        """The node of rows waiting for the watermark; None where no rows wait."""
+        return self.computation.timed if self.computation else None
+
+    @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of the nodes and of the group, which decide which rows match."""
-        nodes = [node for node in (*self.nodes, self.before, self.frames, self.silence) if node is not None]
+        nodes = [node for node in (*self.nodes, self.before, self.frames, self.timed) if node is not None]
         return (*_with_frames(self.conjuncts), *(each for node in nodes for each in node.expressions))
 
     @property

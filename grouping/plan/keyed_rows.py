@@ -16,9 +16,9 @@ class KeyedRows(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rows below for which WHERE is TRUE, by key."""
 
     by: tuple[Column, ...]
-    """The columns of the key, each once, in the order of their stored texts: the columns that the query names, and the
-    columns that WHERE compares with constants for equality. NULL is a value like any other, NaN equals NaN, and -0.0
-    equals 0.0.
+    """The columns of the key, each once, in the order of their stored texts: the columns that the query names, and for
+    frames and silences the columns that WHERE compares with constants for equality. NULL is a value like any other, NaN
+    equals NaN, and -0.0 equals 0.0.
     """
     where: tuple[Expression, ...] = ()
     """The conditions of WHERE that select the input rows, with their constants, in canonical order."""

@@ -39,7 +39,7 @@ def render(
                 qualify.append(conjunct)
             case _:
                 parts.append((conjunct, ()))
-    node = computation and (computation.frames or computation.silence)
+    node = computation and (computation.frames or computation.timed)
     parts += [(each, HIDDEN) for each in node.conditions] if node else []
     text = f"SELECT … FROM {render_source(scan, computation, lifted)}"
     text += f" WHERE {_conjunction(parts)}" if parts else ""
@@ -58,13 +58,13 @@ def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:
 
 def render_before(computation: Computation | None) -> str:
     """Return EMIT of a signature; empty without EMIT."""
-    node = computation and (computation.before or computation.silence)
+    node = computation and (computation.before or computation.timed)
     return node.signature if node else ""
 
 
 def render_frames(computation: Computation | None) -> str:
-    """Return the conditions of frames or silences without constants, and the key of frames."""
-    node = computation and (computation.frames or computation.silence)
+    """Return the conditions within a node with a key, without constants, and the key of frames."""
+    node = computation and (computation.frames or computation.timed)
     if not node:
         return ""
     conditions = [(each, HIDDEN) for each in node.conditions]

@@ -61,7 +61,7 @@ class KeyName(NamedTuple):
 
 
 class EmitClause(NamedTuple):
-    """EMIT ON ENTER | EXIT | ENTER OR EXIT | SILENCE BY columns UNTIL condition, or EMIT CHANGES, as written."""
+    """EMIT ON ENTER | EXIT | ENTER OR EXIT | SILENCE BY columns FOR interval or UNTIL condition, or EMIT CHANGES."""
 
     edge: Edge
     by: tuple[KeyName, ...] = ()
@@ -71,8 +71,8 @@ class EmitClause(NamedTuple):
     """A SELECT with the condition of UNTIL as its WHERE, at the same position as in the query; "" without UNTIL."""
     snapshot: bool = False
     """Whether EMIT CHANGES has WITH SNAPSHOT."""
-    silence_ms: int = 0
-    """The interval of ON SILENCE, in milliseconds."""
+    interval_ms: int = 0
+    """The interval of ON SILENCE, or of FOR behind ON ENTER, in milliseconds; 0 without."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
@@ -104,22 +104,23 @@ def cut_emit(query: str) -> tuple[str, EmitClause | None]:
 def _read_emit(tokens: Tokens) -> EmitClause:
     edge = next(edge for words, edge in _EDGES.items() if tokens.accept(*words))
     interval = parse_interval(tokens.string("the interval of SILENCE")) if edge == "silence" else timedelta(0)
-    milliseconds = interval // timedelta(milliseconds=1)
-    if not tokens.accept("BY"):
-        _check_emit(tokens)
-        without_by = tokens.unexpected("BY and the columns of the key", hint=_EMIT_HINT)
-        if tokens.type() is not None:
-            raise without_by
-        return EmitClause(edge, without_by=without_by, silence_ms=milliseconds)
-    by = [_key_name(tokens)]
-    while tokens.accept_symbol(TokenType.COMMA):
+    by, without_by = list[KeyName](), None
+    if tokens.accept("BY"):
         by.append(_key_name(tokens))
-    if tokens.accept("UNTIL"):
-        return EmitClause(edge, tuple(by), until=_SELECT + tokens.rest()[len(_SELECT) :])
+        while tokens.accept_symbol(TokenType.COMMA):
+            by.append(_key_name(tokens))
+        if edge != "silence" and tokens.accept("UNTIL"):
+            return EmitClause(edge, tuple(by), until=_SELECT + tokens.rest()[len(_SELECT) :])
+    else:
+        without_by = tokens.unexpected("BY and the columns of the key", hint=_EMIT_HINT)
+    if edge != "silence" and tokens.accept("FOR"):
+        interval = parse_interval(tokens.string("the interval of FOR"))
+        if edge != "enter" or tokens.word() == "UNTIL":
+            raise unsupported("FOR with ON EXIT or UNTIL", "FOR reports keys that enter and stay in.", _FOR_HINT)
     _check_emit(tokens)
     if tokens.type() is not None:
-        raise tokens.unexpected(f"the end of the query, or {_CLAUSES}")
-    return EmitClause(edge, tuple(by), silence_ms=milliseconds)
+        raise without_by or tokens.unexpected(f"the end of the query, or {_CLAUSES}")
+    return EmitClause(edge, tuple(by), without_by, interval_ms=interval // timedelta(milliseconds=1))
 
 
 def _read_changes(tokens: Tokens) -> EmitClause:
@@ -160,10 +161,10 @@ _EDGES: dict[tuple[str, ...], Edge] = {
 }
 _OCCASIONS = frozenset(words[0] for words in _EDGES)
 _NOT_IN_EMIT = {
-    "FOR": "A key enters with its first match, at once.",
     "AT": "Each edge is a result.",
 }
 """By the first word of a refused part of EMIT: the rule that applies instead."""
+_FOR_HINT = "Write EMIT ON ENTER BY symbol FOR '5 minutes'."
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
 _SELECT = "SELECT 1 AS a FROM s WHERE "  # shorter than any text before the condition of UNTIL
 

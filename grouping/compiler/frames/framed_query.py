@@ -20,7 +20,15 @@ from grouping.plan.frame_value import FrameValue
 from grouping.plan.frames import Frames
 from grouping.statements.clauses import EmitClause
 
-__all__ = ["PlacedConditions", "check_frames", "has_frames", "place_conditions", "with_frames"]
+__all__ = [
+    "PlacedConditions",
+    "check_frames",
+    "columns_of",
+    "equal_column",
+    "has_frames",
+    "place_conditions",
+    "with_frames",
+]
 
 
 class PlacedConditions(NamedTuple):
@@ -125,22 +133,23 @@ def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedCon
         where: The conditions of WHERE, of the query and of views.
     """
     conjuncts = [part for condition in where for part in normalize(condition)]
-    keys = by | {column for each in conjuncts if (column := _equal_column(each)) is not None}
+    keys = by | {column for each in conjuncts if (column := equal_column(each)) is not None}
     exact = {column for column in keys if column.type not in (FLOAT, DOUBLE)}
     above: list[Bound] = []
     below: list[Bound] = []
     for each in conjuncts:
-        (above if _equal_column(each) is not None or _columns(each) <= exact else below).append(each)
+        (above if equal_column(each) is not None or columns_of(each) <= exact else below).append(each)
     return PlacedConditions(keys, tuple(above), tuple(map(settle, order(map(without_positions, below))[0])))
 
 
-def _equal_column(conjunct: Bound) -> Column | None:
-    """Return the column that a condition compares with a constant for equality."""
+def equal_column(conjunct: Bound) -> Column | None:
+    """Return the column that a condition compares with a constant for equality, None for another condition."""
     match conjunct:
         case Term("=", (Column() as column, Constant())) if column.type.is_ordered:
             return column
     return None
 
 
-def _columns(conjunct: Bound) -> set[Column]:
+def columns_of(conjunct: Bound) -> set[Column]:
+    """Return the columns that a condition reads."""
     return {node for node in nodes(conjunct) if isinstance(node, Column)}

@@ -66,6 +66,10 @@ class Begins:
         """Return the largest begin in a partition, of these entries and perhaps of entries that were taken away."""
         return int(self.offsets[:, min(partition, self.offsets.shape[1] - 1)].max())
 
+    def distinct(self, partition: int) -> Ints:
+        """Return the distinct begins in a partition, of these entries and perhaps of entries that were taken away."""
+        return self.offsets[:, min(partition, self.offsets.shape[1] - 1)]
+
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""

@@ -20,6 +20,7 @@ from spark_jobs.engine.index import Ints, Pairs, Ranges
 from spark_jobs.engine.match.table_lookup import PAIRS, TableLookup
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
+from spark_jobs.engine.rows.silent_rows import cause_offsets
 
 __all__ = ["Crossings"]
 
@@ -66,6 +67,7 @@ class Crossings:
         self._lookup = lookup
         self._entries = entries
         self._rows = rows
+        self._offsets = cause_offsets(rows)
         self._now = now
         self._own_offsets = np.full(rows.count, -1, np.int64)
         self._own_offsets[before.of] = before.own_offsets
@@ -136,11 +138,11 @@ class Crossings:
                 for row, entry in run.pairs(self._entries, first, last):
                     own = self._own_offsets[row]
                     since = self._begins.at(entry, self._rows.partitions[row])
-                    counts = np.where(own < 0, since <= self._rows.offsets[row], since <= own)
+                    counts = np.where(own < 0, since <= self._offsets[row], since <= own)
                     yield (*self._counting(row, entry, counts), number)
         for row, position in self._young_pairs(first, last):
             entry = self._entries[position]
-            counts = self._begins.at(entry, self._rows.partitions[row]) <= self._rows.offsets[row]
+            counts = self._begins.at(entry, self._rows.partitions[row]) <= self._offsets[row]
             yield (*self._counting(row, entry, counts), 0)
 
     def _young_pairs(self, first: int, last: int) -> Iterator[Pairs]:

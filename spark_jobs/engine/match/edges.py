@@ -37,8 +37,9 @@ from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
+from spark_jobs.engine.rows.silent_rows import cause_offsets
 
-__all__ = ["EdgeMatches", "edge_candidates", "edge_matches"]
+__all__ = ["EdgeMatches", "coded_edges", "edge_candidates", "edge_matches"]
 
 _ROW_BITS = 32
 _KINDS_OF = ((ENTER, INSERT), (EXIT, DELETE), (UPDATE,))
@@ -64,6 +65,22 @@ def edge_matches(
 ) -> Iterator[EdgeMatches]:
     """Yield the edges of a batch in slices of its rows with edges, which bounds the memory for any number of edges.
 
+    The arguments and the exceptions are those of `coded_edges`.
+    """
+    for found in coded_edges(snapshot, rows, before, limit, loads, value_bytes):
+        yield _renumbered(rows, before, found)
+
+
+def coded_edges(
+    snapshot: Snapshot,
+    rows: RowSource,
+    before: RowsBefore,
+    limit: int = PAIRS,
+    loads: Loads | None = None,
+    value_bytes: int = VALUE_BYTES,
+) -> Iterator[Matches]:
+    """Yield the edges of a batch as matches in which a row is a code: the row's bits above the kind's bits.
+
     Args:
         snapshot: The tables of groups over one computation with rows before.
         rows: The rows.
@@ -86,8 +103,7 @@ def edge_matches(
     lookups = [_EdgeLookup.of(*each, rows, before, snapshot) for each in both]
     for first, last in event_slices(lookups, rows.count, limit):
         if met := [found for lookup in lookups for found in lookup.meet(first, last)]:
-            found = assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
-            yield _renumbered(rows, before, found)
+            yield assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
 
 
 def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> Ints:
@@ -194,7 +210,7 @@ class _EdgeLookup:
         """Return the matches of rows as codes, ascending: the row's bits above the bits of the entry's position."""
         if self.now is None:
             return np.empty(0, np.int64)
-        offsets, removals = self.rows.offsets, self.rows.removals
+        offsets, removals = cause_offsets(self.rows), self.rows.removals
         found = []
         for row, position in self.now.lookup.pairs(self.now.events, first, last):
             kept = slice(None) if removals is None else np.flatnonzero(~removals[row])

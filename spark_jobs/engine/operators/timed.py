@@ -9,10 +9,13 @@ from grouping.plan.computation import Computation
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.operators.event_clock import EventClock
+from spark_jobs.engine.operators.lasting.operator import LastingOperator
 from spark_jobs.engine.operators.silence.operator import SilenceOperator
 from spark_jobs.engine.operators.timed_operator import TimedOperator, columns_read
 
 __all__ = ["timed_operator"]
+
+_DAY_MS = 24 * 3600 * 1000
 
 
 def timed_operator(
@@ -26,9 +29,19 @@ def timed_operator(
         snapshot: The tables of the groups.
         settings: The evaluator's settings.
     """
-    if computation.silence is None:
+    if computation.timed is None:
         return None
-    found = {name: column for used in snapshot.used for name, column in columns_read(*used).items()}
+    found = {name: column for used in snapshot.used for name, column in columns_read(stream, *used).items()}
     reads = tuple(found[stored] for stored in sorted(found))
-    clock, value_bytes = EventClock.of(stream, settings), settings.evaluator.value_bytes
-    return SilenceOperator(computation.silence, computation.computation_id, reads, clock, value_bytes)
+    name, clock, value_bytes = (
+        computation.computation_id,
+        EventClock.of(stream, settings),
+        settings.evaluator.value_bytes,
+    )
+    if computation.lasting is None:
+        assert computation.silence is not None, "a computation that goes by time"
+        return SilenceOperator(computation.silence, name, reads, clock, value_bytes)
+    parts = (part.rows.begins for table in snapshot.tables for part in table.parts)
+    begins = tuple(each for each in parts if each is not None)
+    kept_ms = round(settings.limits.last_row_days * _DAY_MS)
+    return LastingOperator(computation.lasting, name, reads, clock, value_bytes, begins, kept_ms)

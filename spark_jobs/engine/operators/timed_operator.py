@@ -14,6 +14,7 @@ from grouping.model.errors import InternalError
 from grouping.model.expression import Column, walk
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.plan.keyed_rows import KeyedRows
+from grouping.plan.row_before import EDGE
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.event_clock import EventClock
 from spark_jobs.engine.operators.log_state import LogOperator
@@ -117,8 +118,11 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         return (*(column.stored for column in self.reads), ELEMENT)
 
 
-def columns_read(plan: GroupPlan, select: SelectList) -> dict[str, Column]:
-    """Return by stored name the columns that a group or a SELECT list reads."""
+def columns_read(stream: Stream, plan: GroupPlan, select: SelectList) -> dict[str, Column]:
+    """Return by stored name the columns of events that a group or a SELECT list reads."""
     read = (*plan.conjuncts, *(item.expression for item in select.items))
     leaves = (leaf for each in read for leaf in walk(each) if isinstance(leaf, Column))
-    return {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str)}
+    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str)}
+    if found.get(EDGE.stored) == EDGE and all(column.name != EDGE.stored for column in stream.columns):
+        del found[EDGE.stored]  # the result has it, not the event
+    return found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.engine.rows.edge_rows import EXIT, KINDS
 from spark_jobs.engine.rows.row_source import RowSource
-from spark_jobs.engine.rows.silent_rows import SilentRows
+from spark_jobs.engine.rows.silent_rows import SilentRows, cause_offsets
 from spark_jobs.engine.rows.varints import read_varint, varint, varints
 
 __all__ = [
@@ -114,8 +114,7 @@ def match_headers(
 
 def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
     """Return ``<stream>/<partition>/<offset>`` of each row, and ``/<number>`` if records may have several rows."""
-    offsets = events.causes if isinstance(events, SilentRows) else events.offsets
-    return _ids(stream, events, offsets, rows)
+    return _ids(stream, events, cause_offsets(events), rows)
 
 
 def computed_ids(silent: SilentRows, rows: NDArray[np.int32]) -> pa.StringArray:

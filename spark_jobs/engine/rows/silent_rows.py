@@ -1,4 +1,4 @@
-"""The latest rows of keys that fell silent: results that no event of the batch has, under ids of their computation."""
+"""Rows that waited for the watermark: results that no event of the batch has, under ids of their computation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,27 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.expression import Reference, stored_reference
-from grouping.model.sql_type import SqlType
+from grouping.model.sql_type import STRING, SqlType
+from grouping.plan.lasting import LastingMatches
 from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.edge_rows import EDGE, ENTER, KINDS
 from spark_jobs.engine.rows.events import arrow_type
+from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.rows_before import RowsBefore
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
-__all__ = ["LatestMatches", "SilentRows"]
+__all__ = [
+    "BEFORE",
+    "BEFORE_OFFSET",
+    "LEAST",
+    "LastingRows",
+    "LatestMatches",
+    "SilentRows",
+    "cause_offsets",
+]
+
+LEAST, BEFORE, BEFORE_OFFSET = "#least", "#before", "#before_offset"
+"""Columns of keys that stayed in: the lowest value within the interval, and value and offset of the row before."""
 
 _OFFSET_BITS = 21
 _LATEST_MS = (1 << 42) - 1
@@ -25,7 +40,7 @@ _LATEST_MS = (1 << 42) - 1
 
 
 class LatestMatches(NamedTuple):
-    """Rows of keys, and when each key fell silent."""
+    """Rows of keys that waited, and when the interval of each ended."""
 
     due: Ints
     """The event time of the row plus the interval, in epoch milliseconds."""
@@ -106,7 +121,7 @@ class SilentRows:
         self.time_ms = found.due
         self.number = found.number
         self.causes = found.causes
-        """The offset of the row that is each result's."""
+        """The offset of each row."""
         self.positions = found.positions
         """The position of each result in its shard."""
         self._found = found
@@ -149,6 +164,49 @@ class SilentRows:
         """Return the SQL type of a column."""
         return self._found.types[stored_reference(name)]
 
+    def has(self, name: Reference) -> bool:
+        """Tell whether the rows have a column of their events."""
+        return stored_reference(name) in self._found.types
+
     def declares(self, name: Reference) -> bool:
         """Return False: columns are Arrow arrays, whatever their source."""
         return False
+
+
+class LastingRows(SilentRows):
+    """Rows with which keys entered and stayed in (`rows.row_source.RowSource`)."""
+
+    def __init__(
+        self, stream: Stream, computation_id: str, partition: int, found: LatestMatches, node: LastingMatches
+    ) -> None:
+        """Take rows, which have the columns `LEAST`, `BEFORE` and `BEFORE_OFFSET`."""
+        super().__init__(stream, computation_id, partition, found)
+        self.kinds: NDArray[np.int8] | None = np.full(self.count, ENTER, np.int8)
+        lowest = dict(found.columns)
+        before_offset = lowest[BEFORE_OFFSET].to_numpy()
+        of = np.flatnonzero(before_offset >= 0)
+        kept = {}
+        if node.height is not None:
+            name = node.height.column.stored
+            lowest[name], kept[name] = lowest[LEAST], lowest[BEFORE].take(pa.array(of))
+        self.lowest = SilentRows(stream, computation_id, partition, found._replace(columns=lowest))
+        """The same rows with the lowest value in place of the row's own: their matches are those of all rows that
+        followed within the interval."""
+        keys = [column.stored for column in node.by]
+        self.before = RowsBefore(self.lowest, of, self.count + np.arange(of.size), before_offset[of], kept, keys)
+        """The rows before, where these were matches for some constants."""
+
+    def column(self, name: Reference) -> pa.Array:
+        """Return a column as a plain Arrow array."""
+        if name == EDGE and not self.has(name):
+            return pa.array([KINDS[ENTER]] * self.count, pa.string())
+        return super().column(name)
+
+    def type_of(self, name: Reference) -> SqlType:
+        """Return the SQL type of a column."""
+        return STRING if name == EDGE and not self.has(name) else super().type_of(name)
+
+
+def cause_offsets(rows: RowSource) -> Ints:
+    """Return the offsets of the events that rows are of; rows that waited have the offset that completed them."""
+    return rows.causes if isinstance(rows, SilentRows) else rows.offsets

@@ -13,12 +13,13 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, Records, Units
 from spark_jobs.engine.match.edges import edge_candidates, edge_matches
 from spark_jobs.engine.match.evaluate import candidates, matches
+from spark_jobs.engine.match.lasting import lasting_matches
 from spark_jobs.engine.match.silences import silent_matches
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
-from spark_jobs.engine.rows.silent_rows import SilentRows
+from spark_jobs.engine.rows.silent_rows import LastingRows, SilentRows
 from spark_jobs.engine.stages.task import Found, GroupRows, Task, Then
 
 __all__ = ["matched"]
@@ -58,7 +59,9 @@ class LookupStep:
         if self.before is not None:
             yield from edge_matches(snapshot, rows, self.before, loads=loads, value_bytes=value_bytes)
             return
-        if isinstance(rows, SilentRows):
+        if isinstance(rows, LastingRows):
+            found = lasting_matches(snapshot, rows, loads=loads, value_bytes=value_bytes)
+        elif isinstance(rows, SilentRows):
             found = silent_matches(snapshot, rows, loads=loads, value_bytes=value_bytes)
         else:
             found = matches(snapshot, rows, loads=loads, value_bytes=value_bytes)

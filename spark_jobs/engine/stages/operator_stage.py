@@ -137,4 +137,6 @@ def _kind(joined: JoinedGroups) -> str:
     """Return the word for the work of a computation in messages."""
     if joined.computation.nodes:
         return "join"
-    return "frames" if joined.frames else "silences" if joined.timed else "row before"
+    if joined.frames:
+        return "frames"
+    return "row before" if joined.before else "silences" if joined.computation.silence else "stays"

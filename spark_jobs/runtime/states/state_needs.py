@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -171,7 +172,9 @@ class _TimedNeeds:
     def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds | None:
         """Collect the needs of the groups over a computation; None where the computation does not go by time."""
         operator = timed_operator(stream, computation, snapshot, settings)
-        return None if operator is None else cls(computation, operator, _live_begins(snapshot, columns_read))
+        if operator is None:
+            return None
+        return cls(computation, operator, _live_begins(snapshot, partial(columns_read, stream)))
 
     @property
     def kind(self) -> type[LogState]:

@@ -27,12 +27,13 @@ from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.stages.operator_stage import ClockMark
 from spark_jobs.engine.stages.task import Task
 from spark_jobs.runtime.kafka.range_reader import SourceRange
+from spark_jobs.runtime.states.clock_marks import PlacedMark, marks_location, marks_text
 from spark_jobs.runtime.states.log_states import LogStates, StateClock
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots
 from tests.unit.matching.event_batches import SETTINGS
 from tests.unit.matching.matching import Store
 
-__all__ = ["PARTITION", "PartitionTopic", "PartitionWorker", "turns"]
+__all__ = ["PARTITION", "ClockDriver", "PartitionTopic", "PartitionWorker", "turns"]
 
 PARTITION = 3
 Row = dict[str, Any]
@@ -133,3 +134,27 @@ class PartitionWorker:
         last = records["offset"][-1].as_py() + 1 if records.num_rows else first
         self.states.ended(stream, PARTITION, last, states)
         return found
+
+
+class ClockDriver:
+    """The marks of the clock, as the driver of the lane writes them."""
+
+    def __init__(self, config: Settings, stream: Stream) -> None:
+        self._path = Path(marks_location(config, stream.source_id, PARTITION))
+        self.marks: list[PlacedMark] = []
+
+    def mark(self, position: int, watermark: int) -> StateClock:
+        """Write a mark."""
+        settled = None
+        if self.marks and self.marks[-1].position == position:
+            settled = self.marks.pop().watermark
+            watermark = max(watermark, settled)
+        self.marks.append(PlacedMark(position, watermark, "q/1"))
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(marks_text(self.marks))
+        return StateClock(settled, watermark)
+
+    def at(self, position: int) -> StateClock:
+        """Return the mark that lies before a batch."""
+        settled = self.marks[-1].watermark if self.marks and self.marks[-1].position == position else None
+        return StateClock(settled, None)

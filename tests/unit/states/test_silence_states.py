@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,11 +17,9 @@ from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.plan.silence import SilentKeys
 from grouping.store.constant_table import FRAMES, Entry
-from spark_jobs.runtime.states.clock_marks import PlacedMark, marks_location, marks_text
-from spark_jobs.runtime.states.log_states import StateClock
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
-from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, turns
+from tests.unit.states.partition_workers import PARTITION, ClockDriver, PartitionTopic, PartitionWorker, turns
 
 STREAM = stream("k STRING", "n INT")
 TIMED = msgspec.structs.replace(
@@ -98,30 +95,6 @@ def _timed(rows: list[Row]) -> list[Row]:
     return [{"k": row["k"], "n": row["n"], "at": 100 + 2 * place - row["late"]} for place, row in enumerate(rows)]
 
 
-class _Driver:
-    """The marks of the clock, as the driver of the lane writes them."""
-
-    def __init__(self, worker_settings: Any) -> None:
-        self._path = Path(marks_location(worker_settings, STREAM.source_id, PARTITION))
-        self.marks: list[PlacedMark] = []
-
-    def mark(self, position: int, watermark: int) -> StateClock:
-        """Write a mark."""
-        settled = None
-        if self.marks and self.marks[-1].position == position:
-            settled = self.marks.pop().watermark
-            watermark = max(watermark, settled)
-        self.marks.append(PlacedMark(position, watermark, "q/1"))
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(marks_text(self.marks))
-        return StateClock(settled, watermark)
-
-    def at(self, position: int) -> StateClock:
-        """Return the mark that lies before a batch."""
-        settled = self.marks[-1].watermark if self.marks and self.marks[-1].position == position else None
-        return StateClock(settled, None)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     rows=ROWS,
@@ -151,7 +124,7 @@ def test_silences_survive_workers_and_replays(
     topic = PartitionTopic(TIMED if declared else STREAM, records, gap)
     folder, clock = tmp_path_factory.mktemp("states"), [0.0]
     workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
-    driver, store = _Driver(workers[0].settings), _Store()
+    driver, store = ClockDriver(workers[0].settings, STREAM), _Store()
     store.known_plans |= PLANS
     live: dict[int, int] = {}
     fold = _Fold(rows)

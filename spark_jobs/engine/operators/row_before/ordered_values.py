@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from spark_jobs.engine.index import Ints
 
-__all__ = ["of_whole_numbers", "whole_numbers"]
+__all__ = ["of_whole_numbers", "ordered_numbers", "whole_numbers"]
 
 _MASK = np.int64(np.iinfo(np.int64).max)
 
@@ -23,19 +23,24 @@ def whole_numbers(values: pa.Array) -> list[int | None]:
         >>> numbers == sorted(numbers), numbers[1] == numbers[2]
         (True, True)
     """
-    kind = values.type
-    if not pa.types.is_floating(kind):
-        if not pa.types.is_integer(kind):
-            values = values.view(pa.int32() if pa.types.is_date32(kind) else pa.int64())
-        numbers: list[int | None] = values.to_pylist()
-        return numbers
-    floats = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
-    floats[np.isnan(floats)] = np.nan
-    found: list[int | None] = _turned(floats.view(np.int64)).tolist()
+    found: list[int | None] = ordered_numbers(values).tolist()
     if values.null_count:
         for place in np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)).tolist():
             found[place] = None
     return found
+
+
+def ordered_numbers(values: pa.Array) -> Ints:
+    """Return numbers in the order of the values, any number for NULL; takes the values that `whole_numbers` takes."""
+    kind = values.type
+    if not pa.types.is_floating(kind):
+        if not pa.types.is_integer(kind):
+            values = values.view(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+        numbers: Ints = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return numbers
+    floats = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
+    floats[np.isnan(floats)] = np.nan
+    return _turned(floats.view(np.int64))
 
 
 def of_whole_numbers(numbers: Ints, kind: pa.DataType) -> pa.Array:

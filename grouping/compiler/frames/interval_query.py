@@ -1,0 +1,106 @@
+"""EMIT with an interval (ON SILENCE, FOR): the node of rows that wait, and which conditions are part of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grouping.binding.bound import Bound, Constant, Term, without_positions
+from grouping.binding.constants import settle
+from grouping.binding.scope import Scope
+from grouping.compiler.edge_key import STAY_TYPES, check_covered, check_unconditional, key_column
+from grouping.compiler.frames.framed_query import columns_of, equal_column, place_conditions
+from grouping.compiler.normalize import normalize
+from grouping.compiler.order import order
+from grouping.model.expression import Column
+from grouping.model.refusals import unsupported
+from grouping.model.sql_type import DOUBLE, FLOAT
+from grouping.plan.computation import Computation
+from grouping.plan.lasting import Height, LastingMatches
+from grouping.plan.silence import SilentKeys
+from grouping.statements.clauses import EmitClause
+
+__all__ = ["with_interval"]
+
+_SILENCE = (
+    "EMIT ON SILENCE",
+    "The result is the latest event of a key.",
+    "A silence is between two events of one stream.",
+)
+_FOR = (
+    "EMIT … FOR",
+    "The result is the event with which a key enters.",
+    "A key stays in by the events of one stream.",
+)
+"""The name of the clause, and why it stands without aggregates and without tables."""
+_ABOVE = {">": True, ">=": True, "<": False, "<=": False}
+
+
+def with_interval(
+    scope: Scope | None, emit: EmitClause, where: Sequence[Bound], *, aggregation: bool
+) -> tuple[Scope, tuple[Bound, ...]]:
+    """Return the scope of a query with EMIT and an interval, and the conditions that its group decides.
+
+    Args:
+        scope: The scope of FROM; None over a table alone.
+        emit: EMIT.
+        where: The conditions of WHERE, of the query and of views.
+        aggregation: Whether the query has aggregates.
+
+    Raises:
+        InputError: ``unknown-column``; ``syntax-error`` without BY; ``unsupported-query`` where results of these rows
+            or by this key cannot be told.
+    """
+    if emit.edge == "silence":
+        shown, aggregated, detail = _SILENCE
+    else:
+        shown, aggregated, detail = _FOR
+    if aggregation:
+        raise unsupported(f"{shown} with aggregates", aggregated, "Name the columns.")
+    if scope is None or scope.nodes or scope.stream is None or scope.stream.changes_of:
+        raise unsupported(f"{shown} over a table or a join", detail, "Read the stream alone.")
+    if emit.without_by is not None:
+        raise emit.without_by
+    names = [scope.resolve(each.qualifier, each.name, quoted=each.quoted) for each in emit.by]
+    by = frozenset(key_column(*each) for each in names)
+    check_covered(scope.stream, {column.stored for column in by}, "BY")
+    if emit.edge == "silence":
+        placed = place_conditions(by, where)
+        silence = SilentKeys.of(placed.key, emit.interval_ms, placed.below)
+        computation, above = Computation.of(scope.stream.stream_id, (), silence=silence), placed.above
+    else:
+        check_unconditional(scope)
+        lasting, above = _lasting(by, emit.interval_ms, where)
+        computation = Computation.of(scope.stream.stream_id, (), lasting=lasting)
+    return scope._replace(computation=computation), above
+
+
+def _lasting(
+    by: frozenset[Column], milliseconds: int, where: Sequence[Bound]
+) -> tuple[LastingMatches, tuple[Bound, ...]]:
+    """Return the node of EMIT with FOR, and the conditions that the group decides.
+
+    The group decides conditions over the key alone, and the comparison of one column with a constant. All other
+    conditions are part of the node: an event for which they are not TRUE ends the stay of its key.
+    """
+    exact = {column for column in by if column.type not in (FLOAT, DOUBLE)}
+    above: list[Bound] = []
+    others: list[Bound] = []
+    for each in (part for condition in where for part in normalize(condition)):
+        (above if equal_column(each) in by or columns_of(each) <= exact else others).append(each)
+    heights = {order([without_positions(each)])[0][0]: each for each in others if _height(each) is not None}
+    height = None
+    if heights:
+        first = order(heights)[0][0]
+        height, chosen = _height(first), heights[first]
+        above.append(chosen)
+        others.remove(chosen)
+    below = tuple(map(settle, order(map(without_positions, others))[0]))
+    return LastingMatches.of(by, milliseconds, height, below), tuple(above)
+
+
+def _height(conjunct: Bound) -> Height | None:
+    """Return the column that a condition compares with a constant, if its order decides."""
+    match conjunct:
+        case Term(op, (Column() as column, Constant())) if op in _ABOVE and column.type in STAY_TYPES:
+            return Height(column, _ABOVE[op])
+    return None

@@ -1,0 +1,72 @@
+"""The node of EMIT ON ENTER … FOR: a key that enters and stays in for an interval becomes a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, ClassVar
+
+import isodate
+import msgspec
+
+from grouping.model.expression import Column, Expression
+from grouping.plan.keyed_rows import KeyedRows, key_of
+
+__all__ = ["Height", "LastingMatches"]
+
+
+class Height(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The column of the comparison with a constant in WHERE; the group decides the comparison."""
+
+    column: Column
+    above: bool = True
+    """Whether large values are matches."""
+
+
+class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
+    """The entering rows of keys, when the watermark has passed the row's time plus an interval.
+
+    Each row of the key within the interval was a match, too. A row keeps its columns; the time of the result is the
+    time of the row plus the interval. A row is no match for any group unless `where` is TRUE.
+    """
+
+    batch_micros: ClassVar[float] = 1_500.0
+    """Time in each micro-batch of few events, estimated: as for rows before."""
+
+    milliseconds: int
+    """The interval."""
+    height: Height | None = None
+    """None without a comparison in WHERE: then each row is a match if `where` is TRUE."""
+
+    @classmethod
+    def of(
+        cls, by: Iterable[Column], milliseconds: int, height: Height | None, where: tuple[Expression, ...]
+    ) -> LastingMatches:
+        """Return the node of a key, an interval and conditions."""
+        return cls(key_of(by), where, milliseconds=milliseconds, height=height)
+
+    @property
+    def due_after(self) -> int:
+        """The least milliseconds by which the watermark must be behind a row's time.
+
+        A row at the end of the interval still counts, and the row is not late while the watermark is there.
+        """
+        return self.milliseconds + 1
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions over the rows below that the node computes with."""
+        return (*self.by, *(() if self.height is None else (self.height.column,)), *self.where)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that make an id."""
+        height = None if self.height is None else [self.height.column.stored, self.height.above]
+        by = [column.stored for column in self.by]
+        return {"for": self.milliseconds, "by": by, "height": height, "where": self.where}
+
+    @property
+    def signature(self) -> str:
+        """The clause of a signature; it stands behind WHERE."""
+        interval = isodate.duration_isoformat(timedelta(milliseconds=self.milliseconds))
+        return f" EMIT BY {self.key_text} FOR '{interval}'"

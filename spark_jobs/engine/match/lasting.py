@@ -1,0 +1,44 @@
+"""Matches of rows with which keys stayed in: crossings between the value before and the lowest value that followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.constants.load import Loads
+from spark_jobs.engine.match.edges import coded_edges
+from spark_jobs.engine.match.table_lookup import PAIRS
+from spark_jobs.engine.rows.edge_rows import KIND_BITS
+from spark_jobs.engine.rows.event_column import VALUE_BYTES
+from spark_jobs.engine.rows.matches import Matches
+from spark_jobs.engine.rows.silent_rows import LastingRows
+
+__all__ = ["lasting_matches"]
+
+
+def lasting_matches(
+    snapshot: Snapshot,
+    rows: LastingRows,
+    limit: int = PAIRS,
+    loads: Loads | None = None,
+    value_bytes: int = VALUE_BYTES,
+) -> Iterator[Matches]:
+    """Yield the matches of rows in slices, which bounds the memory for any number of matches.
+
+    A row is a match for an entry where the key entered with the row, and each row that followed within the interval
+    was a match, too. Conditions of the entry grow with the values, so the lowest value decides for all rows.
+
+    Args:
+        snapshot: The tables of groups over one computation with keys that stay in.
+        rows: The rows.
+        limit: Candidate pairs in a slice, unless a single row has more.
+        loads: Where to count the costs of each table.
+        value_bytes: Longest text that an expression computes; a longer text is NULL.
+
+    Raises:
+        Exception: Any exception, since predicates run code of libraries (`faults.FAULTS`).
+    """
+    for found in coded_edges(snapshot, rows.lowest, rows.before, limit, loads, value_bytes):
+        yield found.of_rows((found.event >> KIND_BITS).astype(np.int32))

@@ -1,0 +1,102 @@
+"""The lowest values of the rows that follow rises within their interval, for all keys of a batch at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints, Ranges
+
+__all__ = ["KeyedValues", "Lowest", "Waits"]
+
+_PAIRS = 1_000_000
+"""Most pairs of a rise and a row in memory at once."""
+_HIGHEST = np.iinfo(np.int64).max
+
+
+class Waits(NamedTuple):
+    """Rises that wait for rows of a batch."""
+
+    first: Ints
+    """By rise, the first row that follows it."""
+    key: Ints
+    """The index of its key in the batch."""
+    until: Ints
+    """The event time up to which rows count, itself included."""
+    least: Ints
+    """The lowest value so far."""
+    floor: Ints
+    is_bounded: NDArray[np.bool_]
+    """Whether the rise is over where its lowest value is not above its floor."""
+
+
+class Lowest(NamedTuple):
+    """The rises behind a batch."""
+
+    least: Ints
+    """By rise, the lowest value of all rows that count."""
+    stays: NDArray[np.bool_]
+    """Whether all rows that count were matches, and the lowest value is above the floor."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedValues:
+    """The rows of a batch ordered by key, then by arrival. No row is behind the watermark."""
+
+    key: Ints
+    """By row, the index of its key; ascending."""
+    times: Ints
+    after: Ints
+    """The watermark behind the row."""
+    values: Ints
+    is_match: NDArray[np.bool_]
+
+    def lowest(self, waits: Waits) -> Lowest:
+        """Return the lowest values of rises and of the rows that follow them.
+
+        Rows of a key count up to the rise's time: first a run of rows up to where the key's latest time passes it, then
+        rows that come out of order, as far as the watermark allows them.
+        """
+        count = self.times.size
+        _, ranks = np.unique(np.concatenate([self.times, self.after, waits.until]), return_inverse=True)
+        own, passed, limit = np.split(ranks.reshape(-1), [count, 2 * count])
+        stride = ranks.size + 1
+        own, passed, limit = own + self.key * stride, passed + self.key * stride, limit + waits.key * stride
+        latest = np.maximum.accumulate(own)
+        run_end = np.maximum(waits.first, np.searchsorted(latest, limit, side="right"))
+        breaks = np.concatenate([[0], np.cumsum(~self.is_match)])
+        stays = breaks[run_end] == breaks[waits.first]
+        least = np.minimum(waits.least, self._run_minima(waits.first, run_end))
+        stays &= ~waits.is_bounded | (least > waits.floor)
+        disordered = np.flatnonzero(own < latest)
+        if disordered.size:
+            end = np.searchsorted(passed, limit, side="right")
+            some = np.flatnonzero(stays)
+            runs = Ranges(
+                disordered.astype(np.int32),
+                np.searchsorted(disordered, run_end[some]),
+                np.searchsorted(disordered, end[some]),
+            )
+            for rise, row in runs.pairs(_PAIRS):
+                counts = self.times[row] <= waits.until[some[rise]]
+                met, rows = some[rise[counts]], row[counts]
+                np.minimum.at(least, met, np.where(self.is_match[rows], self.values[rows], _HIGHEST))
+                stays[met[~self.is_match[rows]]] = False
+            stays &= ~waits.is_bounded | (least > waits.floor)
+        return Lowest(least, stays)
+
+    def _run_minima(self, first: Ints, end: Ints) -> Ints:
+        """Return the lowest value of the matches in [first, end), a high value for an empty run."""
+        found = np.full(first.size, _HIGHEST)
+        lengths = end - first
+        level = np.where(self.is_match, self.values, _HIGHEST)
+        width = 1  # `level` has the lowest value of the `width` rows from each row on
+        while (some := np.flatnonzero(lengths >= width)).size:
+            exact = some[lengths[some] < 2 * width]
+            found[exact] = np.minimum(level[first[exact]], level[end[exact] - width])
+            level = np.minimum(level[:-width], level[width:])
+            width *= 2
+        return found

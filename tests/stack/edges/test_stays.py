@@ -1,0 +1,48 @@
+"""Stays through the real servers: the clock moves on, a worker dies, and each stay is told once under its id."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.queries import Event
+from tests.stack.lab import Lab
+from tests.stack.server import Stack
+from tests.stack.tracebacks import WORKER_DEATH
+
+_SECONDS = 4
+
+
+@pytest.mark.traceback(WORKER_DEATH)
+@pytest.mark.timeout(300)
+def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
+    """A key that stays in is told once, a key that leaves is not, though the workers die within the interval."""
+    source = lab.stream("device STRING, temp DOUBLE, PARTITION KEY (device)")
+    text = f"SELECT device, temp, _edge FROM {source.name} WHERE temp > {{}} EMIT ON ENTER BY device FOR '4 seconds'"
+    hot, warm = (lab.create(f"above{at}", text.format(at), clauses="DO PUBLISH SHARED") for at in (90, 70))
+    assert hot["trigger"] == {"kind": "change", "emit": "enter", "by": ["device"]}
+    assert hot["group"] == warm["group"]
+
+    begin = time.time_ns() // 1_000_000
+    temps = [("m0", 95.0), ("m1", 96.0), ("m2", 60.0), ("m0", 92.0), ("m1", 80.0), ("m2", 71.0)]
+    events = [
+        Event({"device": device, "temp": temp}, 0, time_ms=begin + place) for place, (device, temp) in enumerate(temps)
+    ]
+    places = source.publish(events, lambda event: json.dumps(event.values).encode())
+    source.fence()
+    stack.kill_workers()
+    lab.results.until(lambda: len(lab.results.of(warm["destination"])) >= 3, "stays of all devices")
+    for created, wanted in ((hot, [0]), (warm, [0, 1, 5])):
+        told = lab.settled_matches(created, source)
+        assert [each.row for each in told] == [{**events[place].values, "_edge": "enter"} for place in wanted]
+        for each, place in zip(told, wanted, strict=True):
+            headers, end = each.headers, events[place].time_ms + _SECONDS * 1000
+            assert headers["edge"] == "enter"
+            assert headers["cause"] == f"{source.name}/0/{places[place].offset}"
+            assert headers["ce_id"] == f"{headers['ce_source']}/0/{(end << 21) + places[place].offset}"
+            assert datetime.fromisoformat(headers["ce_time"]) == datetime.fromtimestamp(end / 1000, UTC)
+    listed = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
+    assert any("FOR 'PT4S'" in each["text"] for each in listed)

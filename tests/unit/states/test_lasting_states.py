@@ -1,0 +1,201 @@
+"""Stays by several workers: states are lost, batches and marks of the clock replayed, without a change of any."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grouping.model.expression import Call, Column, Slot, Value
+from grouping.model.ids import StreamId
+from grouping.plan.computation import Computation
+from grouping.plan.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.lasting import Height, LastingMatches
+from grouping.store.constant_table import Entry
+from tests.unit.matching.event_batches import header, stream
+from tests.unit.matching.matching import Store, destination, entry
+from tests.unit.states.partition_workers import PARTITION, ClockDriver, PartitionTopic, PartitionWorker, turns
+
+STREAM = stream("k STRING", "n INT", "b BOOLEAN")
+K, N, B = Column("k", "STRING"), Column("n", "INT"), Column("b", "BOOLEAN")
+TRUE = Call("=", (B, Value(True, "BOOLEAN")), "BOOLEAN")
+INTERVAL, DELAY = 6, 2
+COMPUTATION = Computation.of(StreamId("s_1"), (), lasting=LastingMatches.of([K], INTERVAL * 1000, Height(N), (TRUE,)))
+ABOVE = Call(">", (N, Slot(0)), "BOOLEAN")
+PLAN = GroupPlan("g_1", "s_1", "", (ABOVE,), COMPUTATION)  # type: ignore[arg-type]
+SELECTS = {"k": (K,), "n": (N, Column("_edge", "STRING")), "kn": (K, N)}
+Row = dict[str, Any]
+
+
+class _Store(Store):
+    """SELECT lists by the names of their columns."""
+
+    def selects(self, stream_id: str, ids: list[str]) -> dict[str, SelectList]:
+        """Return SELECT lists."""
+        return {
+            name: SelectList(name, tuple(SelectItem(each.stored, each) for each in SELECTS[name]))  # type: ignore[arg-type]
+            for name in ids
+        }
+
+
+class Asked(NamedTuple):
+    """A query, the batch at which it begins, and how many batches it lasts."""
+
+    constant: int
+    select: str
+    begins: int
+    lasts: int
+
+    def entry(self, name: int, first: int) -> Entry:
+        """Return the entry of the query in the constant tables."""
+        since = (0,) * PARTITION + (first,)
+        return entry(name, ("INT",), (self.constant,), select=self.select, edge="enter", since=since)
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "k": st.sampled_from(["a", "b", None]),
+            "n": st.sampled_from([0, 2, 5, 5, 7, None]),
+            "b": st.sampled_from([True, True, True, False]),
+            "late": st.sampled_from([0, 0, 0, 1, 4, -6]),
+        }
+    ),
+    min_size=1,
+    max_size=24,
+)
+QUERIES = st.lists(
+    st.builds(Asked, st.sampled_from([-1, 1, 4, 6]), st.sampled_from([*SELECTS]), st.integers(0, 5), st.integers(1, 9)),
+    min_size=1,
+    max_size=4,
+)
+MARKS = st.dictionaries(st.integers(0, 9), st.lists(st.integers(0, 9), min_size=1, max_size=2), max_size=4)
+"""By turn, the marks before its batch: how far each is ahead of the events so far, in seconds."""
+
+
+class _Stays:
+    """The stays of a query, by a fold of single events."""
+
+    def __init__(self, constant: int) -> None:
+        self._constant = constant
+        self._was: dict[Any, bool] = {}
+        self._waiting: list[tuple[int, Row]] = []
+
+    def take(self, place: int, row: Row) -> None:
+        """Take an event in that is not late."""
+        is_match = row["b"] and row["n"] is not None and row["n"] > self._constant
+        if not is_match:
+            self._waiting = [
+                each for each in self._waiting if each[1]["k"] != row["k"] or row["at"] > each[1]["at"] + INTERVAL
+            ]
+        elif not self._was.get(row["k"], False):
+            self._waiting.append((place, row))
+        self._was[row["k"]] = is_match
+
+    def ended(self, watermark: int) -> list[int]:
+        """Return the events the interval of which has ended."""
+        ended = [place for place, row in self._waiting if row["at"] + INTERVAL < watermark]
+        self._waiting = [each for each in self._waiting if each[0] not in ended]
+        return ended
+
+
+class _Fold:
+    """The stays of all live queries."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+        self._watermark = -(10**9)
+        self.queries: dict[int, _Stays] = {}
+
+    def mark(self, watermark: int) -> list[tuple[int, int]]:
+        """Return the queries and the events that a mark tells."""
+        self._watermark = max(self._watermark, watermark)
+        return [(name, place) for name, each in self.queries.items() for place in each.ended(self._watermark)]
+
+    def events(self, places: range) -> list[tuple[int, int]]:
+        """Return the queries and the events that some events tell."""
+        found = []
+        for place in places:
+            row = self._rows[place]
+            is_late = row["at"] < self._watermark
+            found += self.mark(row["at"] - DELAY)
+            for each in self.queries.values():
+                if not is_late:
+                    each.take(place, row)
+        return found
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=ROWS, queries=QUERIES, turns=turns(10, 5, 3, "lost"), gap=st.sampled_from([1, 3]), marks=MARKS)
+def test_stays_survive_workers_and_replays(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[Row],
+    queries: list[Asked],
+    turns: list[tuple[int, int, int, str]],
+    gap: int,
+    marks: dict[int, list[int]],
+) -> None:
+    """Each batch has the stays of a fold over single events, in any worker and after any number of replays.
+
+    The first query lasts, since a state that begins anew knows no earlier watermark.
+    """
+    rows = [{**row, "at": 100 + 2 * place - row["late"]} for place, row in enumerate(rows)]
+    queries = [Asked(1, "kn", 0, 99), *queries]
+    topic, folder, clock = PartitionTopic(STREAM, rows, gap), tmp_path_factory.mktemp("states"), [0.0]
+    workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
+    driver, store, fold = ClockDriver(workers[0].settings, STREAM), _Store(), _Fold(rows)
+    store.known_plans["g_1"] = PLAN
+    at = 0
+    for number, (count, turn, pieces, fate) in enumerate(turns):
+        first, last = at * gap, min(at + count, len(rows))
+        began = [name for name, query in enumerate(queries) if query.begins == number]
+        gone = [name for name in fold.queries if queries[name].begins + queries[name].lasts == number]
+        fold.queries |= {name: _Stays(queries[name].constant) for name in began}
+        for name in gone:
+            del fold.queries[name]
+        version = store.commit(
+            [destination(name) for name in gone], [queries[name].entry(name, first) for name in began]
+        )
+        if fate == "lost":
+            for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
+                path.unlink()
+        if fate in ("killed", "lost"):
+            workers[turn] = PartitionWorker(topic, folder, clock)
+        if fate == "minute":
+            clock[0] += 61
+        steps = [(first, first, ahead) for ahead in marks.get(number, ())]
+        for begin, end, ahead in [*steps, (first, last * gap, None)]:
+            if ahead is None:
+                state_clock, wanted = driver.at(first), fold.events(range(at, last))
+            else:
+                watermark = max((row["at"] for row in rows[:at]), default=100) + ahead
+                state_clock, wanted = driver.mark(first, watermark * 1000), fold.mark(watermark)
+            run = (store, version, begin, end, pieces)
+            if fate == "stopped" and ahead is None:
+                workers[turn].run(*run, complete=False, clock=state_clock)
+            if fate == "again":
+                workers[turn].run(*run, complete=True, clock=state_clock)
+            if fate == "elsewhere" and ahead is None:
+                workers[1 - turn].run(*run, complete=False, clock=state_clock)
+            made = workers[turn].run(*run, complete=True, clock=state_clock)
+            expected = [_result(name, queries[name], place, rows[place], gap) for name, place in wanted]
+            assert sorted(map(_told, made)) == sorted(expected)
+        at = last
+
+
+def _told(row: dict[str, Any]) -> tuple[str, str, str, int]:
+    assert (header(row, "ce_source"), header(row, "edge")) == (COMPUTATION.computation_id, "enter")
+    shard, position = header(row, "ce_id").removeprefix(f"{COMPUTATION.computation_id}/").split("/")
+    assert int(shard) == PARTITION
+    return row["key"].decode(), header(row, "cause"), repr(json.loads(row["value"])), int(position)
+
+
+def _result(name: int, query: Asked, place: int, row: Row, gap: int) -> tuple[str, str, str, int]:
+    """Return the result of a stay that began with a row."""
+    values = {**row, "_edge": "enter"}
+    shown = {each.stored: values[each.stored] for each in SELECTS[query.select]}
+    position = ((row["at"] + INTERVAL) * 1000 << 21) + place * gap
+    return destination(name), f"quotes/{PARTITION}/{place * gap}", repr(shown), position
