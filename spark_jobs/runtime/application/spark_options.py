@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Collection, Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 from grouping.model.errors import OperationalError
@@ -170,14 +171,17 @@ def shared_classes() -> str:
 
 
 def archive_path() -> Path | None:
-    """Return where this environment's archive of Java classes is kept (`class_archive.py`), None without a Java."""
+    """Return where this environment's archive of Java classes is kept (`class_archive.py`), None without a Java.
+
+    Each Java and each version of pyspark has its own archive: Java passes over an archive of other jars.
+    """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     if java is None or any(map(str.isspace, sys.prefix)):
         return None
     program = Path(java).resolve()
     of = hashlib.sha256(f"{program}:{program.stat().st_mtime_ns}".encode()).hexdigest()[:12]
-    return Path(sys.prefix) / "share" / "cq-gateway" / f"spark-{of}.jsa"
+    return Path(sys.prefix) / "share" / "cq-gateway" / f"spark-{version('pyspark')}-{of}.jsa"
 
 
 def _jars(folder: str) -> list[str]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from spark_jobs.runtime.application.spark_options import archive_path, shared_classes
@@ -46,6 +47,12 @@ def test_each_java_has_an_archive_of_its_own(prefix: Path, monkeypatch: pytest.M
     shutil.copy(Path(java).resolve(), other)
     monkeypatch.setenv("JAVA_HOME", str(prefix / "jdk"))
     assert archive_path() not in (None, first)
+
+
+def test_each_spark_has_an_archive_of_its_own(prefix: Path) -> None:
+    """Java would pass over an archive of other jars at each start, without a message."""
+    path = archive_path()
+    assert path is not None and pyspark.__version__ in path.name
 
 
 def test_a_path_that_options_cannot_name_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
