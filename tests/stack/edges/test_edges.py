@@ -1,15 +1,10 @@
-"""Edges through the real servers: CQs come, change and go, roles die, and each edge is reported once."""
+"""Edges through the real servers: CQs come, change and go, and each edge is reported once."""
 
 from __future__ import annotations
 
-import pytest
-
-from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.digests.ticks import digests
 from tests.stack.edges.machines import Machines
 from tests.stack.lab import Lab
-from tests.stack.server import Stack
-from tests.stack.tracebacks import WORKER_DEATH
 
 _EVENTS = 300
 
@@ -74,27 +69,3 @@ def test_the_trigger_of_a_cq_with_edges_changes(lab: Lab) -> None:
 
     lab.results.until(lambda: later_rows() >= len(later), "the edges behind ALTER")
     assert len(later) == later_rows()
-
-
-@pytest.mark.traceback(WORKER_DEATH)
-@pytest.mark.timeout(900)  # roles start anew
-def test_edges_while_everything_dies(stack: Stack, lab: Lab) -> None:
-    """Workers, the evaluator and the gateway are killed and Redis is lost with its files: the same edges, each once."""
-    machines = Machines(lab, 1)
-    machines.watch("enters", "ENTER", 90)
-    machines.watch("both", "ENTER OR EXIT", 88.5, ("device", "room"))
-    machines.watch("stays", "ENTER OR EXIT", 90, until=88.5)
-    for number, fault in enumerate(("workers", "evaluator", "gateway", "redis", "workers")):
-        machines.publish(_EVENTS)
-        if fault == "workers":
-            stack.kill_workers()
-        else:
-            if fault == "redis":
-                wipe_redis(stack)
-            killed = stack.kill(fault)
-        machines.publish(_EVENTS)
-        if fault != "workers":
-            stack.await_restart(fault, killed)
-        machines.watch(f"since_{number}", "ENTER OR EXIT", 90)
-        machines.publish(_EVENTS)
-        machines.check()

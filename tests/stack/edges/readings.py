@@ -1,4 +1,4 @@
-"""Window functions through the real servers, beside a fold of one event at a time: roles die, no value changes."""
+"""A stream of readings, and CQs with window functions over the stream, beside a fold of one event at a time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 import random
 from typing import Any, NamedTuple
 
-import pytest
-
 from tests.oracle import Position
 from tests.queries import BASE_MS, Event
 from tests.stack.lab import Lab
-from tests.stack.server import Stack
-from tests.stack.tracebacks import WORKER_DEATH
+
+__all__ = ["Readings"]
 
 _DEVICES, _PARTITIONS, _EVENTS = 6, 2, 250
 _RANGE_MS = 1_000
@@ -29,7 +27,7 @@ class _Framed(NamedTuple):
     """The number of events published before this CQ."""
 
 
-class _Readings:
+class Readings:
     """A stream of readings, some of them late, and the CQs over it."""
 
     def __init__(self, lab: Lab) -> None:
@@ -107,25 +105,3 @@ def _value(kind: str, rows: list[tuple[int, int, Any]]) -> Any:
         return sum(known) if known else None
     own = rows[-1][1]
     return sum(own - _RANGE_MS <= time_ms <= own for _, time_ms, _ in rows)
-
-
-@pytest.mark.traceback(WORKER_DEATH)
-@pytest.mark.timeout(600)  # roles start anew
-def test_frames_while_workers_and_the_evaluator_die(stack: Stack, lab: Lab) -> None:
-    """Each event has the values of a fold under one id, whoever evaluates it; CQs that come later share the frames."""
-    readings = _Readings(lab)
-    for kind, over in (("lag", 5), ("rows", 250), ("range", 2)):
-        readings.watch(kind, kind, over)
-    readings.publish()
-    readings.watch("later", "lag", 15)
-    assert readings.framed[0].created["group"] == readings.framed[3].created["group"]
-    stack.kill_workers()
-    readings.publish()
-    killed = stack.kill("evaluator")
-    readings.publish()
-    stack.await_restart("evaluator", killed)
-    readings.watch("more", "range", 3)
-    readings.publish()
-    readings.check()
-    listed = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
-    assert any("PARTITION BY device" in each["text"] for each in listed)

@@ -1,0 +1,77 @@
+"""A stream of signs of life, and two CQs for silences over the stream: each silence is told once."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from tests.queries import Event
+from tests.stack.lab import Lab
+
+__all__ = ["Silences"]
+
+_DEVICES, _PARTITIONS = 6, 2
+_SECONDS = 4
+
+
+class _Silence(NamedTuple):
+    """The id of the event behind which a key was silent, and the instant from which the key counts as silent."""
+
+    cause: str
+    at: datetime
+
+
+class Silences:
+    """The stream, and a CQ for all devices beside a CQ for one of them."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.source = lab.stream("device STRING, n INT, PARTITION KEY (device)", partitions=_PARTITIONS)
+        select = f"SELECT device, n FROM {self.source.name} {{}} EMIT ON SILENCE '{_SECONDS} seconds' BY device"
+        self._every = lab.create("every", select.format(""), clauses="DO PUBLISH SHARED")
+        assert self._every["trigger"] == {"kind": "change", "emit": "silence", "by": ["device"]}
+        where = "WHERE device = 'm1' AND n > 0"
+        self._some = lab.create("some", select.format(where), clauses="DO PUBLISH SHARED")
+        self._wanted: dict[str, _Silence] = {}
+
+    def begin(self) -> None:
+        """Publish two events of each device, and return when they are evaluated, before the silences are due."""
+        self._publish(range(_DEVICES), 1)
+        self._wanted = self._publish(range(_DEVICES), 2)
+        self.source.fence()
+
+    def check(self) -> None:
+        """Check that each device was silent once; a device with a new match is silent again."""
+        wanted, results = self._wanted, self.lab.results
+        destination = self._every["destination"]
+        results.until(lambda: len(results.of(destination)) >= _DEVICES, "silences of all devices")
+        again = self._publish(range(1, 2), 3)
+        results.until(lambda: len(results.of(destination)) > _DEVICES, "a second silence")
+        told = self.lab.settled_matches(self._every, self.source)
+        assert len({each.headers["ce_id"] for each in told}) == len(told) == _DEVICES + 1
+        causes = {each.row["device"]: each.headers["cause"] for each in told[:_DEVICES]}
+        assert causes == {device: silence.cause for device, silence in wanted.items()}
+        ends = {silence.cause: silence.at for some in (wanted, again) for silence in some.values()}
+        for each in told:
+            late = datetime.fromisoformat(each.headers["ce_time"]) - ends[each.headers["cause"]]
+            assert abs(late.total_seconds()) < 0.01
+            assert each.headers["ce_source"].startswith("j_")
+        assert told[-1].row == {"device": "m1", "n": 3}
+        own = self.lab.settled_matches(self._some, self.source)
+        assert [each.headers["cause"] for each in own] == [wanted["m1"].cause, again["m1"].cause]
+
+    def _publish(self, devices: range, n: int) -> dict[str, _Silence]:
+        """Publish an event of each device now, and return the silences that follow, by device."""
+        now_ms = time.time_ns() // 1_000_000
+        made = [
+            Event({"device": f"m{device}", "n": n}, device % _PARTITIONS, time_ms=now_ms + device) for device in devices
+        ]
+        places = self.source.publish(made, lambda event: json.dumps(event.values).encode())
+        found: dict[str, Any] = {}
+        for event, place in zip(made, places, strict=True):
+            cause = f"{self.source.name}/{place.partition}/{place.offset}"
+            at = datetime.fromtimestamp(event.time_ms / 1000 + _SECONDS, UTC)
+            found[str(event.values["device"])] = _Silence(cause, at)
+        return found
