@@ -2,8 +2,8 @@
 
 An entry's conjuncts are looked up for the rows of a batch and for the rows before them. A pair that is a match for the
 row alone is an enter, and a pair that is a match for the row before alone is an exit. The row before is no match where
-there is none, or where it lies before the entry's begin. All else that decides about a pair (PAUSE, START, EXPIRE) goes
-by the later row, for both.
+there is none, or where it lies before the entry's begin. PAUSE, START and EXPIRE are checked for the later
+row alone.
 
 For the changes of a table the row before counts wherever it lies, and a pair that matches by both rows is an update. A
 removed row is no match, and no row before.

@@ -65,7 +65,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         return state, iter([self.rows(rows.stream, partition, found)])
 
     def advance(self, state: Waiting, watermark: int, *, undoable: bool = True) -> LatestMatches:
-        """Move the watermark as a mark of the clock says, and return the rows that are complete by then.
+        """Move the watermark to a mark of the clock, and return the rows that are complete by then.
 
         Args:
             state: The state, at the position before which the mark lies.
@@ -80,7 +80,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         return found._replace(completed=np.full(found.due.size, state.position, np.int64)).in_order()
 
     def fold(self, state: Waiting, rows: RowSource) -> None:
-        """Take rows of the log in, without results; of rows before the state's position only new columns are taken."""
+        """Take in rows of the log without results; rows below the state's position only give new columns."""
         state.torn = True
         known = int(np.searchsorted(rows.offsets, state.position))
         if known:
@@ -93,7 +93,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         return SilentRows(stream, self.computation_id, partition, found)
 
     def _taken(self, state: Waiting, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
-        """Take rows in, but for the first `known`, and return the rows that are complete, in order."""
+        """Take in all rows but the first `known`, and return the rows that are complete, in order."""
         raise NotImplementedError
 
     def _ended(self, state: Waiting, *, undoable: bool) -> LatestMatches:
@@ -101,7 +101,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         raise NotImplementedError
 
     def _complete(self, state: Waiting, rows: RowSource, known: int) -> None:
-        """Give the state's rows columns that it has no values of, from rows that it has taken in before."""
+        """Give the state's rows the values of further columns, from rows that the state has already."""
         raise NotImplementedError
 
     def _columns(self, rows: RowSource, places: Ints) -> dict[str, pa.Array]:

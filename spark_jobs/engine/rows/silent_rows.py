@@ -47,7 +47,7 @@ class LatestMatches(NamedTuple):
     causes: Ints
     """The offset of the row."""
     completed: Ints
-    """The offset of the event that moved the watermark to `due`, or before which the clock did."""
+    """The offset of the event that moved the watermark to `due`, or of the event before which the clock did."""
     number: Ints | None
     """The number of the row among the elements of its record; None where a record is one row."""
     columns: Mapping[str, pa.Array]
@@ -139,7 +139,7 @@ class SilentRows:
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
-        """The bytes that the columns of each row have at most."""
+        """An upper bound for the bytes of each row's columns."""
         return sum(map(value_sizes, self._found.columns.values()), np.zeros(self.count, np.int64))
 
     @cached_property

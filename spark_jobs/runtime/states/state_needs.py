@@ -166,7 +166,7 @@ class _TimedNeeds:
     computation: Computation
     operator: TimedOperator[Any, Any]
     begins: tuple[tuple[frozenset[str], NDArray[np.int64]], ...]
-    """As those of `_FrameNeeds`, with columns in place of values."""
+    """Like `_FrameNeeds.begins`, with columns in place of values."""
 
     @classmethod
     def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds | None:

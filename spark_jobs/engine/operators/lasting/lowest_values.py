@@ -25,16 +25,16 @@ class Waits(NamedTuple):
     key: Ints
     """The index of its key in the batch."""
     until: Ints
-    """The event time up to which rows count, itself included."""
+    """The event time up to which rows count, inclusive."""
     least: Ints
     """The lowest value so far."""
     floor: Ints
     is_bounded: NDArray[np.bool_]
-    """Whether the rise is over where its lowest value is not above its floor."""
+    """Whether the rise ends once its lowest value is not above its floor."""
 
 
 class Lowest(NamedTuple):
-    """The rises behind a batch."""
+    """The rises after a batch."""
 
     least: Ints
     """By rise, the lowest value of all rows that count."""
@@ -50,7 +50,7 @@ class KeyedValues:
     """By row, the index of its key; ascending."""
     times: Ints
     after: Ints
-    """The watermark behind the row."""
+    """The watermark after the row."""
     values: Ints
     is_match: NDArray[np.bool_]
 

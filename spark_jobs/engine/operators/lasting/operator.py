@@ -50,7 +50,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     begins: tuple[Begins, ...] = ()
     """The begins of the entries over the computation."""
     kept_ms: int = 1 << 60
-    """A match that is older than this by event time is no row before."""
+    """A match that is older than this by event time does not count as the row before."""
 
     def begin(self) -> PendingRises:
         """Return the state before the first rows."""
@@ -137,7 +137,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _young(
         self, before_offset: Ints, offsets: Ints, is_match: NDArray[np.bool_], partition: int
     ) -> NDArray[np.bool_]:
-        """Tell for which rows an entry began behind the row before: for the entry there is no row before."""
+        """Tell for which rows an entry began after the row before; for this entry the row before does not count."""
         met = np.flatnonzero(is_match & (before_offset != NO_MATCH))
         young = np.zeros(offsets.size, np.bool_)
         if met.size:

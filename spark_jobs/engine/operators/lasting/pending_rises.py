@@ -61,14 +61,14 @@ class PendingRises(TimedState):
         super().__init__(position)
         self.keys = KeyNumbers()
         self.kept_ms = 1 << 60
-        """A match of a key that is older than this by event time is no row before."""
+        """A match that is older than this by event time does not count as the row before."""
         self._last = PlacedRows(_LAST)
         """By number of the key: its last row, where the row was a match."""
         self._rises = PlacedRows(_RISE)
         self._soonest = NEVER
-        """No rise has an earlier time."""
+        """A lower bound for the times of all rises."""
         self._most_keys = _FEW
-        """With more keys, the keys without rows are looked for."""
+        """Number of keys above which the state looks for keys without rows."""
         self._moves: list[tuple[int, int]] = []
         """The watermark and the number of late events before each change that can be undone."""
 
@@ -144,7 +144,7 @@ class PendingRises(TimedState):
         return self._rises.taken(names, places)
 
     def ended(self, latest: int) -> Ints:
-        """Return the places of the rises the time of which is `latest` or earlier."""
+        """Return the places of the rises with the time `latest` or an earlier time."""
         if latest < self._soonest:
             return np.empty(0, np.int64)
         times = self._rises.numbers("time")
@@ -217,7 +217,7 @@ class PendingRises(TimedState):
     # -- the state as bytes --------------------------------------------------------------------------------------------
 
     def stored(self) -> bytes:
-        """Return the state as bytes; changes can be undone no more in what `restored` returns of them."""
+        """Return the state as bytes; the state that `restored` makes of them cannot undo changes."""
         self.changed = 0
         return packed(_FORMAT, self._packed_rows(self._used()), self._about, "zstd")
 

@@ -23,7 +23,7 @@ class _Replaced(NamedTuple):
 
 
 class PlacedRows:
-    """Rows by place. A place that no row was put at has the empty numbers, and NULLs."""
+    """Rows by place. A place without a row has the empty numbers, and NULLs."""
 
     def __init__(self, empty: Mapping[str, int]) -> None:
         """Begin without rows.
