@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -100,7 +100,10 @@ def evaluate(
     records = placed(rows, stream, accepted_at)
     found: dict[Place, EvaluatedRow] = {}
     for output in evaluated(asked, records, _DESTINATION, "shared"):
-        found.update(_told(asked, stream, output))
+        told = dict(_told(asked, stream, output))
+        found.update(told)
+        for place in output.values.keys() - told.keys():  # the row waited: an earlier task had it
+            found[place] = _later(found[place], output, place)
     places = [(record.partition, record.offset) for record in records]
     return [found.get(each) or EvaluatedRow(False, None, NO_ELEMENT, id=_id(stream, each)) for each in places]
 
@@ -130,6 +133,13 @@ def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[t
             yield place, EvaluatedRow(True, found[0], None, None, values, _id(stream, place), found, edge)
         else:
             yield place, EvaluatedRow(False, None, reason(asked, time_ms, values), None, values, _id(stream, place))
+
+
+def _later(row: EvaluatedRow, output: TaskOutput, place: Place) -> EvaluatedRow:
+    """Return the outcome of a row that the task of later rows has results of."""
+    results = [*row.results, *(_decode(value) for value in output.values[place])]
+    edge = output.edges.get(place)
+    return replace(row, matches=True, result=results[0], why=None, results=results, edge=edge)
 
 
 def _id(stream: Stream, place: Place) -> str:

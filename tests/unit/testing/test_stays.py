@@ -52,3 +52,15 @@ def test_a_stay_has_no_tick_and_no_readers_filter() -> None:
     query = "SELECT device FROM machines EMIT ON ENTER BY device FOR '1 hour' DO PUBLISH VIRTUAL"
     with pytest.raises(InputError):
         evaluate(query, _STREAM, [])
+
+
+@pytest.mark.parametrize("emit", ["ON ENTER BY device FOR '30 minutes'", "ON SILENCE '30 minutes' BY device"])
+def test_a_row_is_told_by_rows_of_a_later_task(emit: str) -> None:
+    """More rows than a task takes lie between a row and the row that moves the time on."""
+    records = [
+        Record({"device": "a" if at == 0 else "b", "temp": 95.0}, time=_BEGIN + timedelta(seconds=2 * at), partition=0)
+        for at in range(1_100)
+    ]
+    told = evaluate(f"SELECT device FROM machines WHERE temp > 90 EMIT {emit}", _STREAM, records)
+    assert told[0].results == [{"device": "a"}]
+    assert (told[0].matches, told[0].result, told[0].why) == (True, {"device": "a"}, None)
