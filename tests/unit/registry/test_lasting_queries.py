@@ -1,0 +1,58 @@
+"""Queries with FOR: which of them share a group and a computation, and how they are explained."""
+
+from __future__ import annotations
+
+from grouping.access.explain import explain
+from grouping.compiler.compiler import compile_select
+from grouping.model.expression import Column
+from grouping.plan.lasting import Height
+from tests.quotes import TRADES, catalog
+
+_TEXT = (
+    "SELECT price FROM trades WHERE symbol = 'a' AND price > 5 AND name = 'b' EMIT ON ENTER BY symbol FOR '5 minutes'"
+)
+
+
+def test_constants_of_the_comparison_and_of_the_key_share_a_group() -> None:
+    """The constants of one comparison and of conditions over the key are lifted; all else is the computation's."""
+    first = compile_select(_TEXT, catalog())
+    same = compile_select(
+        _TEXT.replace("5 AND", "7.5 AND").replace("'a'", "'c'").replace("5 minutes", "PT300S"), catalog()
+    )
+    assert first.plan == same.plan
+    assert first.row.values == ("a", 5.0)
+    computations = {first.plan.computation_id}
+    for old, new in (
+        ("5 minutes", "6 minutes"),
+        ("'b'", "'c'"),
+        (">", "<"),
+        ("price > 5", "volume > 5"),
+        ("BY symbol", "BY symbol, name"),
+    ):
+        other = compile_select(_TEXT.replace(old, new), catalog())
+        assert other.plan.group_id != first.plan.group_id
+        computations.add(other.plan.computation_id)
+    assert len(computations) == 6
+
+
+def test_a_comparison_that_no_index_orders_is_part_of_the_computation() -> None:
+    """Decimals, texts and expressions have no place among the whole numbers of rises."""
+    for condition in ("amount > 5", "name > 'b'", "price + 1 > 5", "price > 5 OR volume > 5"):
+        query = compile_select(
+            f"SELECT price FROM trades WHERE {condition} EMIT ON ENTER BY symbol FOR '1 hour'", catalog()
+        )
+        lasting = query.plan.lasting
+        assert lasting is not None
+        assert (lasting.height, len(lasting.where), query.row.values) == (None, 1, ())
+    below = compile_select("SELECT price FROM trades WHERE 5 >= price EMIT ON ENTER BY symbol FOR '1 hour'", catalog())
+    assert below.plan.lasting is not None
+    assert below.plan.lasting.height == Height(Column("price", "DOUBLE"), above=False)
+
+
+def test_stays_are_explained() -> None:
+    """EXPLAIN shows the key and the interval, and the condition that is part of the computation."""
+    told = explain(compile_select(_TEXT, catalog()), TRADES)
+    [computation] = told["plan"]["tree"]["inputs"]
+    assert (computation["lasting_by"], computation["lasting_milliseconds"]) == (["symbol"], 300_000)
+    assert computation["constants"] == [{"in": "name = 'b'", "decided_by": "stays"}]
+    assert "the row with which symbol enters and stays in for 0:05:00" in told["text"]
