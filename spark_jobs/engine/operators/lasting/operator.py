@@ -141,13 +141,19 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         met = np.flatnonzero(is_match & (before_offset != NO_MATCH))
         young = np.zeros(offsets.size, np.bool_)
         if met.size:
-            earliest = int(before_offset[met].min())
-            found = [each.distinct(partition) for each in self.begins]
-            begins = np.unique(np.concatenate([np.empty(0, np.int64), *(each[each > earliest] for each in found)]))
-            if begins.size:
-                before, own = (np.searchsorted(begins, each[met], side="right") for each in (before_offset, offsets))
-                young[met] = own > before
+            before, own = before_offset[met], offsets[met]
+            begins = self._begins_around(partition, int(own.min()), int(own.max()))
+            young[met] = np.searchsorted(begins, own, side="right") > np.searchsorted(begins, before, side="right")
         return young
+
+    def _begins_around(self, partition: int, first: int, last: int) -> Ints:
+        """Return the begins in (first, last], and before these the latest begin up to `first`; ascending."""
+        found = [np.empty(0, np.int64)]
+        for each in self.begins:
+            begins = each.distinct(partition)
+            earlier = begins <= first
+            found += [begins[~earlier & (begins <= last)], begins[earlier].max(initial=NO_MATCH, keepdims=True)]
+        return np.unique(np.concatenate(found))
 
     def _waits(self, first: Ints, key: Ints, rises: Rises) -> Waits:
         is_bounded = (rises.before_offset != NO_MATCH) & (rises.young == 0)
