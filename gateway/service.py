@@ -164,7 +164,7 @@ class _Service:
         )
         self._read_at = 0.0
         self._sources = SourceWatch(settings, working, self._topics)
-        self._lifetimes = Lifetimes(working, self._statements.registry, self._timers, self._topics)
+        self._lifetimes = Lifetimes(settings.evaluator, working, self._statements.registry, self._timers, self._topics)
         self._made_snapshots = MadeSnapshots(working)
         self._store = TableStore(settings)
         self._notes = RoleNotes(settings)

@@ -84,7 +84,7 @@ class Desk:
         self._commands = Commands(
             settings, self.working, topics, positions, self._statements, commits, lambda: self.now_ms
         )
-        self._lifetimes = Lifetimes(self.working, self._statements.registry, self.timers, topics)
+        self._lifetimes = Lifetimes(settings.evaluator, self.working, self._statements.registry, self.timers, topics)
         self.recovery = Recovery(settings, self.working, topics, consumer, commits)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(OperationalError),

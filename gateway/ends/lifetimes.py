@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gateway.kafka import Topics
+from gateway.model.records import Destination
 from gateway.registry.registry import Registry
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.timers import Timers
+from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
+from grouping.plan.group import GroupPlan
+from grouping.settings.evaluator_settings import EvaluatorSettings
 
-__all__ = ["Lifetimes"]
+__all__ = ["Lifetimes", "settled_ms"]
 
 _CHUNK = 8000
+_MARK_MS = 10_000
+"""How long the evaluator may take for the results of a mark of the clock."""
 
 
 class Lifetimes:
     """Removes CQs at their EXPIRE, some thousands in a unit of work."""
 
-    def __init__(self, working: WorkingCopy, registry: Registry, timers: Timers, topics: Topics) -> None:
+    def __init__(
+        self, limits: EvaluatorSettings, working: WorkingCopy, registry: Registry, timers: Timers, topics: Topics
+    ) -> None:
+        self._limits = limits
         self._working = working
         self._topics = topics
         self._registry = registry
@@ -32,12 +43,20 @@ class Lifetimes:
         if not due:
             self._skip, self.busy = 0, False
             return Change()
-        change = self._registry.expire(self._working.load(due), due, self._evaluated())
+        change = self._registry.expire(self._working.load(due), due, partial(self._settled_ms, self._evaluated()))
         removed = len(change.notices)
         # The CQs of a lagging stream stay first in Redis; the next step skips them.
         self._skip = self._skip + len(due) - removed if len(due) == _CHUNK else 0
         self.busy = removed > 0 and len(due) == _CHUNK
         return change
+
+    def _settled_ms(self, evaluated: dict[StreamId, int], destination: Destination) -> int:
+        at_ms = evaluated[destination.stream_id]
+        if destination.edges is None:
+            return at_ms
+        stream = self._working.inventory.streams[destination.stream_id]
+        plan = self._working.plan(destination.stream_id, destination.group_id)
+        return settled_ms(at_ms, stream, plan, self._limits)
 
     def _evaluated(self) -> dict[StreamId, int]:
         """Return the progress of each stream.
@@ -52,3 +71,22 @@ class Lifetimes:
             if form is None or form.partitions <= len(stream.start_offsets):
                 evaluated[stream_id] = self._timers.evaluated_ms(stream_id)
         return evaluated
+
+
+def settled_ms(evaluated_ms: int, stream: Stream, plan: GroupPlan, limits: EvaluatorSettings) -> int:
+    """Return the instant in epoch milliseconds up to which all results of a group are made.
+
+    A result that waits for the watermark comes later than the event that it is of: at the latest when the clock has
+    moved the watermark of an idle partition on.
+
+    Args:
+        evaluated_ms: The instant before which all published events of the stream are evaluated.
+        stream: The stream.
+        plan: The group.
+        limits: The evaluator's settings, which have the delay and the idle time of streams that declare none.
+    """
+    if plan.timed is None:
+        return evaluated_ms
+    time = stream.event_time
+    waited_ms = time.delay_or(limits.watermark_delay_seconds) + time.idle_or(limits.idle_seconds)
+    return evaluated_ms - waited_ms - _MARK_MS

@@ -7,7 +7,7 @@ nothing behind. Call `load` first: the other methods take the result. Each metho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -30,7 +30,7 @@ from gateway.state.work import CatalogChange, Change
 from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import TopicEnds
 from grouping.model.errors import InputError, near_name
-from grouping.model.ids import DestinationId, StreamId, Subscriber
+from grouping.model.ids import DestinationId, Subscriber
 from grouping.model.query import AlterCq, CreateCq
 from grouping.model.wording import are, counted
 from grouping.plan.group import CompiledQuery, GroupPlan, SelectList
@@ -215,13 +215,13 @@ class Registry:
         notice = self._remove(key, cq, destination, at_ms, "dropped", until)
         return Change(cq, (cq_gone(key),), (notice,))
 
-    def expire(self, loaded: Loaded, keys: Iterable[CqKey], evaluated: Mapping[StreamId, int]) -> Change:
+    def expire(self, loaded: Loaded, keys: Iterable[CqKey], settled_ms: Callable[[Destination], int]) -> Change:
         """Remove CQs at their EXPIRE; the change has a record for `cq.catalog` for each removed CQ.
 
         Args:
             loaded: The CQs, as loaded.
             keys: Names of the CQs.
-            evaluated: Stream → instant before which all published events are evaluated; a CQ is removed once this
+            settled_ms: Gives the instant up to which all results of a destination are made; a CQ is removed once this
                 instant reaches its EXPIRE.
         """
         catalog: list[CatalogChange] = []
@@ -231,7 +231,7 @@ class Registry:
             if cq is None or cq.expire_ms is None:
                 continue
             destination = loaded.destination_of(cq)
-            if evaluated[destination.stream_id] >= cq.expire_ms:
+            if settled_ms(destination) >= cq.expire_ms:
                 notices.append(self._remove(key, cq, destination, cq.expire_ms, "expired"))
                 catalog.append(cq_gone(key))
                 if destination.trigger.timed:
