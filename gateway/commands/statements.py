@@ -20,7 +20,7 @@ from gateway.model.loaded import Loaded
 from gateway.model.unit import CqKey
 from gateway.registry.aggregate_queries import check_aggregation
 from gateway.registry.registry import Registry
-from gateway.registry.table_changes import check_unstarted, check_untimed
+from gateway.registry.table_changes import check_row_ticks, check_unstarted, check_untimed
 from gateway.sources.declarations import Origin
 from gateway.state.match_counts import MatchCounts
 from gateway.state.table_upkeep import TableUpkeep
@@ -101,6 +101,7 @@ class Statements:
             name = getattr(statement, "name", "") if STATEMENTS[title].is_about_cq else ""
             return PreparedCommand(statement, title, CqKey.of(subscriber, name), text, asked_ms=asked_ms)
         create, query = self._preparer.create(cut, self._seen_by(subscriber))
+        check_row_ticks(query.plan.stream_id, query.edge, create.trigger)
         clause, aggregated = create.publish.digest, query.select.aggregation is not None
         check_aggregation(create.trigger, clause, self._settings.limits, aggregated=aggregated)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)

@@ -13,6 +13,7 @@ from grouping.model.group import ConstantRow, canonical_constants, parse_constan
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.panes import PaneBound
 from grouping.model.query import ChangeBased, CronBased, DigestClause, Edge, PackedDigest, TimerBased, Trigger
+from grouping.plan.table_changes import is_changes
 from grouping.statements.cq_text import CqText
 from grouping.values.times import instant
 from schemas.partition import partition_of
@@ -206,6 +207,16 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     def clause(self) -> DigestClause:
         """The digest clause."""
         return DigestClause.of(self.digest)
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether its digests hold the rows of a table at their ticks: a query over a table alone, without EMIT."""
+        return self.edges is None and is_changes(self.stream_id)
+
+    @property
+    def at_each_tick(self) -> bool:
+        """Whether each tick is looked at, though no match is pending."""
+        return self.of_rows or self.clause.even_if_empty
 
 
 PENDING_PARTITIONS = 16

@@ -30,7 +30,10 @@ _NONE = TableEntries(0, [])
 
 
 def table_entries(membership: Membership | None, leaving: Departures | None) -> TableEntries:
-    """Return the entries of a destination; each record time is in one entry, so an event is delivered once."""
+    """Return the entries of a destination; each record time is in one entry, so an event is delivered once.
+
+    Digests of a table's rows have none, since changes of the table are no matches.
+    """
     if membership is None and leaving is None:
         return _NONE
     seen = [] if membership is None else membership.seen
@@ -38,7 +41,7 @@ def table_entries(membership: Membership | None, leaving: Departures | None) -> 
     if leaving is not None:
         entries += leaving.entries(seen)
         return TableEntries(leaving.number, entries) if entries else _NONE
-    if membership is None or not entries:
+    if membership is None or not entries or membership.destination.of_rows:
         return _NONE
     return TableEntries(membership.number, entries)
 

@@ -23,7 +23,7 @@ from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.quarantine_quota import QuarantineQuota
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
-from gateway.registry.table_changes import TableChanges, check_untimed
+from gateway.registry.table_changes import TableChanges, check_row_ticks, check_untimed
 from gateway.registry.times_seen import TimesSeen
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record
 from gateway.state.work import CatalogChange, Change
@@ -281,8 +281,7 @@ class Registry:
             InputError: unknown-cq, bad-time, already-expired, bad-interval, unsupported-query.
         """
         cq = self.find(loaded, key, statement.name)
-        old = loaded.destination_of(cq)
-        start_ms, expire_ms = cq.start_ms, cq.expire_ms
+        old, start_ms, expire_ms = loaded.destination_of(cq), cq.start_ms, cq.expire_ms
         if statement.start is not None:
             start_ms = millis(statement.start)
         if statement.expire is not None:
@@ -291,6 +290,7 @@ class Registry:
         trigger = old.trigger
         if statement.trigger is not None or (statement.start is not None and trigger.every_ms):
             wanted = statement.trigger or trigger.trigger
+            check_row_ticks(old.stream_id, "" if old.edges is None else old.edges.edge, wanted)
             check_aggregation(wanted, None, self._settings.limits, aggregated=old.slots is not None)
             trigger = TriggerSpec.of(wanted, start_ms, asked_ms)
         check_ticks(trigger, start_ms, now_ms)

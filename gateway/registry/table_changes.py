@@ -11,13 +11,13 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import TopicEnds
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
-from grouping.model.query import CreateCq, Edge
+from grouping.model.query import ChangeBased, CreateCq, Edge, TimerBased, Trigger
 from grouping.model.refusals import unsupported
 from grouping.model.table import Table
 from grouping.plan.group import CompiledQuery
-from grouping.plan.table_changes import changes_id, table_changes
+from grouping.plan.table_changes import changes_id, is_changes, table_changes
 
-__all__ = ["TableChanges", "check_unstarted", "check_untimed", "end_changes"]
+__all__ = ["TableChanges", "check_row_ticks", "check_unstarted", "check_untimed", "end_changes"]
 
 
 class TableChanges:
@@ -88,6 +88,34 @@ def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
             "WITH SNAPSHOT with START",
             "The rows of the snapshot are those of the moment of the reply, and their records are older.",
             "Leave START out.",
+        )
+
+
+def check_row_ticks(stream_id: StreamId, edge: Edge, trigger: Trigger) -> None:
+    """Check that a query over a table alone without EMIT has ticks at which its digests hold the rows.
+
+    Args:
+        stream_id: The stream that the query reads.
+        edge: The query's EMIT, "" without.
+        trigger: The query's trigger.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if edge or not is_changes(stream_id):
+        return
+    if isinstance(trigger, ChangeBased):
+        raise unsupported(
+            "a table without a stream",
+            "Results come from the events of a stream, from the changes of a table, or from its rows at ticks.",
+            "EMIT CHANGES behind the query reports the changes of the rows, EVERY '1 day' the rows at each tick; or "
+            "join the table with a stream.",
+        )
+    if isinstance(trigger, TimerBased) and trigger.over is not None:
+        raise unsupported(
+            "OVER LAST over a table alone",
+            "A digest holds the rows of the table at the tick, and rows have no past.",
+            "Leave OVER LAST out.",
         )
 
 

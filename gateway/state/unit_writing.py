@@ -171,7 +171,7 @@ def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         if name in unit.new_readers:
             pipeline.sadd(keys.readers(store), name)
             unit.joined.append((store, name))
-        worth = before or destination.clause.even_if_empty or membership.timed.visibility[1:]
+        worth = before or destination.at_each_tick or membership.timed.visibility[1:]
         if membership.seen and membership.seen != before and worth:
             looks.setdefault(destination.stream_id, {})[name] = 0
     if unread:

@@ -18,7 +18,6 @@ from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import Row, placed
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
-from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.schedule import digest_from, following_tick, last_instant
 from grouping.digests.answers import AggregatedMatches, DigestMatches
 from grouping.digests.cursor import Cursor, moved
@@ -32,6 +31,7 @@ from grouping.model.group import canonical_constants
 from grouping.model.ids import DestinationId
 from grouping.model.query import DigestClause
 from grouping.statements.cq_text import CqText
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, aggregate_digests
 
 __all__ = ["digests"]
 

@@ -1,4 +1,6 @@
-"""Ticks of very many destinations: a Spark job makes their digests, one tick of one stream at a time.
+"""Ticks of very many destinations, and of digests of a table's rows: a Spark job makes their digests.
+
+There is one job at a time, for the ticks of a single stream.
 
 The gateway writes orders to `cq.orders`, some thousand destinations in a record, and asks the evaluator for a job that
 carries the orders out. When the job is over, the gateway closes each order: cursors move, and the destinations are
@@ -6,6 +8,7 @@ armed anew. An open order holds up the ticks and ends of its stream until no job
 
 The gateway carries orders out itself if the evaluator does not take the request (the gateway withdraws it), or if the
 evaluator lost its lease, and with the lease its JVM, during the job. The digests are the same either way.
+Orders over the rows of a table wait for an evaluator instead, since the gateway reads no rows.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from gateway.state.timer_state import TimerState
 from gateway.timers.cuts import Cut
 from gateway.timers.deliver import Delivery
 from gateway.timers.digest_orders import OrderDesk
+from gateway.timers.firing import CHUNK
 from gateway.timers.open_cuts import OpenCuts
 from gateway.timers.order_log import OrderLog
 from grouping.digests.cursor import Cursor
@@ -28,6 +32,7 @@ from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import DigestOutcome, Order, OrderOutcome, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
 from grouping.model.ids import StreamId
+from grouping.plan.table_changes import is_changes
 from grouping.settings.settings import Settings
 from grouping.store.lease import LIFETIME_MS
 from grouping.store.ownership import Owner
@@ -91,9 +96,24 @@ class BigTicks:
             if job is not None and job.first <= self._orders.open[0] and self._orders.open[-1] < job.end:
                 self._job = job
 
-    def take(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Take over a stream's due ticks if they are many and an evaluator has the stream; return whether it did."""
-        if not self._from or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < self._from:
+    def has_rows(self, stream_id: StreamId, due_ms: int) -> bool:
+        """Tell whether digests of a table's rows are due, which the evaluator alone can make."""
+        if not is_changes(stream_id):
+            return False
+        names = [name for name, tick_ms in self._state.due(stream_id, due_ms, CHUNK) if tick_ms]
+        memberships = self._state.memberships(names)
+        return any(membership is not None and membership.destination.of_rows for membership in memberships)
+
+    def take(self, stream_id: StreamId, due_ms: int, least: int | None = None) -> bool:
+        """Take over a stream's due ticks if they are many and an evaluator has the stream; return whether it did.
+
+        Args:
+            stream_id: The stream.
+            due_ms: The instant up to which ticks are due.
+            least: How many ticks are many; None for the setting.
+        """
+        least = self._from if least is None else least
+        if not least or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < least:
             return False
         if self._jobs.leader(stream_id) is None:
             return False
@@ -128,10 +148,20 @@ class BigTicks:
             self._ordering_still = False
             self._ordering.begin(StreamId(""), 0)
             leader = self._leader()
-            if leader is None or not self._orders.open:
-                self._answers = {}
-            else:
+            if leader is not None and self._orders.open:
                 self._alone_on = self._ask(leader)
+            else:
+                self._give_up()
+
+    @property
+    def _needs_spark(self) -> bool:
+        """Whether the gateway cannot carry the orders out: they may be over the rows of a table that is there."""
+        return self.stream_id is not None and is_changes(self.stream_id) and self._ordering.is_live(self.stream_id)
+
+    def _give_up(self) -> None:
+        """Carry the orders out here, or ask the next evaluator where the orders need one."""
+        self._job = self._lost_ms = None
+        self._answers = None if self._orders.open and self._needs_spark else {}
 
     def _leader(self) -> Owner | None:
         return None if self.stream_id is None else self._jobs.leader(self.stream_id)
@@ -141,7 +171,8 @@ class BigTicks:
         orders = self._orders
         number = secrets.token_hex(8)
         first, end = orders.open[0], orders.open[-1] + 1
-        self._job = Job(number, evaluator.token, first, end, orders.answers_end(), name=evaluator.name)
+        start, of_rows = orders.answers_end(), self._needs_spark
+        self._job = Job(number, evaluator.token, first, end, start, name=evaluator.name, of_rows=of_rows)
         self._asked_ms, self._lost_ms = self._clock(), None
         log.info("digests ordered", extra={"orders": len(orders.open), "evaluator": evaluator.pack()})
         return self._jobs.ask(self._job)
@@ -162,7 +193,7 @@ class BigTicks:
             # Redis has lost the request. The evaluator may still run the lost job; the new job runs afterwards.
             self._alone_on = ""
             self._ask(Owner(asked.name, asked.evaluator))
-        elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS:
+        elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS and not self._needs_spark:
             self._withdraw(asked)
 
     def _without(self, asked: Job | None, now_ms: int) -> None:
@@ -170,14 +201,12 @@ class BigTicks:
         if asked is None and (leader := self._leader()) is not None:
             self._ask(leader)
             return
-        if asked is not None and self._withdraw(asked):
+        if asked is not None and not self._needs_spark and self._withdraw(asked):
             return
         self._lost_ms = now_ms if self._lost_ms is None else self._lost_ms
         if now_ms >= self._lost_ms + LIFETIME_MS["evaluator"]:
-            log.warning(
-                "the evaluator is gone, its orders are carried out here", extra={"orders": len(self._orders.open)}
-            )
-            self._answers = {}
+            log.warning("the evaluator of orders is gone", extra={"orders": len(self._orders.open)})
+            self._give_up()
 
     def _withdraw(self, job: Job) -> bool:
         """Carry the orders out here if it is certain that no evaluator took the request; return whether it is."""
@@ -205,8 +234,11 @@ class BigTicks:
             answered = list(answer.digests)
             records = (self._delivery.cursor(*moved) for moved in _cursors(answered).items())
             self._delivery.close(offset, records, answered, cuts)
+        elif self._needs_spark:
+            self._give_up()
+            return
         else:
-            order = self._orders.at(offset)
+            order = self._orders.at(offset).only(of_rows=False)
             answered = []
             self._delivery.close(offset, self._made(order, answered), answered, cuts)
             answer = OrderOutcome(order.stream_id, order.fired_ms, tuple(answered))

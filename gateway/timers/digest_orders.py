@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from gateway.metrics import TICK_SECONDS
 from gateway.model.membership import Membership
+from gateway.model.records import Destination, feed_of
+from gateway.model.table_entries import TableEntries, rows_of
 from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.deliver import source_of
@@ -19,16 +21,24 @@ from gateway.timers.probes import ProgressProbes
 from gateway.timers.retention import Retention
 from gateway.timers.schedule import following_tick
 from gateway.topics.positions import topic_of
-from grouping.digests.cursor import Cursor
+from grouping.digests.cursor import Cursor, SourceOffsets, highest
 from grouping.digests.digest import column_type
-from grouping.digests.orders import DigestOrder, Order, OrderOutcome, places_after
+from grouping.digests.orders import DigestOrder, Order, OrderOutcome, TableCut, places_after
+from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, StreamId
+from grouping.model.panes import pack_bounds
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
+from grouping.store.constant_table import Entry, Segment
 
-__all__ = ["OrderDesk"]
+__all__ = ["OrderDesk", "table_cut"]
 
 _ORDER_BYTES = 4 << 20
 """Approximate size of an order, which must fit a record."""
+_ENTRY_BYTES = 100
+"""Approximate size of an entry of the constant table, beside its constants."""
+_ONE_BOUND = pack_bounds([(0, 0)])
+"""The bounds of a store of aggregates over rows: no tick cuts the times of rows."""
 
 
 class OrderDesk:
@@ -67,30 +77,51 @@ class OrderDesk:
     def order(self) -> Order | None:
         """Return an order of due digests; None if no destination is due any more.
 
-        The gateway itself serves destinations that need only a look, and destinations of aggregate queries, whose few
-        rows it makes as fast as Spark. New matches may move destinations on the event list between two orders: a
-        destination found again is skipped, and a missed destination is still due afterwards.
+        The gateway itself serves destinations that need only a look, and destinations of aggregate queries over pending
+        matches, whose few rows it makes as fast as Spark. New matches may move destinations on the event list between
+        two orders: a destination found again is skipped, and a missed destination is still due afterwards.
         """
         stream_id = self._stream_id
         due = self._state.due(stream_id, self._due_ms, CHUNK, self._passed)
         if not due:
             return None
         new = [one for one in due if one[0] not in self._names]
-        served, idle = self._firing.choose(stream_id, new)
-        here = [each for each in served if each.tick is None or each.membership.destination.slots is not None]
+        served, idle = self._firing.choose(stream_id, new, self._due_ms)
+        here = [each for each in served if each.tick is None or not _made_by_spark(each.membership.destination)]
         if here or idle:
             self._firing.serve(stream_id, here, idle, self._due_ms)
         digests: list[DigestOrder] = []
         size = 0
+        rows: list[Destination] = []
         for each in served:
-            ordered = each.membership.destination.slots is None
-            if ordered and each.tick is not None and size < _ORDER_BYTES:
+            destination = each.membership.destination
+            if each.tick is not None and _made_by_spark(destination) and size < _ORDER_BYTES:
                 digests.append(self._ordered(each, each.tick))
                 size += len(msgspec.msgpack.encode(digests[-1]))
+                if destination.of_rows:
+                    rows.append(destination)
+                    size += len(destination.constants) + _ENTRY_BYTES
         self._names.update(each.destination_id for each in digests)
         self._passed += len(due) - len(new) + len(digests)
         covered = dict(self._probes.progress(stream_id).covered)
-        return Order(stream_id, source_of(self._working, stream_id), covered, self._clock(), tuple(digests))
+        table = self._table(stream_id, rows) if rows else None
+        return Order(stream_id, source_of(self._working, stream_id), covered, self._clock(), tuple(digests), table)
+
+    def is_live(self, stream_id: StreamId) -> bool:
+        """Tell whether a stream is not dropped."""
+        return stream_id in self._working.inventory.streams
+
+    def _table(self, stream_id: StreamId, destinations: Sequence[Destination]) -> TableCut:
+        """Return the cut of a table for digests of its rows.
+
+        The cut has the ends that the topic had at the tick or shortly after, so a change that was acknowledged before
+        the tick is in.
+        """
+        working, progress = self._working, self._probes.progress(stream_id)
+        plans = [working.plan(stream_id, name) for name in {each.group_id for each in destinations}]
+        selects = [working.select(stream_id, name) for name in {each.select_id for each in destinations}]
+        ends = highest(progress.covered, progress.probed)
+        return table_cut(working.inventory.streams[stream_id], ends, destinations, plans, selects)
 
     def _ordered(self, each: DueDestination, tick_ms: int) -> DigestOrder:
         destination, timed = each.membership.destination, each.membership.timed
@@ -110,6 +141,7 @@ class OrderDesk:
             store,
             places_after(self._intake.index.get(store), each.cursor),
             self._intake.reached[timed.partition],
+            (destination.group_id, destination.select_id, destination.constants) if destination.of_rows else None,
         )
 
     def carried_out(self, answer: OrderOutcome, cursors: Mapping[str, Cursor]) -> None:
@@ -148,3 +180,32 @@ class OrderDesk:
             TICK_SECONDS.observe((self._clock() - min(sent)) / 1000)
         self._state.settle(answer.stream_id, ticks, idle, cursors)
         self._retention.release(done, cursors)
+
+
+def table_cut(
+    stream: Stream,
+    ends: SourceOffsets,
+    destinations: Iterable[Destination],
+    plans: Sequence[GroupPlan],
+    selects: Sequence[SelectList],
+) -> TableCut:
+    """Return where a table is read up to for digests of its rows, with the queries of these digests.
+
+    Args:
+        stream: The stream of the table's changes.
+        ends: By source partition, the position up to which the table is read.
+        destinations: The destinations of the digests.
+        plans: Their plans, each once.
+        selects: Their SELECT lists, each once.
+    """
+    stores = {store.destination_id: store for store in map(feed_of, destinations)}
+    entries: list[Entry] = []
+    for number, store in enumerate(stores.values()):
+        entries += rows_of(store, TableEntries(number, [((), [(None, None)])]), _ONE_BOUND)
+    definitions = msgspec.json.encode(plans), msgspec.json.encode(selects)
+    return TableCut(msgspec.json.encode(stream), ends, Segment.of((), entries).encode(), *definitions)
+
+
+def _made_by_spark(destination: Destination) -> bool:
+    """Tell whether an order may have a destination's digest."""
+    return destination.slots is None or destination.of_rows

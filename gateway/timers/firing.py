@@ -28,6 +28,7 @@ from gateway.timers.schedule import (
     is_tick,
     last_tick,
     may_fire,
+    missed_by,
     run_of,
     tick_to_fire,
 )
@@ -219,9 +220,9 @@ class TickRun:
         self._cuts.keep(key, rest, self._clock())
 
     def choose(
-        self, stream_id: StreamId, due: Sequence[tuple[DestinationId, int]]
+        self, stream_id: StreamId, due: Sequence[tuple[DestinationId, int]], due_ms: int | None = None
     ) -> tuple[list[DueDestination], list[DestinationId]]:
-        """Return the due destinations to serve now, and the due destinations to disarm."""
+        """Return the due destinations to serve now, and the due ones to disarm; `due_ms` as in `missed_by`."""
         missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
         idle: list[DestinationId] = []
         armed: list[tuple[DestinationId, Membership, int]] = []
@@ -237,17 +238,13 @@ class TickRun:
         for (name, membership, armed_ms), incarnation, cursor in zip(
             armed, incarnations, self._state.cursors(incarnations), strict=True
         ):
-            tick = None if not armed_ms else tick_to_fire(membership, armed_ms, missed, runs)
-            if tick is not None and (
-                tick == cursor.tick_ms
-                or tick <= last_tick(membership, cursor, runs)
-                or run_of(membership, tick, runs)
-                or not is_tick(membership, tick, runs)
-            ):
+            last_ms, gone = last_tick(membership, cursor, runs), missed_by(membership, armed_ms, missed, due_ms)
+            tick = None if not armed_ms else tick_to_fire(membership, armed_ms, gone, runs)
+            fired = tick is not None and (tick == cursor.tick_ms or tick <= last_ms)
+            if tick is not None and (fired or run_of(membership, tick, runs) or not is_tick(membership, tick, runs)):
                 tick = None  # the tick was served before a crash, or is no tick any more: a look finds the next tick
-            last_ms = last_tick(membership, cursor, runs)
-            from_ms = 0 if tick is None else digest_from(membership, tick, missed, last_ms)
-            gap = tick is not None and has_gap(membership, tick, missed, last_ms)
+            from_ms = 0 if tick is None else digest_from(membership, tick, gone, last_ms)
+            gap = tick is not None and has_gap(membership, tick, gone, last_ms)
             served.append(DueDestination(name, membership, incarnation, cursor, tick, from_ms, gap))
         return served, idle
 
@@ -338,7 +335,7 @@ class TickRun:
                 yield notice, self._delivery.refusal(destination, notice.ended_ms, answer.reason)
                 continue
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
-            if last_ms >= notice.ended_ms or not (answer.written or empty_too):
+            if destination.of_rows or last_ms >= notice.ended_ms or not (answer.written or empty_too):
                 yield notice, None
                 continue
             since_ms = digest_from(membership, notice.ended_ms, None, last_ms)

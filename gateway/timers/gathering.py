@@ -8,7 +8,6 @@ from typing import NamedTuple
 from gateway.model.end_notice import EndNotice
 from gateway.model.membership import Membership
 from gateway.state.working_copy import WorkingCopy
-from gateway.timers.aggregate_digests import AggregateRequest, AnswerCache, each_aggregate_digest
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.answers import DigestAnswer
@@ -16,6 +15,7 @@ from grouping.digests.cursor import Cursor, SourceOffsets, behind_gap
 from grouping.digests.gather import DigestQuestion, gather
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.plan.group import GroupPlan, SelectList
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, AnswerCache, each_aggregate_digest
 
 __all__ = ["DigestGathering", "DueDestination"]
 

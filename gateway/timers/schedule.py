@@ -19,6 +19,7 @@ __all__ = [
     "last_instant",
     "last_tick",
     "may_fire",
+    "missed_by",
     "run_of",
     "tick_after",
     "tick_behind",
@@ -49,8 +50,9 @@ def last_instant(membership: Membership) -> int | None:
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
     """Return a destination's first tick later than an instant; None if its last CQ expires before.
 
-    At the EXPIRE of the last CQ, the last digest replaces the tick. No tick comes before the CQ's acceptance, nor
-    before the anchor shortly after it; matches may be older, since publishers set the record times.
+    At the EXPIRE of the last CQ, the last digest replaces the tick; for digests of a table's rows the EXPIRE is the
+    last tick. No tick comes before the CQ's acceptance, nor before the anchor shortly after it; matches may be older,
+    since publishers set the record times.
 
     Args:
         membership: The destination with its members.
@@ -61,9 +63,12 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
     windows = membership.seen
     if not windows:
         return None
-    after_ms = max(at_ms, _anchor(membership, _past(membership.timed.born_ms, runs)))
+    born_ms = _past(membership.timed.born_ms, runs)
+    after_ms = max(at_ms, _anchor(membership, born_ms))
     tick = next_tick(membership.destination.trigger, after_ms, windows[0][0])
     last = last_instant(membership)
+    if last is not None and membership.destination.of_rows and last > max(at_ms, born_ms):
+        return last if tick is None else min(tick, last)
     return tick if tick is not None and (last is None or tick < last) else None
 
 
@@ -78,6 +83,24 @@ def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> b
     The result is True for any instant if all CQs are paused: `may_fire` has already decided that the destination fires.
     """
     return not membership.windows or tick_after(membership, at_ms - 1, runs) == at_ms
+
+
+def missed_by(
+    membership: Membership, armed_ms: int, missed: MissedTicks | None, due_ms: int | None
+) -> MissedTicks | None:
+    """Return the time of the missed ticks that become one for a destination.
+
+    Digests of a table's rows at several ticks would have the same rows, where the evaluator was away for these ticks.
+
+    Args:
+        membership: The destination with its members.
+        armed_ms: The tick that it is armed for.
+        missed: A time in which no gateway fired ticks.
+        due_ms: The instant up to which the evaluator makes digests of rows now; None where it makes none.
+    """
+    if due_ms is None or not membership.destination.of_rows:
+        return missed
+    return MissedTicks(armed_ms - 1, due_ms)
 
 
 def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | None, runs: Collection[Run] = ()) -> int:
@@ -95,7 +118,9 @@ def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | No
     last = previous_tick(trigger, missed.until_ms + 1)
     while last is not None and last > armed_ms and (run := run_of(membership, last, runs)) is not None:
         last = previous_tick(trigger, previous_tick(trigger, run[0] + 1) or run[0])
-    return armed_ms if last is None else max(armed_ms, last)
+    found = armed_ms if last is None else max(armed_ms, last)
+    end = last_instant(membership) if membership.destination.of_rows else None
+    return found if end is None else min(found, end)
 
 
 def run_of(membership: Membership, tick_ms: int, runs: Iterable[Run]) -> Run | None:
@@ -195,7 +220,7 @@ def following_tick(
     born_ms, changed_ms = (_past(at_ms, runs) for at_ms in (membership.timed.born_ms, membership.timed.changed_ms))
     if tick is None and changed_ms > born_ms:
         after_ms = max(after_ms, changed_ms)  # after a RESUME, waiting matches come at the next tick
-    if membership.destination.clause.even_if_empty:
+    if membership.destination.at_each_tick:
         return _unused(membership, tick_after(membership, after_ms, runs), runs)
     return None if left_ms is None else _unused(membership, tick_after(membership, max(after_ms, left_ms), runs), runs)
 

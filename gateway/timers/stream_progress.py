@@ -12,7 +12,7 @@ from collections import deque
 from typing import NamedTuple
 
 from gateway.timers.schedule import MissedTicks, Run
-from grouping.digests.cursor import SourceOffsets
+from grouping.digests.cursor import SourceOffsets, highest
 
 __all__ = ["StreamProgress", "covers"]
 
@@ -51,6 +51,8 @@ class StreamProgress:
         """Everything published up to this instant is certainly evaluated."""
         self.covered: dict[str, int] = dict(covered)
         """Source partition → offset up to which events are committed and their matches taken in."""
+        self.probed: SourceOffsets = {}
+        """Source partition → end at the instant up to which ticks may fire, whether evaluated or not."""
         self.run_ms = fired_ms
         """The instant since which ticks have fired without a gap."""
         self.past: tuple[Run, ...] = ()
@@ -123,6 +125,6 @@ class StreamProgress:
                 self.evaluated_ms = max(self.evaluated_ms, probe.at_ms if probe.certain else 0)
             elif now_ms < probe.at_ms + self._wait_ms:
                 break
-            due_ms = max(due_ms, probe.at_ms)
+            due_ms, self.probed = max(due_ms, probe.at_ms), highest(probe.ends, self.probed)
             self._probes.popleft()
         return due_ms

@@ -31,6 +31,7 @@ from gateway.timers.rolling import Rolling
 from gateway.timers.schedule import tick_behind
 from grouping.digests.cursor import Cursor
 from grouping.model.ids import DestinationId, StreamId
+from grouping.plan.table_changes import is_changes
 from grouping.settings.settings import Settings
 from grouping.store.record_keys import TickKey
 
@@ -174,6 +175,8 @@ class Timers:
         for stream_id, due_ms in due.items():
             if stream_id not in with_ticks and not self._firing.windows.waiting(stream_id):
                 settled[stream_id] = due_ms
+            elif self._big.has_rows(stream_id, due_ms):
+                self.busy = self._big.take(stream_id, due_ms, least=1) or self.busy  # else they wait for the evaluator
             elif self._big.take(stream_id, due_ms) or self._firing.fire(stream_id, due_ms):
                 self.busy = True
             elif not self._firing.windows.waiting(stream_id):
@@ -184,8 +187,12 @@ class Timers:
         return self._probes.progress(stream_id).fired_ms
 
     def evaluated_ms(self, stream_id: StreamId) -> int:
-        """Return the time up to which everything published to a stream is evaluated and its matches are taken in."""
-        return self._probes.progress(stream_id).evaluated_ms
+        """Return the time up to which everything published to a stream is evaluated and its matches are taken in.
+
+        A CQ over a table goes at its EXPIRE, which is the last tick of digests of the table's rows: they come first.
+        """
+        progress = self._probes.progress(stream_id)
+        return min(progress.evaluated_ms, progress.fired_ms) if is_changes(stream_id) else progress.evaluated_ms
 
     @property
     def taken_in(self) -> int:

@@ -56,8 +56,7 @@ def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> di
         path: The access path of the group.
         use: The other CQs that use its parts.
     """
-    kind = {"node": "changes", "table": stream.name} if stream.changes_of else {"node": "stream", "stream": stream.name}
-    source: dict[str, Any] = {**kind, "cqs": use.stream}
+    source: dict[str, Any] = {**_source(plan, stream), "cqs": use.stream}
     return {
         "node": "group",
         "group": plan.group_id,
@@ -68,6 +67,12 @@ def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> di
         ],
         "inputs": [_computation(plan.computation, source, use) if plan.computation else source],
     }
+
+
+def _source(plan: GroupPlan, stream: Stream) -> dict[str, Any]:
+    if not stream.changes_of:
+        return {"node": "stream", "stream": stream.name}
+    return {"node": "rows" if plan.computation is None else "changes", "table": stream.name}
 
 
 def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]:
@@ -179,6 +184,8 @@ def _line(node: dict[str, Any]) -> str:
         case "table":
             rows = "" if node["rows"] is None else f", {counted(node['rows'], 'row')}"
             return f"{node['join']} join with table {node['table']} ({cqs}{rows}) on {node['on']}"
+        case "rows":
+            return f"rows of table {node['table']} at each tick ({cqs} over the table)"
         case "changes":
             return f"changes of table {node['table']} ({cqs})"
         case _:

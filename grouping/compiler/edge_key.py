@@ -148,7 +148,7 @@ def with_edge(scope: Scope, emit: EmitClause | None) -> Scope:
 
 
 def changes_scope(table: Table, relation: Relation, budget: Budget) -> Scope:
-    """Return the scope of a SELECT with EMIT over a table without a stream, or over a view of a table.
+    """Return the scope of a CQ's SELECT over a table without a stream, or over a view of a table.
 
     Args:
         table: The table.
@@ -160,7 +160,7 @@ def changes_scope(table: Table, relation: Relation, budget: Budget) -> Scope:
     """
     if is_change_format(table.format):
         raise unsupported(
-            f'EMIT over table "{table.name}"',
+            f'a CQ over table "{table.name}" alone',
             f"A record in the format {table.format} may change several rows.",
             f"CREATE STREAM … WITH (topic = '{table.topic}', format = '{table.format}') has each change as an event, "
             "with _op and _before.",

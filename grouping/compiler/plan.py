@@ -129,12 +129,7 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     tree = read_select(text)
     named = frozenset(source_names(tree))
     inlined = planner.select(tree, outermost=True)
-    if isinstance(inlined.base, Table):
-        raise unsupported(
-            "a table without a stream",
-            "Results come from the events of a stream, or from the changes of a table.",
-            "EMIT CHANGES behind the query reports the changes of the rows; or join the table with a stream.",
-        )
+    assert isinstance(inlined.base, Stream), "the outermost SELECT reads a table as the stream of its changes"
     where = inlined.where
     condition = where[0] if len(where) == 1 else Term("and", where, BOOLEAN) if where else None
     items = tuple(BoundItem(name, value) for name, value in inlined.columns)
@@ -193,7 +188,7 @@ class _Planner:
         found = read_from(tree, self._catalog, self._inline, self._budget)
         emit = self._emit if outermost else None
         table = found.base if isinstance(found, Relation) and isinstance(found.base, Table) else None
-        if emit is not None and table is not None and isinstance(found, Relation):
+        if outermost and table is not None and isinstance(found, Relation):
             found = changes_scope(table, found, self._budget)
         names = found.scope_alone(self._budget) if isinstance(found, Relation) else found
         base, scope = (found.base, None) if isinstance(found, Relation) else (found.stream, found)

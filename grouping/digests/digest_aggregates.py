@@ -1,6 +1,6 @@
 """Aggregates of digests as data: the question to the evaluator's code for aggregates, and its answer.
 
-`gateway/timers/aggregate_digests.py` asks, `spark_jobs/engine/operators/aggregate/` answers.
+`aggregate_digests.py` in `spark_jobs/engine/operators/aggregate/` asks, and the other files of the room answer.
 """
 
 from __future__ import annotations

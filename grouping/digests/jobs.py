@@ -41,6 +41,8 @@ class Job(msgspec.Struct, frozen=True):
     state: Literal["asked", "taken", "done"] = "asked"
     name: str = ""
     """The evaluator's name."""
+    of_rows: bool = False
+    """Whether digests of a table's rows are among the orders: a single task then reads the table for all of them."""
 
 
 _encode = msgspec.json.encode

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +20,7 @@ from grouping.digests.gather import BOUNDS, Bounds, DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.rows import DigestRows, RowsUnavailable
-from grouping.model.ids import DestinationId, StreamId
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import DigestClause, PackedDigest
 from grouping.model.sql_type import SqlType
 
@@ -29,8 +30,10 @@ __all__ = [
     "OrderOutcome",
     "DigestOrder",
     "DigestOutcome",
+    "MadeDigest",
     "Order",
     "StorePlaces",
+    "TableCut",
     "carry_out",
     "ordered_parts",
     "places_after",
@@ -93,11 +96,28 @@ class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
     places: StorePlaces | None
     reached: int
     """The offset in the store's partition of `cq.pending` at which the tick's records end."""
+    of_rows: tuple[GroupId, SelectId, str] | None = None
+    """For a digest of a table's rows: its group, its SELECT list and its constants, as a destination keeps them."""
 
     @property
     def clause(self) -> DigestClause:
         """The digest clause, typed."""
         return DigestClause.of(self.digest)
+
+
+class TableCut(msgspec.Struct, array_like=True, frozen=True):
+    """The rows of a table at a tick, and the queries of all digests of these rows in an order."""
+
+    stream: bytes
+    """The stream of the table's changes, as JSON."""
+    ends: SourceOffsets
+    """By source partition: the rows are those that the records before this position have set."""
+    segment: bytes
+    """A `Segment` with an entry for each store of the digests; an entry's number is its place."""
+    plans: bytes
+    """The plans of the groups, as JSON."""
+    selects: bytes
+    """The SELECT lists, as JSON."""
 
 
 class Order(msgspec.Struct, array_like=True, frozen=True):
@@ -111,6 +131,13 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
     fired_ms: int
     """The time of the digests' records, epoch milliseconds."""
     digests: tuple[DigestOrder, ...]
+    table: TableCut | None = None
+    """The rows of the digests with `DigestOrder.of_rows`; None where there are none."""
+
+    def only(self, *, of_rows: bool) -> Order:
+        """Return the order with its digests of a table's rows alone, or without them."""
+        digests = tuple(each for each in self.digests if (each.of_rows is not None) == of_rows)
+        return msgspec.structs.replace(self, digests=digests, table=self.table if of_rows else None)
 
 
 class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -150,6 +177,17 @@ class OrderOutcome(msgspec.Struct, array_like=True, frozen=True):
     stream_id: StreamId
     fired_ms: int
     digests: tuple[DigestOutcome, ...]
+
+
+class MadeDigest(NamedTuple):
+    """A digest of an order."""
+
+    order: DigestOrder
+    digest: Digest | None
+    """None where there is nothing to send."""
+    outcome: DigestOutcome
+    fault: str = ""
+    """The detail of a dead letter: why the digest, or some of its rows, are left out, full sentences; else empty."""
 
 
 def carry_out(

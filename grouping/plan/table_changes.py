@@ -10,12 +10,19 @@ from grouping.model.catalog import Catalog, Stream
 from grouping.model.ids import StreamId
 from grouping.model.table import Table
 
-__all__ = ["changed_table", "changes_id", "readable_streams", "table_changes"]
+__all__ = ["changed_table", "changes_id", "is_changes", "readable_streams", "table_changes"]
+
+_PREFIX = "c_"
+
+
+def is_changes(stream_id: StreamId) -> bool:
+    """Tell whether a stream is the stream of a table's changes."""
+    return stream_id.startswith(_PREFIX)
 
 
 def changes_id(table_id: str) -> StreamId:
     """Return the id of the stream of a table's changes."""
-    return StreamId(f"c_{table_id}")
+    return StreamId(f"{_PREFIX}{table_id}")
 
 
 @lru_cache(maxsize=1024)

@@ -85,6 +85,15 @@ class SnapshotStore:
                 return 0
             return int(self._redis.hincrby(self._keys.snapshot_tries, destination_id, 1))
 
+    def count_try(self, name: str) -> int:
+        """Count a try of an order of digests of rows, until `release`; return how many there were.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            return int(self._redis.hincrby(self._keys.snapshot_tries, name, 1))
+
     def keep(self, destination_id: str, worker: str) -> bool:
         """Stay in charge of a snapshot; return whether it is still owed.
 
@@ -109,7 +118,7 @@ class SnapshotStore:
             self._forget(pipeline, destination_id)
 
     def release(self, destination_id: str) -> None:
-        """Give up the charge of a snapshot that is not owed any more.
+        """Give up the charge of a snapshot that is not owed any more, or of an order that is carried out.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from spark_jobs.engine.isolation.step import AnyStep, Records
 from spark_jobs.engine.stages.counting_stage import WritingStep, counted
-from spark_jobs.engine.stages.decode_stage import decoded
+from spark_jobs.engine.stages.decode_stage import decoded, given
 from spark_jobs.engine.stages.lookup_stage import matched
 from spark_jobs.engine.stages.operator_stage import advanced, operated
 from spark_jobs.engine.stages.output_stage import output
 from spark_jobs.engine.stages.task import Task, Then
 
-__all__ = ["CLOCK", "OPERATORS", "ROWS", "STAGES", "PipelineStage", "end_records", "evaluate"]
+__all__ = ["CLOCK", "OPERATORS", "ROWS", "STAGES", "TABLE_ROWS", "PipelineStage", "end_records", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ OPERATORS = PipelineStage(operated, (ROWS, PipelineStage(counted)))
 """The stages after decoding."""
 STAGES = PipelineStage(decoded, (OPERATORS,))
 """decode → operators → match → output; and after the matches of all rows: operators → count."""
+TABLE_ROWS = PipelineStage(given, (OPERATORS,))
+"""The stages for the rows of a table at a tick, which are matches if they match: as `STAGES`, without decoding."""
 CLOCK = PipelineStage(advanced, (ROWS,))
 """A mark of the clock → match → output."""
 

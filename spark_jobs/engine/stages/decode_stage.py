@@ -1,4 +1,4 @@
-"""The stage that decodes the records of a batch."""
+"""The stage that decodes the records of a batch, and the stage of rows that are decoded already."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records
 from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
+from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.stages.task import Task, Then
 
-__all__ = ["decoded"]
+__all__ = ["decoded", "given"]
 
 
 def decoded(task: Task, batch: pa.RecordBatch, then: Then) -> Iterator[AnyStep]:
@@ -26,8 +27,17 @@ def _records(task: Task, batch: pa.RecordBatch, then: Then) -> Records:
         if letters is not None:
             yield letters
         task.observer.decoded(events, letters)
-        if events.count:
-            offsets = events.offsets
-            task.counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
-            with task.guard.batch(events.count):
-                yield from then(events)
+        yield from _events(task, events, then)
+
+
+def given(task: Task, rows: Events, then: Then) -> Iterator[AnyStep]:
+    """Take rows of a partition of a table, in the order of their offsets, as if their records were decoded."""
+    yield PlainStep(partial(_events, task, rows, then))
+
+
+def _events(task: Task, events: Events, then: Then) -> Records:
+    if events.count:
+        offsets = events.offsets
+        task.counting.extend(int(events.partitions[0]), int(offsets[0]), int(offsets[-1]))
+        with task.guard.batch(events.count):
+            yield from then(events)

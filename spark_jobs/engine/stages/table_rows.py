@@ -1,4 +1,4 @@
-"""The rows of a table in one partition, folded from the changes of its topic, for snapshots."""
+"""The rows of a table in one partition, folded from the changes of its topic, for snapshots and digests."""
 
 from __future__ import annotations
 
@@ -59,7 +59,12 @@ class TableRows:
             kept.put(distinct, values)
 
     def snapshot(self) -> EdgeRows:
-        """Return the rows in the order of the records that set them, as rows of a snapshot."""
+        """Return the rows as rows of a snapshot."""
+        rows = self.events()
+        return EdgeRows(rows, np.arange(rows.count), np.full(rows.count, SNAPSHOT, np.int8))
+
+    def events(self) -> TableEvents:
+        """Return the rows in the order of the records that set them, as if each record had come anew."""
         there = np.flatnonzero(self._offsets != _NO_ROW)
         there = there[np.argsort(self._offsets[there])]
         offsets, sizes, count = self._offsets[there] - self._stream.base, self._sizes[there], there.size
@@ -74,5 +79,4 @@ class TableRows:
             }
         )
         arrays = {name: column.take(there) for name, column in self._columns.items()}
-        rows = TableEvents(self._stream, source, arrays, np.zeros(count, np.bool_), lambda: sizes)
-        return EdgeRows(rows, np.arange(count), np.full(count, SNAPSHOT, np.int8))
+        return TableEvents(self._stream, source, arrays, np.zeros(count, np.bool_), lambda: sizes)

@@ -16,10 +16,11 @@ from grouping.digests.orders import ORDERS
 from grouping.model.errors import OperationalError
 from grouping.settings.kafka_options import java_options
 from grouping.settings.settings import Settings
-from grouping.store.fence import Fence
+from grouping.store.ownership import EvaluatorFences
 from spark_jobs.runtime.kafka.sink import write_all
 from spark_jobs.runtime.kafka.source import FETCHES
 from spark_jobs.runtime.worker.digest_task import DigestTask
+from spark_jobs.runtime.worker.row_digest_task import RowDigestTask
 
 __all__ = ["DigestJobThread", "write_digests"]
 
@@ -37,19 +38,21 @@ A task takes a fraction of a second, since micro-batches of streams wait for a f
 class DigestJobThread:
     """Looks for requests in a separate thread, and carries them out in sequence."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, fence: Fence, failed: Callable[[], None]) -> None:
+    def __init__(
+        self, spark: SparkSession, settings: Settings, fences: EvaluatorFences, failed: Callable[[], None]
+    ) -> None:
         """Prepare to look.
 
         Args:
             spark: The session.
             settings: The evaluator's settings.
-            fence: The fence of the evaluator's lease. Requests must name its token, and only its holder may write.
+            fences: The fences of the evaluator. Requests name the token of its lease; only its holder may write.
             failed: Called, in the thread, when a job failed; it must end the JVM and the process, since tasks of the
                 job may go on writing for a while.
         """
         self._spark = spark
         self._settings = settings
-        self._fence = fence
+        self._fences = fences
         self._failed = failed
         self._requests = Requests(settings)
 
@@ -67,7 +70,7 @@ class DigestJobThread:
                 time.sleep(_LOOK_SECONDS)
                 continue
             try:
-                write_digests(self._spark, self._settings, job, self._fence)
+                write_digests(self._spark, self._settings, job, self._fences)
             except Exception:  # pyspark's and py4j's have no common base
                 log.exception("a digest job failed")
                 self._failed()
@@ -76,7 +79,7 @@ class DigestJobThread:
 
     def _taken(self) -> Job | None:
         job = self._requests.look()
-        if job is None or job.evaluator != self._fence.token or job.state == "done":
+        if job is None or job.evaluator != self._fences.lease.token or job.state == "done":
             return None
         # A job may be taken already, if Redis's reply was lost: carrying the job out again writes the same.
         return self._requests.change(job, "taken")
@@ -91,12 +94,12 @@ class DigestJobThread:
                 time.sleep(_LOOK_SECONDS)
 
 
-def write_digests(spark: SparkSession, settings: Settings, job: Job, fence: Fence) -> None:
+def write_digests(spark: SparkSession, settings: Settings, job: Job, fences: EvaluatorFences) -> None:
     """Write the digests for a range of orders, and the answers to the orders, by one Spark job."""
     begun = time.monotonic()
     # A pool of its own: streams keep their share of the cores.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
-    topic = settings.topics.orders
+    topic, tasks = settings.topics.orders, 1 if job.of_rows else -(-(job.end - job.first) // _OFFSETS_A_TASK)
     source = (
         java_options(settings.kafka)
         | FETCHES
@@ -104,12 +107,13 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job, fence: Fenc
             "assign": json.dumps({topic: [ORDERS]}),
             "startingOffsets": json.dumps({topic: {str(ORDERS): job.first}}),
             "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
-            "minPartitions": str(-(-(job.end - job.first) // _OFFSETS_A_TASK)),
+            "minPartitions": str(tasks),
             "kafka.isolation.level": "read_committed",
             # Orders that are gone are closed. The gateway carries out orders that have no answer.
             "failOnDataLoss": "false",
         }
     )
     orders = spark.read.format("kafka").options(**source).load().select("offset", "value")
-    write_all(orders, DigestTask.of(settings), settings, fence)
+    task = RowDigestTask.of(settings, fences) if job.of_rows else DigestTask.of(settings)
+    write_all(orders, task, settings, fences.lease)
     log.info("digests written", extra={"orders": job.end - job.first, "seconds": round(time.monotonic() - begun, 2)})

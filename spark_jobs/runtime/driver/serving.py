@@ -80,7 +80,7 @@ def serve(
         WorkerDeaths(QuarantineStore(settings, fences), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
     )
-    DigestJobThread(spark, settings, fences.lease, digests_failed).start()
+    DigestJobThread(spark, settings, fences, digests_failed).start()
     SnapshotJobThread(spark, settings, fences).start()
     try:
         for _ in streams.reconcile():  # batches waiting since an earlier evaluator's death go on at once

@@ -19,7 +19,7 @@ from grouping.settings.settings import Settings
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import TableStore
 from spark_jobs.runtime.kafka.sink import run_tasks
-from spark_jobs.runtime.worker.worker import complete_owed
+from spark_jobs.runtime.worker.worker import PROCESS, complete_snapshots
 
 __all__ = ["SnapshotJobThread", "SnapshotTask"]
 
@@ -49,7 +49,9 @@ class SnapshotTask:
         """
         for _ in batches:
             pass  # the row has nothing but the number of the task
-        complete_owed(self._stream, self._settings, self._fences)
+        stream, settings = msgspec.json.decode(self._stream, type=Stream), pickle.loads(self._settings)
+        complete_snapshots(stream, PROCESS.begin(stream, settings, self._fences), self._settings, self._fences)
+        PROCESS.end()
         yield from ()
 
 

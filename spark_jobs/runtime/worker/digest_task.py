@@ -6,11 +6,20 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, starmap
 
 import msgspec
 import pyarrow as pa
 
-from grouping.digests.orders import ANSWERS, DigestOutcome, Order, OrderOutcome, carry_out, ordered_parts
+from grouping.digests.orders import (
+    ANSWERS,
+    DigestOutcome,
+    MadeDigest,
+    Order,
+    OrderOutcome,
+    carry_out,
+    ordered_parts,
+)
 from grouping.digests.pending_log import PendingLog
 from grouping.settings.settings import Settings
 from grouping.store.record_keys import answer_key
@@ -19,7 +28,7 @@ from spark_jobs.engine.rows.output import OUTPUT
 from spark_jobs.runtime.kafka.stored_matches import StoredMatches
 from spark_jobs.runtime.worker.garbage import GarbagePolicy
 
-__all__ = ["MEMORY", "DigestTask", "JobMemory"]
+__all__ = ["MEMORY", "DigestTask", "JobMemory", "carried_out"]
 
 _BATCH_BYTES = 4 << 20
 _IDLE_SECONDS = 10.0
@@ -72,23 +81,36 @@ class DigestTask:
         log = MEMORY.log(settings)
         for batch in batches:
             for offset, body in zip(batch["offset"].to_pylist(), batch["value"], strict=True):
-                yield from _carried_out(log, offset, _decode(body.as_py()), settings.topics.orders)
+                yield from carried_out(log, offset, _decode(body.as_py()), settings)
         MEMORY.task_done()
 
 
-def _carried_out(log: PendingLog, offset: int, order: Order, answers: str) -> Iterator[pa.RecordBatch]:
-    records = _OutputRows()
+def carried_out(
+    log: PendingLog, offset: int, order: Order, settings: Settings, of_rows: Iterable[MadeDigest] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield the digests of an order, and then the answer.
+
+    Args:
+        log: The log of pending matches.
+        offset: The offset of the order.
+        order: The order.
+        settings: The evaluator's settings.
+        of_rows: The order's digests of a table's rows.
+    """
+    records, topics = _OutputRows(), settings.topics
     answered: list[DigestOutcome] = []
-    for each, digest, told in carry_out(log, order):
+    for each, digest, told, fault in chain(starmap(MadeDigest, carry_out(log, order.only(of_rows=False))), of_rows):
         answered.append(told)
-        if digest is None:
-            continue
-        for body, headers in ordered_parts(order, each, digest):
+        if fault:
+            source = f"{each.destination_id}/{each.tick_ms}/1"
+            letter = (("code", b"result-too-large"), ("detail", fault.encode()), ("source", source.encode()))
+            records.add(None, None, topics.deadletters, None, letter)
+        for body, headers in () if digest is None else ordered_parts(order, each, digest):
             records.add(each.destination_id.encode(), body, each.topic, each.partition, headers)
             if records.size > _BATCH_BYTES:
                 yield records.taken()
     answer = msgspec.msgpack.encode(OrderOutcome(order.stream_id, order.fired_ms, tuple(answered)))
-    records.add(answer_key(offset), answer, answers, ANSWERS, ())
+    records.add(answer_key(offset), answer, topics.orders, ANSWERS, ())
     yield records.taken()
 
 
@@ -100,11 +122,18 @@ class _OutputRows:
 
     def _clear(self) -> None:
         self.size = 0
-        self._rows: list[tuple[bytes, bytes, str, int, bytes]] = []
+        self._rows: list[tuple[bytes | None, bytes | None, str, int | None, bytes]] = []
 
-    def add(self, key: bytes, value: bytes, topic: str, partition: int, headers: Iterable[tuple[str, bytes]]) -> None:
+    def add(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        topic: str,
+        partition: int | None,
+        headers: Iterable[tuple[str, bytes]],
+    ) -> None:
         self._rows.append((key, value, topic, partition, packed_headers(headers)))
-        self.size += len(value)
+        self.size += len(value or b"")
 
     def taken(self) -> pa.RecordBatch:
         """Return the rows as a batch, and begin an empty one."""

@@ -13,6 +13,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 import pyarrow as pa
@@ -37,7 +38,7 @@ from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
 from spark_jobs.runtime.kafka.record_writer import record_writer
 from spark_jobs.runtime.kafka.sink import fence_watch
 
-__all__ = ["OpenRun", "TableSnapshots", "end_record", "one_query"]
+__all__ = ["OpenRun", "TableSnapshots", "end_record", "one_query", "read_rows"]
 
 log = logging.getLogger(__name__)
 
@@ -136,24 +137,40 @@ class TableSnapshots:
         place = (partition, since)
         if place not in self._rows:
             self._rows = {known: rows for known, rows in self._rows.items() if known[0] != partition}
-            self._rows[place] = self._read(destination, partition, since)
+            keep = partial(self._notes.keep, destination, self._worker)
+            self._rows[place] = read_rows(self._stream, partition, since, self._settings, keep).snapshot()
         return self._rows[place]
 
-    def _read(self, destination: str, partition: int, since: int) -> EdgeRows:
-        stream, rows = self._stream, TableRows(self._stream, partition)
-        end = since - stream.base
-        if end <= 0:
-            return rows.snapshot()
-        reader = RangeReader(self._settings)
-        try:
-            for _, batches in reader.read([SourceRange(stream.topic, partition, 0, end)]):
-                for batch in batches:
-                    self._notes.keep(destination, self._worker)
-                    for events, _ in decode_stream(batch, stream, self._settings) if batch.num_rows else ():
-                        rows.fold(events)
-        finally:
-            reader.close()
-        return rows.snapshot()
+
+def read_rows(
+    stream: Stream, partition: int, until: int, settings: Settings, each_batch: Callable[[], object] | None = None
+) -> TableRows:
+    """Read the topic of a table from its beginning, and return the rows that are set.
+
+    Args:
+        stream: The stream of the table's changes.
+        partition: The partition of the topic.
+        until: The position up to which records are read.
+        settings: The evaluator's settings.
+        each_batch: Called for each batch of records.
+
+    Raises:
+        OperationalError: Kafka failed.
+    """
+    rows, end = TableRows(stream, partition), until - stream.base
+    if end <= 0:
+        return rows
+    reader = RangeReader(settings)
+    try:
+        for _, batches in reader.read([SourceRange(stream.topic, partition, 0, end)]):
+            for batch in batches:
+                if each_batch is not None:
+                    each_batch()
+                for events, _ in decode_stream(batch, stream, settings) if batch.num_rows else ():
+                    rows.fold(events)
+    finally:
+        reader.close()
+    return rows
 
 
 class _OneSegment:

@@ -27,9 +27,10 @@ from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.timed_state import missed_events
-from spark_jobs.engine.pipeline import CLOCK, ROWS, end_records, evaluate
+from spark_jobs.engine.pipeline import CLOCK, ROWS, TABLE_ROWS, end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.edge_rows import EdgeRows
+from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.output import dead_letter_code
 from spark_jobs.engine.stages.operator_stage import ClockMark
 from spark_jobs.engine.stages.task import GroupRows, Task
@@ -43,7 +44,7 @@ from spark_jobs.runtime.worker.table_snapshots import TableSnapshots
 from spark_jobs.runtime.worker.task_observer import TaskObserver
 from spark_jobs.runtime.worker.watch import StreamWatch
 
-__all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation", "complete_owed", "complete_snapshots"]
+__all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation", "complete_snapshots", "table_matches"]
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -200,6 +201,15 @@ class _TaskRun:
         with self._guard.batch(rows.count):
             given = GroupRows(rows, joined.snapshot)
             yield from self._counted(self._hang_guard.pieces(evaluate(self._task, given, ROWS)))
+        self._report_letters()
+
+    def matches(self, rows: Events) -> Iterator[pa.RecordBatch]:
+        """Yield the matches among rows of a table, and the partial aggregates over them, as records of `cq.pending`."""
+        yield from self._counted(self._hang_guard.pieces(evaluate(self._task, rows, TABLE_ROWS)))
+        yield from self.groups()
+        self._report_letters()
+
+    def _report_letters(self) -> None:
         if self._letters:
             self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
             self._letters.clear()
@@ -258,8 +268,7 @@ class _TaskRun:
             name, partition = f"{batch.query_id}/{batch.number}", self.end_of_records[0]
             count = TaskCount(stream.stream_id, counts.tally(), partition, name, output, watermark)
             PROCESS.count(count, self._settings)
-        if self._letters:
-            self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
+        self._report_letters()
         if misfits := self._observer.misfits:
             self._watch.notes.report_misfits(misfits)
         self._watch.first.report()
@@ -292,20 +301,12 @@ def complete_snapshots(stream: Stream, watch: StreamWatch, settings: bytes, fenc
     TableSnapshots(stream, unpacked, PROCESS.store(unpacked), opened).complete(owed, settings, fence)
 
 
-def complete_owed(stream: bytes, settings: bytes, fences: EvaluatorFences) -> None:
-    """Write the snapshots that a stream's queries are owed, outside of a micro-batch.
-
-    Args:
-        stream: The `Stream`, as JSON.
-        settings: The evaluator's settings, pickled.
-        fences: The fences of the evaluator.
-
-    Raises:
-        OperationalError: Kafka or Redis failed.
-    """
-    found, unpacked = _unpacked(stream, settings)
-    complete_snapshots(found, PROCESS.begin(found, unpacked, fences), settings, fences)
-    PROCESS.end()
+def table_matches(
+    stream: Stream, constants: Snapshot, settings: Settings, fences: EvaluatorFences, rows: Events
+) -> Iterator[pa.RecordBatch]:
+    """Yield the matches among rows of a partition of a table, by constant tables for these rows alone."""
+    watch, tables = PROCESS.begin(stream, settings, fences), BatchTables(TableVersion(0, 0), constants, {}, stream)
+    yield from _TaskRun(stream, settings, tables, watch, True, {}, None, None).matches(rows)
 
 
 @lru_cache(maxsize=1024)

@@ -236,7 +236,6 @@ def test_the_order_of_on_tells_no_select_lists_apart() -> None:
 @pytest.mark.parametrize(
     ("select", "code", "told"),
     [
-        ("SELECT symbol FROM profiles", "unsupported-query", "a table without a stream"),
         ("SELECT q.symbol FROM profiles p JOIN quotes q USING (symbol)", "unsupported-query", "begins with a table"),
         ("SELECT q.symbol FROM quotes q RIGHT JOIN profiles p USING (symbol)", "unsupported-query", "RIGHT JOIN"),
         ("SELECT q.symbol FROM quotes q FULL JOIN profiles p USING (symbol)", "unsupported-query", "FULL JOIN"),

@@ -15,7 +15,6 @@ from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.model.records import Destination, TriggerSpec
 from gateway.testing import Stream
 from gateway.testing.query import CheckedQuery
-from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from grouping.digests.answers import AggregatedMatches
 from grouping.digests.cursor import Cursor, VisibilityInterval
 from grouping.digests.gather import DigestQuestion
@@ -29,6 +28,7 @@ from grouping.store.notes import TableVersion
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, aggregate_digests
 from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
 from spark_jobs.engine.operators.aggregate.rolled import rolled_records
 from spark_jobs.engine.stages.counting_stage import counting_step

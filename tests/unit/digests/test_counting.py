@@ -17,7 +17,6 @@ from gateway.evaluation.records import source_batch
 from gateway.testing import Record
 from gateway.testing.query import CheckedQuery, checked
 from gateway.testing.records import placed
-from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
@@ -29,6 +28,7 @@ from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate import records
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, aggregate_digests
 from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
 from spark_jobs.engine.stages.counting_stage import counting_step

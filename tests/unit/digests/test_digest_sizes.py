@@ -15,13 +15,18 @@ from gateway.evaluation.task import evaluated
 from gateway.testing import Stream
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.aggregate_digests import AggregateRequest, AnswerCache, aggregate_digests, each_aggregate_digest
 from grouping.digests.answers import AggregatedMatches
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from spark_jobs.engine.operators.aggregate import kept
+from spark_jobs.engine.operators.aggregate.aggregate_digests import (
+    AggregateRequest,
+    AnswerCache,
+    aggregate_digests,
+    each_aggregate_digest,
+)
 from spark_jobs.engine.results.encode import encode
 from spark_jobs.engine.results.pending import MAX_ROW_BYTES
 from tests.unit.digests.aggregate_log import AT, START_MS, destination_of

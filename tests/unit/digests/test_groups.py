@@ -19,13 +19,13 @@ from gateway.evaluation.task import evaluated
 from gateway.testing import Record, Stream, digests
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.aggregate_digests import AggregateRequest, AnswerCache, aggregate_digests
 from grouping.digests.answers import AggregatedMatches, DigestAnswer, DigestRefused
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from spark_jobs.engine.operators.aggregate import merging
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, AnswerCache, aggregate_digests
 from spark_jobs.engine.operators.aggregate.merging import AggregateMerge
 from tests.unit.digests.aggregate_log import AT, START_MS, STREAM, GroupLog, destination_of, digest_at, random_events
 from tests.unit.digests.random_aggregates import COUNTS, random_aggregates

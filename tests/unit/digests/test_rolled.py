@@ -13,7 +13,6 @@ from gateway.evaluation.task import evaluated
 from gateway.testing import Stream
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.pending_index import PendingIndex
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
@@ -21,6 +20,7 @@ from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rolling import StoreReaders
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, aggregate_digests
 from spark_jobs.engine.operators.aggregate.rolled import rolled_records
 from tests.unit.digests.aggregate_log import AT, START_MS, STREAM, destination_of
 from tests.unit.digests.random_aggregates import COUNTS, random_aggregates

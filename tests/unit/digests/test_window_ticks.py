@@ -13,7 +13,6 @@ from gateway.model.membership import Membership
 from gateway.testing import InputError, Record, Stream, digests
 from gateway.testing.query import checked
 from gateway.testing.records import placed
-from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from gateway.timers.schedule import MissedTicks, has_gap
 from gateway.timers.window_ticks import WindowTicks
 from grouping.digests.answers import AggregatedMatches
@@ -21,6 +20,7 @@ from grouping.digests.cursor import Cursor, DigestCoverage, behind_gap, moved
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, aggregate_digests
 from tests.unit.digests.aggregate_log import START_MS, destination_of
 
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.standing_query import StandingQuery
 from gateway.model.records import Destination, TriggerSpec
-from gateway.timers.aggregate_digests import AggregateRequest, aggregate_digests
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
@@ -24,6 +23,7 @@ from grouping.plan.group import CompiledQuery
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.match.evaluate import matches
 from spark_jobs.engine.match.residual import evaluate_expression
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, aggregate_digests
 from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
 from spark_jobs.engine.operators.lookup_join.join import join
 from spark_jobs.engine.operators.lookup_join.table_view import TableView

@@ -1,27 +1,28 @@
 """Digests of aggregate queries. Destinations with equal questions share their aggregates; queries are handled in turn.
 
-The engine's operator `aggregate` merges partial aggregates and decides HAVING. Functions import it when they need it,
-so a gateway without aggregate queries starts without its libraries, which take a second and 110 MB.
+Gateway and workers ask. Functions import the rest of the room when they need it, so a gateway without aggregate
+queries starts without its libraries, which take a second and 110 MB.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from gateway.model.records import Destination
 from grouping.digests.aggregate_gather import AggregateQuestion, gather_aggregates
 from grouping.digests.answers import AggregatedMatches, DigestAnswer, DigestRefused, DigestUnavailable, LaterMatches
 from grouping.digests.cursor import SourceOffsets
 from grouping.digests.digest_aggregates import AggregateDestination, TooManyAggregates, TooManyTogether
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.pending_log import PendingLog
+from grouping.model.group import ConstantRow
+from grouping.model.query import DigestClause
 from grouping.plan.group import GroupPlan, SelectList
 
-__all__ = ["AnswerCache", "AggregateRequest", "each_aggregate_digest", "aggregate_digests"]
+__all__ = ["AggregateReader", "AggregateRequest", "AnswerCache", "aggregate_digests", "each_aggregate_digest"]
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +32,34 @@ _MOST_BYTES = 64 << 20
 """Bytes of aggregates in the cache; a single query may exceed the limit until the next query is gathered."""
 
 
+class WindowTrigger(Protocol):
+    """The trigger of a destination."""
+
+    @property
+    def over_ms(self) -> int:
+        """OVER LAST, milliseconds; 0 without."""
+
+
+class AggregateReader(Protocol):
+    """The destination of a digest."""
+
+    @property
+    def row(self) -> ConstantRow:
+        """The constants, those of WHERE first."""
+
+    @property
+    def clause(self) -> DigestClause:
+        """The digest clause."""
+
+    @property
+    def trigger(self) -> WindowTrigger:
+        """The trigger."""
+
+
 class AggregateRequest(NamedTuple):
     """A destination's question about aggregates: which of its store's matches its digest counts."""
 
-    destination: Destination
+    destination: AggregateReader
     question: DigestQuestion
     plan: GroupPlan
     select: SelectList

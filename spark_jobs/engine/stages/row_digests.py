@@ -1,0 +1,181 @@
+"""Digests of a table's rows: the rows as of a cut are the matches of the tick, as if they had just come in.
+
+The rows go through the stages of matches that wait for a tick. The records that these stages make go to a temporary
+file instead of `cq.pending`, and the digests are gathered from this file by the code that gathers all digests.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from grouping.digests.answers import AggregatedMatches, DigestAnswer, DigestMatches
+from grouping.digests.cursor import Cursor, VisibilityInterval, moved
+from grouping.digests.digest import Digest
+from grouping.digests.gather import DigestQuestion, gather
+from grouping.digests.match_places import MatchPlaces
+from grouping.digests.orders import DigestOrder, DigestOutcome, MadeDigest, Order, TableCut
+from grouping.digests.pending_log import PendingLog
+from grouping.digests.pending_matches import PendingMatches
+from grouping.digests.rows import RowsUnavailable
+from grouping.model.group import ConstantRow, parse_constants
+from grouping.model.ids import GroupId, SelectId, StreamId
+from grouping.model.query import DigestClause
+from grouping.model.sql_type import SqlType
+from grouping.plan.group import GroupPlan, SelectList
+from grouping.store.constant_table import Segment
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, AnswerCache, each_aggregate_digest
+
+__all__ = ["CutQueries", "RowMatches", "left_out", "row_digests"]
+
+_ALL_TIMES = 1 << 62
+"""A tick later than the times of all rows: publishers set the times of records."""
+_VISIBLE: tuple[VisibilityInterval, ...] = ((0, 0, [(None, None)]),)
+"""Each row is seen, whatever the version of the tables."""
+
+
+class CutQueries:
+    """The queries over the rows of a table at a cut, read as constant tables are (`constant_cache.TableReader`)."""
+
+    def __init__(self, cut: TableCut) -> None:
+        self._segment = Segment.decode(cut.segment)[0]
+        self._plans = {plan.group_id: plan for plan in msgspec.json.decode(cut.plans, type=list[GroupPlan])}
+        self._selects = {each.select_id: each for each in msgspec.json.decode(cut.selects, type=list[SelectList])}
+
+    def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
+        """Return the segment with all entries."""
+        return iter([self._segment])
+
+    def plans(self, stream_id: StreamId, ids: Sequence[GroupId]) -> dict[GroupId, GroupPlan]:
+        """Return the plans of groups."""
+        return self._plans
+
+    def selects(self, stream_id: StreamId, ids: Sequence[SelectId]) -> dict[SelectId, SelectList]:
+        """Return SELECT lists."""
+        return self._selects
+
+
+class RowMatches:
+    """The matches among a table's rows, as records of `cq.pending`, in a temporary file."""
+
+    def __init__(self) -> None:
+        """Begin without a record.
+
+        Raises:
+            OSError: There is no room, or no folder for the file.
+        """
+        self._file = tempfile.TemporaryFile(prefix="cq-rows-")
+        weakref.finalize(self, self._file.close)
+        self._ends = [0]
+        self._places: dict[bytes, array[int]] = {}
+        self.log = PendingLog(self._span)
+        """The records, in a log of one partition."""
+
+    def add(self, body: bytes) -> None:
+        """Append a record.
+
+        Raises:
+            OSError: There is no room.
+        """
+        for store in PendingMatches.decode(body).spans:
+            self._places.setdefault(store, array("q")).append(len(self._ends) - 1)
+        self._file.write(body)
+        self._file.flush()
+        self._ends.append(self._ends[-1] + len(body))
+
+    def _span(self, _partition: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        for number in range(first, min(last + 1, len(self._ends) - 1)):
+            begin, end = self._ends[number : number + 2]
+            self._file.seek(begin)
+            yield number, self._file.read(end - begin)
+
+    def question(self, store: bytes) -> DigestQuestion:
+        """Return the question for all matches of a store."""
+        places = self._places.get(store)
+        stored = None if places is None else MatchPlaces(0, places)
+        return DigestQuestion(store, stored, Cursor(), _VISIBLE, _ALL_TIMES, None)
+
+
+def row_digests(order: Order, matches: RowMatches) -> Iterator[MadeDigest]:
+    """Yield the digests of an order over the rows of a table; a digest that cannot be made is left out.
+
+    Args:
+        order: The order, without digests of pending matches.
+        matches: The matches among the rows.
+    """
+    for each, answer in _answers(order, matches):
+        digest, fault = None, ""
+        if not isinstance(answer, DigestMatches):
+            fault = f"The digest is left out. {answer.reason}"
+        else:
+            try:
+                digest = _digest(each, answer)
+            except RowsUnavailable as error:
+                fault = f"The digest is left out. {error.detail or error.message}"
+            if isinstance(answer, AggregatedMatches) and answer.left_out:
+                fault = f"The digest is shortened. {answer.left_out}"
+        yield _made(order, each, digest, fault)
+
+
+def left_out(order: Order, reason: str) -> Iterator[MadeDigest]:
+    """Yield the digests of an order, all of which are left out for a reason, a full sentence."""
+    for each in order.digests:
+        yield _made(order, each, None, f"The digest is left out. {reason}")
+
+
+def _made(order: Order, each: DigestOrder, digest: Digest | None, fault: str) -> MadeDigest:
+    tick_ms = each.tick_ms if digest is not None or fault else None
+    cursor = moved(each.cursor, tick_ms, order.covered, each.reached, ())
+    kept = None if cursor == each.cursor else cursor
+    outcome = DigestOutcome(each.destination_id, each.born_ms, each.tick_ms, each.reached, kept, 0, None, None)
+    return MadeDigest(each, digest, outcome, fault)
+
+
+def _answers(order: Order, matches: RowMatches) -> Iterator[tuple[DigestOrder, DigestAnswer]]:
+    """Yield the matches or the aggregates of each digest."""
+    assert order.table is not None, "an order over a table"
+    queries, stream_id = CutQueries(order.table), order.stream_id
+    plans, selects = queries.plans(stream_id, ()), queries.selects(stream_id, ())
+    single: list[DigestOrder] = []
+    aggregated: list[DigestOrder] = []
+    requests: list[AggregateRequest] = []
+    for each in order.digests:
+        assert each.of_rows is not None, "a digest of rows"
+        group_id, select_id, constants = each.of_rows
+        if selects[select_id].aggregation is None:
+            single.append(each)
+            continue
+        aggregated.append(each)
+        reader = _RowReader(parse_constants(constants), each.clause)
+        question = matches.question(each.store)
+        requests.append(AggregateRequest(reader, question, plans[group_id], selects[select_id]))
+    questions = (matches.question(each.store) for each in single)
+    yield from zip(single, gather(matches.log, questions), strict=True)
+    for place, answer in each_aggregate_digest(matches.log, requests, AnswerCache()):
+        yield aggregated[place], answer
+
+
+def _digest(each: DigestOrder, answer: DigestMatches) -> Digest | None:
+    if not answer.rows and not each.clause.even_if_empty:
+        return None
+    digest = Digest.of(each.clause, SqlType.of(each.column_type), answer.rows, 0)
+    return digest._replace(matches=answer.counted) if isinstance(answer, AggregatedMatches) else digest
+
+
+class _NoWindow(NamedTuple):
+    """The trigger of a digest of rows."""
+
+    over_ms: int = 0
+
+
+class _RowReader(NamedTuple):
+    """The destination of a digest of aggregates over rows."""
+
+    row: ConstantRow
+    clause: DigestClause
+    trigger: _NoWindow = _NoWindow()

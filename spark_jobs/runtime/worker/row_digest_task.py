@@ -1,0 +1,123 @@
+"""The task of a job with digests of a table's rows: it reads the table once for all of the job's orders."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+import pyarrow as pa
+
+from grouping.digests.orders import MadeDigest, Order, TableCut
+from grouping.model.catalog import Stream
+from grouping.settings.settings import Settings
+from grouping.store.notes import TableVersion
+from grouping.store.ownership import EvaluatorFences
+from grouping.store.snapshot_notes import SnapshotStore
+from grouping.store.table_store import TableStore
+from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.operators.lookup_join.table_events import TableEvents
+from spark_jobs.engine.rows.output import dead_letter_code
+from spark_jobs.engine.stages.row_digests import CutQueries, RowMatches, left_out, row_digests
+from spark_jobs.runtime.worker.digest_task import MEMORY, carried_out
+from spark_jobs.runtime.worker.table_snapshots import read_rows
+from spark_jobs.runtime.worker.worker import table_matches
+
+__all__ = ["RowDigestTask"]
+
+log = logging.getLogger(__name__)
+
+_VERSION = TableVersion(1, 1)
+_MOST_TRIES = 10
+"""After this many workers have died of an order, its digests are left out: other orders go on."""
+_decode = msgspec.msgpack.Decoder(Order).decode
+
+
+@dataclass(frozen=True, slots=True)
+class RowDigestTask:
+    """The function that `mapInArrow` runs over records of `cq.orders`: columns ``offset`` and ``value``."""
+
+    settings: bytes
+    """The `Settings`, pickled, since JSON would mask its secrets."""
+    fences: EvaluatorFences
+
+    @classmethod
+    def of(cls, settings: Settings, fences: EvaluatorFences) -> RowDigestTask:
+        """Return the task of a job under some settings."""
+        return cls(pickle.dumps(settings), fences)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the digests of each of a task's orders, and then the answer to the order.
+
+        Raises:
+            OperationalError: Kafka or Redis failed.
+        """
+        settings: Settings = pickle.loads(self.settings)
+        tables, notes = _FoldedTables(settings), TableStore(settings, self.fences).snapshots
+        for batch in batches:
+            for offset, body in zip(batch["offset"].to_pylist(), batch["value"], strict=True):
+                yield from self._carried_out(offset, _decode(body.as_py()), settings, tables, notes)
+        MEMORY.task_done()
+
+    def _carried_out(
+        self, offset: int, order: Order, settings: Settings, tables: _FoldedTables, notes: SnapshotStore
+    ) -> Iterator[pa.RecordBatch]:
+        made: Iterable[MadeDigest] = ()
+        name = f"order/{offset}"
+        if order.table is not None:
+            asked = order.only(of_rows=True)
+            if (tries := notes.count_try(name)) > _MOST_TRIES:
+                log.error("digests of rows given up", extra={"stream": order.stream_id, "tries": tries - 1})
+                made = left_out(asked, f"{tries - 1} workers died of it.")
+            else:
+                try:
+                    matches = RowMatches()
+                    yield from self._matches(order.table, settings, tables, matches)
+                    made = row_digests(asked, matches)
+                except OSError as error:
+                    made = left_out(asked, f"There is no room for the rows: {error.strerror or error}.")
+        yield from carried_out(MEMORY.log(settings), offset, order, settings, made)
+        notes.release(name)
+
+    def _matches(
+        self, cut: TableCut, settings: Settings, tables: _FoldedTables, matches: RowMatches
+    ) -> Iterator[pa.RecordBatch]:
+        """Gather the matches among the rows of a table; yields dead letters.
+
+        Raises:
+            OSError: There is no room for the matches.
+        """
+        began = time.monotonic()
+        stream = msgspec.json.decode(cut.stream, type=Stream)
+        constants = ConstantTables(stream.stream_id).at(_VERSION, CutQueries(cut))
+        matched = partial(table_matches, stream, constants, settings, self.fences)
+        for partition, end in cut.ends.items():
+            rows = tables.rows(stream, int(partition), end)
+            for made in matched(rows):
+                if dead_letter_code(made) is not None:
+                    yield made
+                    continue
+                for body in made["value"].to_pylist():
+                    matches.add(body)
+        seconds = round(time.monotonic() - began, 3)
+        log.info("rows of a tick matched", extra={"stream": stream.stream_id, "seconds": seconds})
+
+
+class _FoldedTables:
+    """The rows of the table that was read last, by partition."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._rows: dict[int, tuple[tuple[str, int], TableEvents]] = {}
+        """By partition: the stream and the position before which the rows were set, and the rows."""
+
+    def rows(self, stream: Stream, partition: int, end: int) -> TableEvents:
+        """Return the rows that the records before a position have set."""
+        place, known = (stream.stream_id, end), self._rows.get(partition)
+        if known is None or known[0] != place:
+            known = self._rows[partition] = place, read_rows(stream, partition, end, self._settings).events()
+        return known[1]
