@@ -1,4 +1,4 @@
-"""Snapshots of tables that do not change: a Spark job completes the snapshots that no task of the stream meets."""
+"""Snapshots of tables that do not change: a Spark job completes snapshots while the stream has no task."""
 
 from __future__ import annotations
 

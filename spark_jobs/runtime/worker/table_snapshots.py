@@ -70,7 +70,7 @@ class TableSnapshots:
         self._opened = opened
         self._worker = f"{os.getpid()}/{secrets.token_hex(8)}"
         self._rows: dict[tuple[int, int], EdgeRows] = {}
-        """By partition and position, the rows of the table; of the snapshot that was written last."""
+        """The rows of the table, by partition and position, for the snapshot that was written last."""
 
     def complete(self, owed: Mapping[str, SnapshotNote], settings: bytes, fence: Fence | None) -> None:
         """Return when Kafka has all of these snapshots, whichever worker writes them.
@@ -174,7 +174,7 @@ def read_rows(
 
 
 class _OneSegment:
-    """Where the constant tables of a single query are read from."""
+    """The source of the constant tables of a single query (`constant_cache.TableReader`)."""
 
     def __init__(self, note: SnapshotNote, store: TableStore) -> None:
         self._note = note
