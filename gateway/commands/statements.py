@@ -18,9 +18,9 @@ from gateway.commands.table_states import TableStates
 from gateway.kafka import Record, Topics
 from gateway.model.loaded import Loaded
 from gateway.model.unit import CqKey
-from gateway.registry.aggregate_queries import check_aggregation
+from gateway.registry.aggregate_queries import check_aggregation, check_untimed
 from gateway.registry.registry import Registry
-from gateway.registry.table_changes import check_row_ticks, check_unstarted, check_untimed
+from gateway.registry.table_changes import check_row_ticks, check_unstarted
 from gateway.sources.declarations import Origin
 from gateway.state.match_counts import MatchCounts
 from gateway.state.table_upkeep import TableUpkeep

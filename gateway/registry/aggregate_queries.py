@@ -1,13 +1,14 @@
-"""The clauses that an aggregate query may have."""
+"""The clauses that an aggregate query may have, and the results that may not wait for ticks."""
 
 from __future__ import annotations
 
 from grouping.model.errors import InputError
-from grouping.model.query import ChangeBased, DigestClause, TimerBased, Trigger
+from grouping.model.query import ChangeBased, DigestClause, Edge, TimerBased, Trigger
+from grouping.model.refusals import unsupported
 from grouping.settings.limit_settings import LimitSettings
 from grouping.values.times import format_interval
 
-__all__ = ["check_aggregation"]
+__all__ = ["check_aggregation", "check_untimed"]
 
 _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 
@@ -58,3 +59,32 @@ def check_aggregation(
 
 def _refusal(what: str, detail: str, hint: str) -> InputError:
     return InputError(f"{what} is not supported", code="unsupported-query", detail=detail, hint=hint)
+
+
+def check_untimed(edge: Edge, *, timed: bool, lasting: bool = False) -> None:
+    """Check that EMIT CHANGES, ON SILENCE and FOR come without EVERY, since digests hold rows of events.
+
+    Args:
+        edge: The results of the query.
+        timed: Whether the query has EVERY.
+        lasting: Whether the query has FOR.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if timed and edge == "changes":
+        raise unsupported(
+            "EMIT CHANGES with EVERY",
+            "The rows of a digest do not tell inserts, updates and deletes apart.",
+            "Leave EVERY out; or EMIT ON ENTER OR EXIT with _edge in the SELECT list.",
+        )
+    if timed and edge == "silence":
+        raise unsupported(
+            "EMIT ON SILENCE with EVERY",
+            "A silence is told when it is complete, not at a tick.",
+            "Leave EVERY out.",
+        )
+    if timed and lasting:
+        raise unsupported(
+            "EMIT with FOR and EVERY", "A stay is told when its interval has passed, not at a tick.", "Leave EVERY out."
+        )

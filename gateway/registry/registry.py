@@ -17,13 +17,13 @@ from gateway.model.loaded import Loaded
 from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
-from gateway.registry.aggregate_queries import check_aggregation
+from gateway.registry.aggregate_queries import check_aggregation, check_untimed
 from gateway.registry.computations import Computations
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.quarantine_quota import QuarantineQuota
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.registry.stays import Stays
-from gateway.registry.table_changes import TableChanges, check_row_ticks, check_untimed
+from gateway.registry.table_changes import TableChanges, check_row_ticks
 from gateway.registry.times_seen import TimesSeen
 from gateway.state.catalog_records import cq_gone, cq_record, definition_record
 from gateway.state.work import CatalogChange, Change

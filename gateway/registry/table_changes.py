@@ -17,7 +17,7 @@ from grouping.model.table import Table
 from grouping.plan.group import CompiledQuery
 from grouping.plan.table_changes import changes_id, is_changes, table_changes
 
-__all__ = ["TableChanges", "check_row_ticks", "check_unstarted", "check_untimed", "end_changes"]
+__all__ = ["TableChanges", "check_row_ticks", "check_unstarted", "end_changes"]
 
 
 class TableChanges:
@@ -116,33 +116,4 @@ def check_row_ticks(stream_id: StreamId, edge: Edge, trigger: Trigger) -> None:
             "OVER LAST over a table alone",
             "A digest holds the rows of the table at the tick, and rows have no past.",
             "Leave OVER LAST out.",
-        )
-
-
-def check_untimed(edge: Edge, *, timed: bool, lasting: bool = False) -> None:
-    """Check that EMIT CHANGES, ON SILENCE and FOR come without EVERY, since digests hold rows of events.
-
-    Args:
-        edge: The results of the query.
-        timed: Whether the query has EVERY.
-        lasting: Whether the query has FOR.
-
-    Raises:
-        InputError: ``unsupported-query``.
-    """
-    if timed and edge == "changes":
-        raise unsupported(
-            "EMIT CHANGES with EVERY",
-            "The rows of a digest do not tell inserts, updates and deletes apart.",
-            "Leave EVERY out; or EMIT ON ENTER OR EXIT with _edge in the SELECT list.",
-        )
-    if timed and edge == "silence":
-        raise unsupported(
-            "EMIT ON SILENCE with EVERY",
-            "A silence is told when it is complete, not at a tick.",
-            "Leave EVERY out.",
-        )
-    if timed and lasting:
-        raise unsupported(
-            "EMIT with FOR and EVERY", "A stay is told when its interval has passed, not at a tick.", "Leave EVERY out."
         )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
 from gateway.model.records import TriggerSpec, millis
-from gateway.registry.aggregate_queries import check_aggregation
+from gateway.registry.aggregate_queries import check_aggregation, check_untimed
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
@@ -21,7 +21,7 @@ from grouping.compiler.stage_text import value_text
 from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
-from grouping.model.query import CreateCq
+from grouping.model.query import ChangeBased, CreateCq
 from grouping.model.refusals import unsupported
 from grouping.model.view import View
 from grouping.settings.limit_settings import LimitSettings
@@ -81,6 +81,8 @@ def checked(
         )
     aggregated = query.select.aggregation is not None
     check_aggregation(statement.trigger, statement.publish.digest, LimitSettings(), aggregated=aggregated)
+    timed = not isinstance(statement.trigger, ChangeBased)
+    check_untimed(query.edge, timed=timed, lasting=query.plan.lasting is not None)
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)
     if statement.publish.mode == "virtual":
         check_virtual(query)

@@ -86,6 +86,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         if known:
             self._complete(state, rows, known)
         self._taken(state, rows, known, undoable=False)
+        state.tidy()
         state.torn = False
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> SilentRows:

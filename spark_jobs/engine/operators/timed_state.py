@@ -63,6 +63,10 @@ class TimedState(LogState):
         """Set the watermark, and add events that were late."""
         raise NotImplementedError
 
+    def tidy(self) -> None:
+        """Take the keys without rows out, where most keys are such; no change of the state can be undone then."""
+        raise NotImplementedError
+
     def passed(self, times: Ints, offsets: Ints, delay_ms: int) -> PassedTimes:
         """Return how at least one event, and the marks between events, move the watermark; the state stays as it is.
 

@@ -304,14 +304,16 @@ def test_the_end_of_the_interval_counts() -> None:
 
 
 def test_rises_and_keys_without_matches_leave_the_state() -> None:
-    """Old matches without a rise leave the state, and the memory of their keys goes."""
+    """Old matches without a rise leave the state, and the memory of their keys goes; in a fold of the log, too."""
     tables = tables_of(HOT, [Asked(1.0, "", 0, None)], single=False)
-    one, state = operator_of(HOT, tables), PendingRises()
+    one, state, folded = operator_of(HOT, tables), PendingRises(), PendingRises()
     for first in range(0, 40_000, 4_000):
         rows = _hot(*((f"k{first + place}", 2.0, first) for place in range(4_000)))
         _, _ = one.step(state, timed_events(STREAM, rows, first))
         state.position = first + 4_000
         state.begin()
+        one.fold(folded, timed_events(STREAM, rows, first))
+    assert folded.count <= 8_000
     assert state.rows <= 12_000  # 4,000 rises that wait, and the last matches of two steps
     assert state.count <= 8_000
     assert state.nbytes < 3_000_000

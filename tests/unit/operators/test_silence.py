@@ -199,6 +199,15 @@ def test_silent_keys_leave_the_state() -> None:
     assert state.count <= 8_000
 
 
+def test_a_fold_of_a_long_log_forgets_silent_keys() -> None:
+    """The memory of keys without rows goes between the batches of a fold, too."""
+    one, state = operator(where=False), LatestRows()
+    for first in range(0, 40_000, 4_000):
+        rows = [{"k": f"k{first + place}", "n": 1, "b": True, "at": first} for place in range(4_000)]
+        one.fold(state, timed_events(STREAM, rows, first))
+    assert state.count <= 8_000
+
+
 def test_a_torn_state_is_not_used() -> None:
     """A state after a change that failed midway makes no rows."""
     state = LatestRows()

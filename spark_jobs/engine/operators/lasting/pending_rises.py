@@ -83,11 +83,15 @@ class PendingRises(TimedState):
         return self._rises.columns
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can be undone no more. Where most keys have no rows, their numbers go."""
+        """Begin a task: the changes so far can be undone no more."""
         self._last.begin()
         self._rises.begin()
         self._moves.clear()
         super().begin()
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Take the keys without rows out, where most keys are such."""
         if self.keys.count > self._most_keys:
             used = self._used()
             if 2 * used.size < self.keys.count:

@@ -58,9 +58,13 @@ class LatestRows(TimedState):
         return int(self._times.min(initial=NEVER))
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can be undone no more. Where most keys have no row, their numbers go."""
+        """Begin a task: the changes so far can be undone no more."""
         self._changes.clear()
         super().begin()
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Take the keys without rows out, where most keys are such."""
         kept = np.flatnonzero(self._times != NEVER)
         if 2 * kept.size < self.keys.count - 1_000:
             self._shrink(kept)
