@@ -94,10 +94,10 @@ MATCHES = Counter("cq_matches", "matches found, but for those of virtual CQs, by
 RESULTS = Counter("cq_results", "results written by tasks, without digests, by stream", ["stream"])
 RESULT_BYTES = Counter("cq_result_bytes", "bytes of these results: keys, values and headers, by stream", ["stream"])
 LATE_EVENTS = Counter(
-    "cq_late_events", "events that queries by time left out: late, or without event time; by stream", ["stream"]
+    "cq_late_events", "events that event-time queries left out: late, or without event time; by stream", ["stream"]
 )
 FUTURE_EVENTS = Counter(
-    "cq_future_events", "events that queries by time left out for a time too far ahead, by stream", ["stream"]
+    "cq_future_events", "events that event-time queries left out for a time too far ahead, by stream", ["stream"]
 )
 MISFITS = Gauge(
     "cq_misfits",

@@ -110,7 +110,7 @@ def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamI
 def time_figures(
     notes: EvaluatorNotes, streams: Sequence[Stream], progress: Callable[[str], Mapping[str, object]], now_ms: int
 ) -> dict[StreamId, TimeFigures]:
-    """Return how far streams are by event time, and how many events queries by time left out; Redis is asked once.
+    """Return how far streams are by event time, and how many events event-time queries left out; Redis is asked once.
 
     Args:
         notes: Reads the evaluator's notes in Redis.

@@ -211,7 +211,7 @@ class RedisKeys:
     headers_read = _OfStream("headers-read:{stream}", "string", "workers", "evaluator",
                              "present when a query of the stream reads `_headers`")
     clocked = _OfStream("clocked:{stream}", "string", "workers", "evaluator",
-                        "present when a query of the stream goes by time, as EMIT ON SILENCE does")
+                        "present when the stream has an event-time query, as EMIT ON SILENCE does")
     quarantine = _OfStream("quarantine:{stream}", "hash", "workers", "all", "work units to `Quarantine`")
     trial = _OfStream("trial:{stream}", "string", "evaluator", "", "`CulpritSearch` at the next batch (quarantine.py)")
     in_hand = _OfStream("in-hand:{stream}", "hash", "workers", "evaluator", "tasks to the work units in hand")

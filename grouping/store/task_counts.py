@@ -32,7 +32,7 @@ class TaskCount(NamedTuple):
     """A unique name of the micro-batch, so that a replay is not counted twice."""
     output: Output = Output()
     watermark: PartitionWatermark | None = None
-    """None for a stream without queries that go by time."""
+    """None for a stream without event-time queries."""
 
 
 class CountWriter:

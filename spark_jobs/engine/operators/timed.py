@@ -1,4 +1,4 @@
-"""The operator of a computation that goes by time, by the kind of its node."""
+"""The operator of an event-time computation, by the kind of its node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DAY_MS = 24 * 3600 * 1000
 def timed_operator(
     stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings
 ) -> TimedOperator[Any, Any] | None:
-    """Return the operator for the groups over a computation; None where the computation does not go by time.
+    """Return the operator for the groups over a computation; None where the computation is no event-time computation.
 
     Args:
         stream: The stream of the events.
@@ -39,7 +39,7 @@ def timed_operator(
         settings.evaluator.value_bytes,
     )
     if computation.lasting is None:
-        assert computation.silence is not None, "a computation that goes by time"
+        assert computation.silence is not None, "an event-time computation"
         return SilenceOperator(computation.silence, name, reads, clock, value_bytes)
     parts = (part.rows.begins for table in snapshot.tables for part in table.parts)
     begins = tuple(each for each in parts if each is not None)

@@ -57,7 +57,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
             Exception: Any exception: expressions run code of libraries (`faults.FAULTS`).
         """
         if state.torn:
-            raise InternalError("a state that goes by time is torn")
+            raise InternalError("a state of an event-time computation is torn")
         state.torn = True
         found = self._taken(state, rows, 0, undoable=True)
         state.torn = False

@@ -58,7 +58,7 @@ class ClockStep:
     def piece(self) -> GroupRows:
         """Make the rows."""
         timed = self._joined.timed
-        assert timed is not None, "a computation that goes by time"
+        assert timed is not None, "an event-time computation"
         self.ended = True
         found = timed.operator.advance(timed.state, self._mark.watermark)
         rows = timed.operator.rows(self._task.stream, self._mark.partition, found)

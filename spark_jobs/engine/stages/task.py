@@ -237,5 +237,5 @@ def _kept_timed(
     if operator is None:
         return None
     state = operator.begin() if states is None else states[computation.computation_id]
-    assert isinstance(state, TimedState), "a state that goes by time"
+    assert isinstance(state, TimedState), "a state of an event-time computation"
     return KeptTimed(operator, state)

@@ -170,7 +170,7 @@ class _TimedNeeds:
 
     @classmethod
     def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds | None:
-        """Collect the needs of the groups over a computation; None where the computation does not go by time."""
+        """Collect the needs of the groups over a computation; None for other computations than event-time ones."""
         operator = timed_operator(stream, computation, snapshot, settings)
         if operator is None:
             return None

@@ -25,7 +25,7 @@ TopicPlace = tuple[str, int]
 
 @dataclass(slots=True)
 class _TimedPartition:
-    """A source partition of a stream with queries that go by time."""
+    """A source partition of a stream with event-time queries."""
 
     marks: list[PlacedMark]
     quiet_since_ms: int
@@ -59,7 +59,7 @@ class IdleClock:
         self._streams: dict[str, Stream] = {}
         """By topic: the streams of the lane."""
         self._timed: set[str] = set()
-        """The topics of streams that are known to have queries that go by time."""
+        """The topics of streams that are known to have event-time queries."""
         self._partitions: dict[TopicPlace, _TimedPartition] = {}
 
     def begin(self, streams: Iterable[Stream], use: QueryUse) -> None:
@@ -67,7 +67,7 @@ class IdleClock:
 
         Args:
             streams: The streams.
-            use: Tells which of them have queries that go by time.
+            use: Tells which of them have event-time queries.
         """
         kept = {stream.topic: stream for stream in streams}
         same = {
@@ -83,7 +83,7 @@ class IdleClock:
 
     @property
     def is_used(self) -> bool:
-        """Whether a stream of the lane is known to have queries that go by time."""
+        """Whether a stream of the lane is known to have event-time queries."""
         return bool(self._timed)
 
     def load(self, reached: Mapping[str, Iterable[int]], committed: Callable[[str], bool]) -> None:
@@ -100,7 +100,7 @@ class IdleClock:
                     known.unsettled = bool(known.marks) and not committed(known.marks[-1].batch)
 
     def at(self, place: TopicPlace, offset: int) -> StateClock | None:
-        """Return the marks of the clock where a task begins; None for a stream without queries that go by time.
+        """Return the marks of the clock where a task begins; None for a stream without event-time queries.
 
         Args:
             place: The partition.
@@ -138,7 +138,7 @@ class IdleClock:
             for partition, offset in reached[topic].items():
                 place = topic, partition
                 known, begin = self._known(place), self.at(place, offset)
-                assert begin is not None, "the stream goes by time"
+                assert begin is not None, "the stream has event-time queries"
                 watermark = self._watermark(known, self._streams[topic])
                 if known.due is not None and watermark is not None and known.due <= watermark:
                     self._mark(place, PlacedMark(offset + self._streams[topic].base, watermark, batch))

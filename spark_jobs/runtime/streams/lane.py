@@ -81,7 +81,7 @@ class Lane:
             broker: Kafka, with the source topics.
             checkpoints: The checkpoints of the streams and the lane.
             evaluate: Gives the function that evaluates a stream.
-            use: Tells which streams have queries that go by time.
+            use: Tells which streams have event-time queries.
             clock: Monotonic seconds.
         """
         self._spark, self._use = spark, use

@@ -15,7 +15,7 @@ __all__ = ["QueryUse"]
 class QueryUse:
     """The streams that have queries with special needs, by the notes of workers. For one thread.
 
-    Some queries read `_headers`. Others go by time: a move of the watermark alone can make results of them.
+    Some queries read `_headers`. Event-time queries have results that wait for the watermark.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -36,7 +36,7 @@ class QueryUse:
         self._told, self._timed = self._headers.told(stream_ids), self._clock.told(stream_ids)
 
     def has_clock(self, stream: Stream) -> bool:
-        """Tell whether the stream has a query that goes by time, so that the lane must evaluate the stream."""
+        """Tell whether the stream has an event-time query, so that the lane must evaluate the stream."""
         return stream.stream_id in self._timed
 
     def has_headers(self, stream: Stream) -> bool:

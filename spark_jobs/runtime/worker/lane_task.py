@@ -105,7 +105,7 @@ class LaneTask:
         """Write the results of a task's records; ends when Kafka has all of them.
 
         Yields:
-            Rows of `TIMES`: the event times of source partitions, for queries that go by time.
+            Rows of `TIMES`: the event times of source partitions, for event-time queries.
 
         Raises:
             StreamFailed: The evaluation of a stream raised, or its topic cannot be read.

@@ -85,7 +85,7 @@ class WorkerProcess:
         """The states of operators of all streams; None until a stream has such a computation."""
         self._state_notes = StateNotes(time.time)
         self._time: RangeTime | None = None
-        """The note of the last task, for a stream with queries that go by time."""
+        """The note of the last task, for a stream with event-time queries."""
         self._garbage = GarbagePolicy()
         self._in_lane = False
         """Whether a task of the lane is carried out."""
@@ -157,7 +157,7 @@ class WorkerProcess:
                 self._sleep(WAIT_SECONDS)
 
     def clock(self, tables: BatchTables, begin: RangeBegin, settings: Settings) -> StateClock | None:
-        """Return the marks of the clock where a task begins; None for a stream without computations that go by time.
+        """Return the marks of the clock where a task begins; None for a stream without event-time computations.
 
         Raises:
             OperationalError: The file system with the marks does not answer.

@@ -32,7 +32,7 @@ class RangeTime(NamedTuple):
 
 
 def time_of(computations: Iterable[Computation], states: Mapping[str, LogState]) -> RangeTime | None:
-    """Return the time of a partition; None without a computation that goes by time.
+    """Return the time of a partition; None without an event-time computation.
 
     Args:
         computations: The computations of the stream's queries.

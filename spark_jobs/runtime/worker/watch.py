@@ -57,7 +57,7 @@ class StreamWatch:
         self.sampler = StreamSampler(stream, time.time)
 
     def note_clock(self, now: float) -> None:
-        """Note now and then that a query of the stream goes by time.
+        """Note now and then that the stream has an event-time query.
 
         Args:
             now: Monotonic seconds.

@@ -23,7 +23,7 @@ NOTHING = StateClock(None, None)
 
 
 class _Use:
-    """All streams have queries that go by time."""
+    """All streams have event-time queries."""
 
     def has_clock(self, _stream: Stream) -> bool:
         return True
