@@ -1,4 +1,4 @@
-"""The base of states of event-time computations: the watermark of a source partition, which events and the clock move."""
+"""The base of states of event-time computations, with the watermark of their source partition."""
 
 from __future__ import annotations
 
