@@ -147,9 +147,10 @@ class Tokens:
     def string(self, what: str) -> str:
         """Read a string and return its value."""
         if self.type() is not TokenType.STRING:
-            quoted = self.source()
-            if self.type() is TokenType.NUMBER:
-                quoted = " ".join(filter(None, (quoted, self.source(1))))
+            first = int(self.word() == "INTERVAL" and self.type(1) is TokenType.STRING)  # Spark's form of an interval
+            quoted = self.source(first).strip("'")
+            if (first or self.type() is TokenType.NUMBER) and " " not in quoted:
+                quoted = " ".join(filter(None, (quoted, self.source(first + 1))))
             known = self.type() is TokenType.NUMBER or self.word()
             raise self.unexpected(
                 f"{what} in single quotes", hint=f"Write it in quotes: '{quoted}'." if known else None
