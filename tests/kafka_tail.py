@@ -36,7 +36,7 @@ class Tail:
         Args:
             bootstrap: Kafka's address.
             wait_ms: How long the broker holds back a request that finds no record. A record is reported at once, and
-                a partition that is added meanwhile waits so long. Each request takes 2 ms of a broker's CPU, and tests
+                a partition that is added meanwhile waits so long. Each request takes CPU time of the broker, and tests
                 have several idle tails.
         """
         self._options = {
