@@ -93,6 +93,7 @@ class OrderDesk:
         digests: list[DigestOrder] = []
         size = 0
         rows: list[Destination] = []
+        defined: set[str] = set()
         for each in served:
             destination = each.membership.destination
             if each.tick is not None and _made_by_spark(destination) and size < _ORDER_BYTES:
@@ -100,7 +101,7 @@ class OrderDesk:
                 size += len(msgspec.msgpack.encode(digests[-1]))
                 if destination.of_rows:
                     rows.append(destination)
-                    size += len(destination.constants) + _ENTRY_BYTES
+                    size += len(destination.constants) + _ENTRY_BYTES + self._definition_bytes(destination, defined)
         self._names.update(each.destination_id for each in digests)
         self._passed += len(due) - len(new) + len(digests)
         covered = dict(self._probes.progress(stream_id).covered)
@@ -110,6 +111,17 @@ class OrderDesk:
     def is_live(self, stream_id: StreamId) -> bool:
         """Tell whether a stream is not dropped."""
         return stream_id in self._working.inventory.streams
+
+    def _definition_bytes(self, destination: Destination, counted: set[str]) -> int:
+        """Return the size of a destination's plan and SELECT list, without those that are counted; counts them."""
+        stream_id, group_id, select_id = destination.stream_id, destination.group_id, destination.select_id
+        size = 0
+        if group_id not in counted:
+            size += len(msgspec.json.encode(self._working.plan(stream_id, group_id)))
+        if select_id not in counted:
+            size += len(msgspec.json.encode(self._working.select(stream_id, select_id)))
+        counted |= {group_id, select_id}
+        return size
 
     def _table(self, stream_id: StreamId, destinations: Sequence[Destination]) -> TableCut:
         """Return the cut of a table for digests of its rows.

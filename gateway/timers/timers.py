@@ -172,7 +172,8 @@ class Timers:
         due = {name: due_ms for name in streams if (due_ms := self._probes.due(name, now_ms)) > self._fired_ms(name)}
         with_ticks = self._state.with_ticks(due)
         settled = {}
-        for stream_id, due_ms in due.items():
+        # The stream that waits longest comes first: a Spark job makes the digests of a single table at a time.
+        for stream_id, due_ms in sorted(due.items(), key=lambda each: self._fired_ms(each[0])):
             if stream_id not in with_ticks and not self._firing.windows.waiting(stream_id):
                 settled[stream_id] = due_ms
             elif self._big.has_rows(stream_id, due_ms):
