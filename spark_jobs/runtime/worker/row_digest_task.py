@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from grouping.digests.orders import MadeDigest, Order, TableCut
 from grouping.model.catalog import Stream
+from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
 from grouping.store.ownership import EvaluatorFences
@@ -23,6 +24,7 @@ from spark_jobs.engine.constants.constant_cache import ConstantTables
 from spark_jobs.engine.operators.lookup_join.table_events import TableEvents
 from spark_jobs.engine.rows.output import dead_letter_code
 from spark_jobs.engine.stages.row_digests import CutQueries, RowMatches, left_out, row_digests
+from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
 from spark_jobs.runtime.worker.digest_task import MEMORY, carried_out
 from spark_jobs.runtime.worker.table_snapshots import read_rows
 from spark_jobs.runtime.worker.worker import table_matches
@@ -80,6 +82,9 @@ class RowDigestTask:
                     made = row_digests(asked, matches)
                 except OSError as error:
                     made = left_out(asked, f"There is no room for the rows: {error.strerror or error}.")
+                except _TableUnreadable as error:
+                    log.error("digests of rows left out", extra={"stream": order.stream_id, "reason": str(error)})
+                    made = left_out(asked, f"The table's topic cannot be read: {error}.")
         yield from carried_out(MEMORY.log(settings), offset, order, settings, made)
         notes.release(name)
 
@@ -90,6 +95,7 @@ class RowDigestTask:
 
         Raises:
             OSError: There is no room for the matches.
+            _TableUnreadable: Kafka does not give the records of a partition.
         """
         began = time.monotonic()
         stream = msgspec.json.decode(cut.stream, type=Stream)
@@ -107,17 +113,36 @@ class RowDigestTask:
         log.info("rows of a tick matched", extra={"stream": stream.stream_id, "seconds": seconds})
 
 
+class _TableUnreadable(Exception):
+    """The topic of a table is gone, was made anew with fewer records, or does not give its records."""
+
+
 class _FoldedTables:
     """The rows of the table that was read last, by partition."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._rows: dict[int, tuple[tuple[str, int], TableEvents]] = {}
-        """By partition: the stream and the position before which the rows were set, and the rows."""
+        self._rows: dict[int, tuple[tuple[str, int], TableEvents | _TableUnreadable]] = {}
+        """By partition: the stream and the position before which the rows were set, and the rows or why there are none.
+        """
 
     def rows(self, stream: Stream, partition: int, end: int) -> TableEvents:
-        """Return the rows that the records before a position have set."""
+        """Return the rows that the records before a position have set.
+
+        Raises:
+            _TableUnreadable: Kafka does not give the records, now or for an earlier order of the job.
+        """
         place, known = (stream.stream_id, end), self._rows.get(partition)
         if known is None or known[0] != place:
-            known = self._rows[partition] = place, read_rows(stream, partition, end, self._settings).events()
+            known = self._rows[partition] = place, self._read(stream, partition, end)
+        if isinstance(known[1], _TableUnreadable):
+            raise known[1]
         return known[1]
+
+    def _read(self, stream: Stream, partition: int, end: int) -> TableEvents | _TableUnreadable:
+        try:
+            return read_rows(stream, partition, end, self._settings).events()
+        except PartitionUnreadable as error:
+            return _TableUnreadable(f"{error.topic} is gone, or was made anew")
+        except OperationalError as error:
+            return _TableUnreadable(error.detail or error.message)
