@@ -19,6 +19,7 @@ from grouping.settings.settings import Settings
 from grouping.store.ownership import EvaluatorFences
 from spark_jobs.runtime.kafka.sink import write_all
 from spark_jobs.runtime.kafka.source import FETCHES
+from spark_jobs.runtime.streams.worker_deaths import failure_reason
 from spark_jobs.runtime.worker.digest_task import DigestTask
 from spark_jobs.runtime.worker.row_digest_task import RowDigestTask
 
@@ -27,6 +28,8 @@ __all__ = ["DigestJobThread", "write_digests"]
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.3
+_AGAIN_SECONDS = 2.0
+"""Pause before a job with digests of a table's rows is carried out again."""
 _POOL = "digests"
 _OFFSETS_A_TASK = 4
 """Offsets of `cq.orders` in a task: two orders, each followed by the mark of its transaction.
@@ -47,8 +50,8 @@ class DigestJobThread:
             spark: The session.
             settings: The evaluator's settings.
             fences: The fences of the evaluator. Requests name the token of its lease; only its holder may write.
-            failed: Called, in the thread, when a job failed; it must end the JVM and the process, since tasks of the
-                job may go on writing for a while.
+            failed: Called, in the thread, when a job of several tasks failed; it must end the JVM and the process,
+                since other tasks of the job may go on writing for a while.
         """
         self._spark = spark
         self._settings = settings
@@ -71,7 +74,14 @@ class DigestJobThread:
                 continue
             try:
                 write_digests(self._spark, self._settings, job, self._fences)
-            except Exception:  # pyspark's and py4j's have no common base
+            except Exception as error:  # pyspark's and py4j's have no common base
+                if job.of_rows:
+                    # The job's only task is over, and its process with it, so nothing goes on writing. The task counts
+                    # its tries, and leaves the digests out after some.
+                    reason = failure_reason(str(error) or type(error).__name__)
+                    log.warning("digests of rows not written, will be tried again", extra={"reason": reason})
+                    time.sleep(_AGAIN_SECONDS)
+                    continue
                 log.exception("a digest job failed")
                 self._failed()
                 return

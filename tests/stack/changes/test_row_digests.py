@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+import pytest
 
 from grouping.digests.orders import ORDERS, Order
 from tests.kafka_tail import Result, Tail
@@ -16,8 +17,10 @@ from tests.stack.digests.ticks import digests, now_ms, tick_of
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
+from tests.stack.tracebacks import WORKER_DEATH
 
 _PARTITIONS = 2
+_AGAIN = "digests of rows not written, will be tried again"
 _Rows = dict[str, dict[str, Any]]
 
 
@@ -135,3 +138,25 @@ def test_digests_have_the_rows_of_their_ticks(stack: Stack, lab: Lab) -> None:
     assert tick_of(digest) == _ms(last["expires_at"])
     _check(table, [digest], _of("Chips"))
     lab.cqs.pop((lab.subscriber(), "last"))
+
+
+@pytest.mark.traceback(WORKER_DEATH)
+def test_a_worker_that_dies_amid_a_digest_ends_no_evaluator(stack: Stack, lab: Lab) -> None:
+    """The evaluator carries the job out again, so streams go on meanwhile, and each tick has one digest."""
+    table = LabTable(lab, "k STRING PRIMARY KEY")
+    table.put({"k": "a"})
+    made = lab.create("rows", f"SELECT k FROM {table.name}", clauses="EVERY '2 seconds' DO PUBLISH SHARED")
+    lab.results.until(lambda: bool(digests(lab, made)), "a digest")
+    pid, log = stack.told()["roles"]["evaluator"]["pid"], stack.data / "logs" / "evaluator.log"
+    before = log.read_text(errors="replace").count(_AGAIN)
+
+    def died() -> bool:
+        stack.kill_workers()
+        return log.read_text(errors="replace").count(_AGAIN) > before
+
+    lab.results.until(died, "a death amid a digest")
+    since = now_ms()
+    lab.results.until(lambda: tick_of(digests(lab, made)[-1]) > since, "a later digest")
+    assert stack.told()["roles"]["evaluator"]["pid"] == pid
+    ticks = [tick_of(one) for one in digests(lab, made)]
+    assert sorted(set(ticks)) == ticks
