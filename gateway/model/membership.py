@@ -87,6 +87,12 @@ class Membership(msgspec.Struct, array_like=True):
             windows.append((None, max(ends)))
         return union(windows)
 
+    @property
+    def last_ms(self) -> int | None:
+        """When the last member expires, epoch milliseconds; None if a member never expires or is paused."""
+        seen = self.seen
+        return None if self.paused or not seen else seen[-1][1]
+
     def outlives(self, at_ms: int) -> bool:
         """Tell whether a member is left once all members that expire by an instant are gone."""
         return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))

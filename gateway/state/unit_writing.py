@@ -154,8 +154,12 @@ def _write_snapshots(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Write the readers of each store, and arm for a look the destinations whose visibility changed."""
+    """Write the readers of each store, and arm for a look the destinations whose visibility changed.
+
+    Digests of a table's rows are armed for the last EXPIRE too, which may have come before the armed tick.
+    """
     looks: dict[StreamId, dict[DestinationId, int]] = {}
+    last: dict[StreamId, dict[DestinationId, int]] = {}
     gone: dict[StreamId, list[DestinationId]] = {}
     unread: set[DestinationId] = set()
     for name in unit.touched_timed:
@@ -174,12 +178,16 @@ def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         worth = before or destination.at_each_tick or membership.timed.visibility[1:]
         if membership.seen and membership.seen != before and worth:
             looks.setdefault(destination.stream_id, {})[name] = 0
+        if destination.of_rows and (last_ms := membership.last_ms) is not None:
+            last.setdefault(destination.stream_id, {})[name] = last_ms
     if unread:
         pipeline.unlink(*(keys.readers(store) for store in unread))
     for stream_id, names in gone.items():
         pipeline.zrem(keys.timers(stream_id), *names)
     for stream_id, scores in looks.items():
         pipeline.zadd(keys.timers(stream_id), scores, nx=True)
+    for stream_id, scores in last.items():
+        pipeline.zadd(keys.timers(stream_id), scores, lt=True)
 
 
 def _write_listed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:

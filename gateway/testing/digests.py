@@ -18,7 +18,7 @@ from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import Row, placed
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
-from gateway.timers.schedule import digest_from, following_tick, last_instant
+from gateway.timers.schedule import digest_from, following_tick
 from grouping.digests.answers import AggregatedMatches, DigestMatches
 from grouping.digests.cursor import Cursor, moved
 from grouping.digests.digest import Digest, DigestTimes, column_type, parts_of
@@ -121,7 +121,7 @@ class _LoneDestination:
             elif isinstance(matches, AggregatedMatches) and matches.counted:
                 self._cursor = self._moved(tick_ms, matches)
             at_ms, tick_ms = tick_ms, following_tick(membership, tick_ms, matches.left_ms, tick_ms)
-        if (last_ms := last_instant(membership)) is not None and (matches := self._matches(last_ms)).rows:
+        if (last_ms := membership.last_ms) is not None and (matches := self._matches(last_ms)).rows:
             yield self._digest(last_ms, matches)
 
     def _matches(self, tick_ms: int | None) -> DigestMatches:

@@ -16,7 +16,6 @@ __all__ = [
     "following_tick",
     "has_gap",
     "is_tick",
-    "last_instant",
     "last_tick",
     "may_fire",
     "missed_by",
@@ -39,14 +38,6 @@ class MissedTicks(NamedTuple):
     until_ms: int
 
 
-def last_instant(membership: Membership) -> int | None:
-    """Return when the last of a destination's CQs expires; None if a CQ never expires or is paused."""
-    windows = membership.seen
-    if membership.paused or not windows or windows[-1][1] is None:
-        return None
-    return windows[-1][1]
-
-
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
     """Return a destination's first tick later than an instant; None if its last CQ expires before.
 
@@ -66,7 +57,7 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
     born_ms = _past(membership.timed.born_ms, runs)
     after_ms = max(at_ms, _anchor(membership, born_ms))
     tick = next_tick(membership.destination.trigger, after_ms, windows[0][0])
-    last = last_instant(membership)
+    last = membership.last_ms
     if last is not None and membership.destination.of_rows and last > max(at_ms, born_ms):
         return last if tick is None else min(tick, last)
     return tick if tick is not None and (last is None or tick < last) else None
@@ -119,7 +110,7 @@ def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | No
     while last is not None and last > armed_ms and (run := run_of(membership, last, runs)) is not None:
         last = previous_tick(trigger, previous_tick(trigger, run[0] + 1) or run[0])
     found = armed_ms if last is None else max(armed_ms, last)
-    end = last_instant(membership) if membership.destination.of_rows else None
+    end = membership.last_ms if membership.destination.of_rows else None
     return found if end is None else min(found, end)
 
 

@@ -107,6 +107,8 @@ def test_digests_have_the_rows_of_their_ticks(stack: Stack, lab: Lab) -> None:
     made = {each: lab.create(each, text, clauses=clauses) for each, (text, _) in asked.items()}
     assert made["chips"]["group"] == made["software"]["group"]
     last = lab.create("last", f"{select} = 'Chips'", clauses="EVERY '1 hour' EXPIRE AFTER '4 seconds'")
+    altered = lab.create("altered", f"{select} = 'Software'", clauses="EVERY '1 hour'")
+    altered |= lab.client.result("ALTER CQ altered SET EXPIRE AFTER '4 seconds'", lab.subscriber())
 
     def until(tick_ms: int) -> None:
         def came() -> bool:
@@ -133,11 +135,16 @@ def test_digests_have_the_rows_of_their_ticks(stack: Stack, lab: Lab) -> None:
     table.close()
     for each, (_, shown) in asked.items():
         assert _check(table, digests(lab, made[each]), shown) == len(table.phases) - 1, each  # the table began empty
-    lab.results.until(lambda: any(one.kind == "cq.end" for one in lab.results.of(last["destination"])), "the end")
-    [digest] = digests(lab, last)
-    assert tick_of(digest) == _ms(last["expires_at"])
-    _check(table, [digest], _of("Chips"))
-    lab.cqs.pop((lab.subscriber(), "last"))
+    for name, created, shown in (("last", last, _of("Chips")), ("altered", altered, _of("Software"))):
+        lab.results.until(lambda each=created: _ended(lab, each), "the end")
+        [digest] = digests(lab, created)
+        assert tick_of(digest) == _ms(created["expires_at"])
+        _check(table, [digest], shown)
+        lab.cqs.pop((lab.subscriber(), name))
+
+
+def _ended(lab: Lab, created: dict[str, Any]) -> bool:
+    return any(one.kind == "cq.end" for one in lab.results.of(created["destination"]))
 
 
 @pytest.mark.traceback(WORKER_DEATH)
