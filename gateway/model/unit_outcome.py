@@ -70,7 +70,9 @@ def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | 
         changed[name] = None
         if membership is not None:
             interval = (unit.inventory.epoch, unit.inventory.versions[destination.stream_id] + 1, after)
-            visibility = (*membership.timed.visibility, interval)
+            # Digests of a table's rows read no stored matches, so no earlier interval is ever asked for.
+            earlier = () if destination.of_rows else membership.timed.visibility
+            visibility = (*earlier, interval)
             owed_ms = 0 if after else unit.owed.get(name, 0)
             membership.timed = msgspec.structs.replace(
                 membership.timed, visibility=visibility, changed_ms=now_ms, owed_ms=owed_ms
