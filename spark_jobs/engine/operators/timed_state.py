@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.log_state import LogState
+from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
+from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 
 __all__ = ["BEGINNING", "ELEMENT", "NEVER", "NO_MARKS", "PassedTimes", "TimedState", "missed_events"]
 
@@ -40,11 +42,15 @@ class _Missed(NamedTuple):
 
 
 class TimedState(LogState):
-    """A state of rows that wait for the watermark of their partition."""
+    """A state of rows that wait for the watermark of their partition, by key."""
+
+    form: ClassVar[bytes]
+    """Names the format of the state as bytes, and its version: other bytes are no snapshot."""
 
     def __init__(self, position: int = 0) -> None:
         """Begin at a position of the log."""
         super().__init__(position)
+        self.keys = KeyNumbers()
         self.watermark = BEGINNING
         """The time up to which the partition has come, in epoch milliseconds."""
         self.late = 0
@@ -53,6 +59,8 @@ class TimedState(LogState):
         """The marks of the clock for a fold of the log: ascending positions, and the watermark before each."""
         self.missed: list[_Missed] = []
         """The events of the task that did not count."""
+        self._moves: list[tuple[int, int]] = []
+        """The watermark and the number of late events before each change that can be undone."""
 
     @property
     def earliest(self) -> int:
@@ -61,7 +69,9 @@ class TimedState(LogState):
 
     def move(self, watermark: int, late: int, *, undoable: bool) -> None:
         """Set the watermark, and add events that were late."""
-        raise NotImplementedError
+        if undoable:
+            self._moves.append((self.watermark, self.late))
+        self.watermark, self.late = watermark, self.late + late
 
     def tidy(self) -> None:
         """Take the keys without rows out, where most keys are such; no change of the state can be undone then."""
@@ -92,14 +102,78 @@ class TimedState(LogState):
         self.missed.append(_Missed(places, future))
 
     def begin(self) -> None:
-        """Begin a task."""
+        """Begin a task: the changes so far can be undone no more."""
         self.missed.clear()
+        self._moves.clear()
         super().begin()
 
     def undo(self) -> None:
         """Undo the changes since the last task began."""
         self.missed.clear()
+        if self._moves:
+            self.watermark, self.late = self._moves[0]
+            self._moves.clear()
         super().undo()
+
+    # -- the state as bytes --------------------------------------------------------------------------------------------
+
+    def stored(self) -> bytes:
+        """Return the state as bytes; the state that `restored` makes of them cannot undo changes."""
+        self.changed = 0
+        return packed(self.form, self._packed_rows(self._used()), self._about, "zstd")
+
+    @classmethod
+    def restored(cls, stored: bytes) -> Self:
+        """Return the state that bytes hold.
+
+        Raises:
+            ValueError: The bytes are no whole snapshot of this version.
+        """
+        rows, about = unpacked(cls.form, stored)
+        state = cls(about["position"])
+        state._since = about["since"]
+        state._put_rows(rows)
+        state.watermark, state.late, state.changed = about["watermark"], about["late"], 0
+        return state
+
+    def changes(self) -> bytes:
+        """Return the rows of the keys that the last task changed."""
+        return packed(self.form, self._packed_rows(self._replaced), self._about, None)
+
+    def put_changes(self, stored: bytes) -> bool:
+        """Set the rows of the keys that a task changed."""
+        rows, about = unpacked(self.form, stored)
+        if not self.since.keys() <= about["since"].keys():
+            return False
+        self._put_rows(rows)
+        self.watermark, self.late, self.position = about["watermark"], about["late"], about["position"]
+        return True
+
+    @property
+    def _about(self) -> dict[str, object]:
+        return {"position": self.position, "since": dict(self.since), "watermark": self.watermark, "late": self.late}
+
+    def _used(self) -> Ints:
+        """Return the numbers of the keys that have rows, ascending."""
+        raise NotImplementedError
+
+    @property
+    def _replaced(self) -> Ints:
+        """The numbers of the keys that the last task changed, ascending."""
+        raise NotImplementedError
+
+    def _packed_rows(self, keys: Ints) -> pa.Table:
+        """Return the rows of some keys for `_put_rows`."""
+        raise NotImplementedError
+
+    def _put_rows(self, rows: pa.Table) -> None:
+        """Set rows in place of all rows of their keys; the change cannot be undone."""
+        raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        """The number of keys."""
+        return self.keys.count
 
     def _marked(self, offsets: Ints) -> Ints:
         """Return the watermark that the clock's marks before each event set; `BEGINNING` without a mark."""

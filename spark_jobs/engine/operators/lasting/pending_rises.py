@@ -8,22 +8,19 @@ lowest value are those for which the key entered and stayed in.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.lasting.placed_rows import PlacedRows
-from spark_jobs.engine.operators.log_state import packed, unpacked
+from spark_jobs.engine.operators.placed_rows import PlacedRows
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 from spark_jobs.engine.operators.timed_state import ELEMENT, NEVER, TimedState
 
 __all__ = ["NO_MATCH", "PendingRises", "Rises"]
 
-_FORMAT = b"lasting 1\n"
-"""Names the format of the state as bytes, and its version: other bytes are no snapshot."""
 _KEY, _COLUMN, _WAITS = "key.", "column.", "waits"
 NO_MATCH = -1
 """In place of an offset: no row, or a row that is no match for any constants."""
@@ -56,10 +53,11 @@ class Rises(NamedTuple):
 class PendingRises(TimedState):
     """The last match of each key and the rises that wait, as of a position of the partition's log."""
 
+    form: ClassVar[bytes] = b"lasting 1\n"
+
     def __init__(self, position: int = 0) -> None:
         """Begin without rows, at a position of the log."""
         super().__init__(position)
-        self.keys = KeyNumbers()
         self.kept_ms = 1 << 60
         """A match that is older than this by event time does not count as the row before."""
         self._last = PlacedRows(_LAST)
@@ -69,8 +67,6 @@ class PendingRises(TimedState):
         """A lower bound for the times of all rises."""
         self._most_keys = _FEW
         """Number of keys above which the state looks for keys without rows."""
-        self._moves: list[tuple[int, int]] = []
-        """The watermark and the number of late events before each change that can be undone."""
 
     @property
     def earliest(self) -> int:
@@ -86,7 +82,6 @@ class PendingRises(TimedState):
         """Begin a task: the changes so far can be undone no more."""
         self._last.begin()
         self._rises.begin()
-        self._moves.clear()
         super().begin()
         self.tidy()
 
@@ -107,17 +102,8 @@ class PendingRises(TimedState):
         """Undo the changes since the last task began."""
         self._last.undo()
         self._rises.undo()
-        if self._moves:
-            self.watermark, self.late = self._moves[0]
-            self._moves.clear()
         self._soonest = self.earliest
         super().undo()
-
-    def move(self, watermark: int, late: int, *, undoable: bool) -> None:
-        """Set the watermark, and add events that were late."""
-        if undoable:
-            self._moves.append((self.watermark, self.late))
-        self.watermark, self.late = watermark, self.late + late
 
     def last(self, keys: Ints) -> tuple[Ints, Ints, Ints]:
         """Return offset, time and value of the last row of some keys; `NO_MATCH` in place of an offset without one."""
@@ -218,43 +204,10 @@ class PendingRises(TimedState):
         self.keys, self._last, self._rises, self._soonest = KeyNumbers(), PlacedRows(_LAST), PlacedRows(_RISE), NEVER
         self._put_rows(kept)
 
-    # -- the state as bytes --------------------------------------------------------------------------------------------
-
-    def stored(self) -> bytes:
-        """Return the state as bytes; the state that `restored` makes of them cannot undo changes."""
-        self.changed = 0
-        return packed(_FORMAT, self._packed_rows(self._used()), self._about, "zstd")
-
-    @classmethod
-    def restored(cls, stored: bytes) -> PendingRises:
-        """Return the state that bytes hold.
-
-        Raises:
-            ValueError: The bytes are no whole snapshot of this version.
-        """
-        rows, about = unpacked(_FORMAT, stored)
-        state = cls(about["position"])
-        state._since = about["since"]
-        state._put_rows(rows)
-        state.watermark, state.late, state.changed = about["watermark"], about["late"], 0
-        return state
-
-    def changes(self) -> bytes:
-        """Return all rows of the keys that the last task had events of; the watermark tells the rises that ended."""
-        return packed(_FORMAT, self._packed_rows(self._last.replaced), self._about, None)
-
-    def put_changes(self, stored: bytes) -> bool:
-        """Set the rows of the keys that a task had events of."""
-        rows, about = unpacked(_FORMAT, stored)
-        if not self.since.keys() <= about["since"].keys():
-            return False
-        self._put_rows(rows)
-        self.watermark, self.late, self.position = about["watermark"], about["late"], about["position"]
-        return True
-
     @property
-    def _about(self) -> dict[str, object]:
-        return {"position": self.position, "since": dict(self.since), "watermark": self.watermark, "late": self.late}
+    def _replaced(self) -> Ints:
+        """The keys that the last task had events of; the watermark tells the rises that ended."""
+        return self._last.replaced
 
     def _packed_rows(self, keys: Ints) -> pa.Table:
         """Return the rows of some keys, which ascend: for each key its last row, and behind these rows the rises."""
@@ -293,11 +246,6 @@ class PendingRises(TimedState):
     def changed_bytes(self) -> int:
         """About how many bytes were put since the last snapshot."""
         return self.changed * (48 + 8 * len(self.columns))
-
-    @property
-    def count(self) -> int:
-        """The number of keys."""
-        return self.keys.count
 
     @property
     def rows(self) -> int:
