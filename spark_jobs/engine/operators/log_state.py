@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
@@ -39,6 +40,13 @@ class LogState:
         self.restore_seconds = 0.0
         """How long the worker took to bring the state to its first batch."""
         self._since: dict[str, int] = {}
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change the state within the block; a block that raises leaves the state torn."""
+        self.torn = True
+        yield
+        self.torn = False
 
     @property
     def since(self) -> Mapping[str, int]:

@@ -33,11 +33,8 @@ def timed_operator(
         return None
     found = {name: column for used in snapshot.used for name, column in columns_read(stream, *used).items()}
     reads = tuple(found[stored] for stored in sorted(found))
-    name, clock, value_bytes = (
-        computation.computation_id,
-        EventClock.of(stream, settings),
-        settings.evaluator.value_bytes,
-    )
+    name, clock = computation.computation_id, EventClock.of(stream, settings)
+    value_bytes = settings.evaluator.value_bytes
     if computation.lasting is None:
         assert computation.silence is not None, "an event-time computation"
         return SilenceOperator(computation.silence, name, reads, clock, value_bytes)

@@ -58,9 +58,8 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         """
         if state.torn:
             raise InternalError("a state of an event-time computation is torn")
-        state.torn = True
-        found = self._taken(state, rows, 0, undoable=True)
-        state.torn = False
+        with state.changing():
+            found = self._taken(state, rows, 0, undoable=True)
         partition = int(rows.partitions[0]) if rows.count else 0
         return state, iter([self.rows(rows.stream, partition, found)])
 
@@ -72,22 +71,20 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
             watermark: The watermark in epoch milliseconds; an earlier one than the state's changes nothing.
             undoable: Whether the state's `undo` can undo the change.
         """
-        state.torn = True
-        if watermark > state.watermark:
-            state.move(watermark, 0, undoable=undoable)
-        found = self._ended(state, undoable=undoable)
-        state.torn = False
+        with state.changing():
+            if watermark > state.watermark:
+                state.move(watermark, 0, undoable=undoable)
+            found = self._ended(state, undoable=undoable)
         return found._replace(completed=np.full(found.due.size, state.position, np.int64)).in_order()
 
     def fold(self, state: Waiting, rows: RowSource) -> None:
         """Take in rows of the log without results; rows below the state's position only give new columns."""
-        state.torn = True
-        known = int(np.searchsorted(rows.offsets, state.position))
-        if known:
-            self._complete(state, rows, known)
-        self._taken(state, rows, known, undoable=False)
-        state.tidy()
-        state.torn = False
+        with state.changing():
+            known = int(np.searchsorted(rows.offsets, state.position))
+            if known:
+                self._complete(state, rows, known)
+            self._taken(state, rows, known, undoable=False)
+            state.tidy()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> SilentRows:
         """Return complete rows for the groups over the computation."""

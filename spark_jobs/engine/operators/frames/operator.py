@@ -75,25 +75,23 @@ class FrameOperator(LogOperator[FrameRows]):
         """
         if state.torn:
             raise InternalError("the state of frames is torn")
-        state.torn = True
-        passing = self._passing(rows)
-        part, arrived = self._part(state, rows, passing)
-        clock, clocks = state.clock.after(rows.offsets[passing], rows.time_ms[passing])
-        found = self._values(state, part, arrived, clocks)
-        state.add(part, clock)
-        state.torn = False
+        with state.changing():
+            passing = self._passing(rows)
+            part, arrived = self._part(state, rows, passing)
+            clock, clocks = state.clock.after(rows.offsets[passing], rows.time_ms[passing])
+            found = self._values(state, part, arrived, clocks)
+            state.add(part, clock)
         columns = {value.column.reference: (value.type, array) for value, array in found.items()}
         return state, iter([FramedRows(rows, passing, columns)])
 
     def fold(self, state: FrameRows, rows: RowSource) -> None:
         """Keep rows without their values, and forget far ones; rows before the state's position change nothing."""
-        state.torn = True
-        passing = self._passing(rows)
-        passing = passing[rows.offsets[passing] >= state.position]
-        part, _ = self._part(state, rows, passing)
-        state.add(part, state.clock.after(rows.offsets[passing], rows.time_ms[passing])[0])
-        state.merge()
-        state.torn = False
+        with state.changing():
+            passing = self._passing(rows)
+            passing = passing[rows.offsets[passing] >= state.position]
+            part, _ = self._part(state, rows, passing)
+            state.add(part, state.clock.after(rows.offsets[passing], rows.time_ms[passing])[0])
+            state.merge()
 
     def _passing(self, rows: RowSource) -> Ints:
         """Return the rows that WHERE lets through."""
