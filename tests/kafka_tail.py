@@ -43,6 +43,8 @@ class Tail:
             "bootstrap.servers": bootstrap,
             "group.id": "reads-without-a-group",
             "enable.auto.commit": False,
+            # A topic's retention, or its new creation, may have taken the offset away: no record that is left is skipped.
+            "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "fetch.wait.max.ms": wait_ms,

@@ -120,7 +120,11 @@ def _numbers(digest: Any) -> list[int]:
 
 
 def _check_matches(results: Results, described: Any, expected: range) -> None:
-    """Check that a CQ has a match of each of these events, once they are there, and no other."""
+    """Check that a CQ has a match of each new event, once they are there, and no match of an unexpected event.
+
+    Kafka deletes the earlier events' matches when they are seven days old, at a moment of its own.
+    """
     found = results.of(described["destination"])
     results.until(lambda: set(_NEW) <= {one.row["n"] for one in found if one.kind == "cq.match"}, described["text"])
-    assert [*expected] == sorted(one.row["n"] for one in found if one.kind == "cq.match")
+    numbers = [one.row["n"] for one in found if one.kind == "cq.match"]
+    assert len(numbers) == len(set(numbers)) and set(numbers) <= set(expected), numbers
