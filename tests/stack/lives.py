@@ -98,7 +98,8 @@ class Play:
         total = 0
         for lives in sharing.values():
             rows = oracle.rows(lives[0].query)
-            must = {events[n][0] for life in lives for n in life.must(len(events))} & rows.keys()
+            # The last event is a fence's: its batch may write to other destinations yet.
+            must = {events[n][0] for life in lives for n in life.must(len(events) - 1)} & rows.keys()
             may = {events[n][0] for life in lives for n in life.may(len(events))} & rows.keys()
             destination = lives[0].created["destination"]
             came = {
