@@ -43,7 +43,7 @@ class Tail:
             "bootstrap.servers": bootstrap,
             "group.id": "reads-without-a-group",
             "enable.auto.commit": False,
-            # A topic's retention, or its new creation, may have taken the offset away: no record that is left is skipped.
+            # Retention, or a topic's new creation, may have taken the offset away: no record that is left is skipped.
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
