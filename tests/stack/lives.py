@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests import spelling
-from tests.kafka_client import Reply
+from tests.kafka_client import Reply, wait_until
 from tests.oracle import Oracle, Position, row_of
 from tests.queries import Event, Query, Stream
 from tests.stack.lab import Lab, Source
@@ -80,10 +80,11 @@ class Play:
         self.settle()
 
     def settle(self) -> None:
-        """Wait for all replies and for the evaluation of everything that was published."""
-        while self._waiting:
-            self._lab.client.reply(next(iter(self._waiting)))
-            self._listen(0.0)
+        """Wait for all replies and for the evaluation of everything that was published.
+
+        Results are read meanwhile: the topic of a dropped CQ is deleted `LINGER_SECONDS` after its end.
+        """
+        wait_until(self._all_answered, "reply to each command")
         self._source.fence()
         self._evaluated = len(self._source.events)
         self._lab.results.drain()
@@ -146,6 +147,10 @@ class Play:
         for command_id in [one for one in self._waiting if self._lab.client.replies_to(one)]:
             self._answered(self._waiting.pop(command_id), self._lab.client.replies_to(command_id)[0])
         self._lab.results.poll()
+
+    def _all_answered(self) -> bool:
+        self._listen(0.05)
+        return not self._waiting
 
     def _answered(self, life: Life, reply: Reply) -> None:
         assert reply.code == "ok", f"{life.text[:500]} was answered {reply.fields}"
