@@ -58,7 +58,7 @@ _CHECKED_MICROS, _COMPUTED_MICROS = 300.0, 700.0
 All five constants are rounded results of the benchmark ``fixed``; nodes of computations have their own constants.
 """
 _RUNS = ("ordered", "composite")
-"""Kinds of indexes in which the entries that a row satisfies are neighbours."""
+"""Kinds of indexes that keep entries in the order of their constants, so that matching entries are neighbours."""
 _KNOWN_SHAPES = 10_000
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
@@ -137,7 +137,8 @@ class Admission:
         if destination.mode == "virtual":
             return
         admitted, own, weight = group.admitted, 0.0, 0
-        # Edges cost the matches of both rows, unless the edges themselves are neighbours in an index.
+        # An ordered index finds the entries between the values of an event and of the event before it: only the edges.
+        # Any other index finds the matches of both events, and the edges are their difference.
         crossed = (
             (plan.before is not None or plan.lasting is not None)
             and query.edge != "changes"
@@ -161,8 +162,8 @@ class Admission:
             pair_micros = load.micros / load.candidates if load.candidates >= _MEASURED_PAIRS else 0.0
             rows, candidates, observed = load.rows, load.per_event(load.candidates), load.per_event(load.matches)
         admitted = None
-        # For a hash index without residual the observed matches suffice: a sample shows a few frequent values only, and
-        # says little about all other values.
+        # Estimates need a sample of column values. The sample has a few frequent values only, so it is of no use for
+        # equality: for a hash index without residual, only the observed matches count.
         if shape.path.kind != "hash" or shape.path.residual:
             admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), Expectations())
         return _Group(known, shape, rows, candidates, observed, pair_micros, admitted)
@@ -291,7 +292,7 @@ def _computes(conjunct: Expression) -> bool:
 
 
 def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
-    """Return the number of a group's rows that an event is expected to be checked against."""
+    """Return how many of a group's constant rows an event is expected to be checked against."""
     path = group.shape.path
     if path.kind == "scan":
         return rows
@@ -320,7 +321,7 @@ def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
 
 
 def _met_by_all(conjunct: Expression, row: ConstantRow) -> bool:
-    """Tell whether every row satisfies the index's part of a LIKE, because the pattern begins with a wildcard."""
+    """Tell whether the pattern of a LIKE begins with a wildcard, so that its prefix excludes no event."""
     match conjunct:
         case Call("like", (_, Slot(index))) if isinstance(pattern := row.values[index], str):
             prefix = like_prefix(pattern)

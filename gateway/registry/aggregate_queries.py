@@ -1,4 +1,4 @@
-"""The clauses that an aggregate query may have, and the results that may not wait for ticks."""
+"""Checks of clauses: clauses that aggregate queries cannot have, and queries that cannot have EVERY."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def _refusal(what: str, detail: str, hint: str) -> InputError:
 
 
 def check_untimed(edge: Edge, *, timed: bool, lasting: bool = False) -> None:
-    """Check that EMIT CHANGES, ON SILENCE and FOR come without EVERY, since digests hold rows of events.
+    """Refuse EVERY for EMIT CHANGES, EMIT ON SILENCE and FOR: their results are not the matches of single events.
 
     Args:
-        edge: The results of the query.
+        edge: The kind of the query's EMIT.
         timed: Whether the query has EVERY.
         lasting: Whether the query has FOR.
 
@@ -81,10 +81,12 @@ def check_untimed(edge: Edge, *, timed: bool, lasting: bool = False) -> None:
     if timed and edge == "silence":
         raise unsupported(
             "EMIT ON SILENCE with EVERY",
-            "A silence is told when it is complete, not at a tick.",
+            "The result comes when the silence has lasted for its interval, not at a tick.",
             "Leave EVERY out.",
         )
     if timed and lasting:
         raise unsupported(
-            "EMIT with FOR and EVERY", "A stay is told when its interval has passed, not at a tick.", "Leave EVERY out."
+            "EMIT with FOR and EVERY",
+            "The result comes when the time of FOR is over, not at a tick.",
+            "Leave EVERY out.",
         )

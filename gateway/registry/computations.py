@@ -1,4 +1,4 @@
-"""The computations of live CQs: an index that is made at the first use, and updated with the groups."""
+"""The computations that live CQs use, by id; the index is made at its first use."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Computations:
         return LiveComputation(known.computation, known.stream_id, groups)
 
     def check(self, plan: GroupPlan, limits: LimitSettings) -> None:
-        """Check that a stream can have the computation of a plan, which costs a look-up for every event, and memory.
+        """Check the limits on computations, each of which costs a look-up per event, and memory for its state.
 
         Args:
             plan: The plan of a new query.
@@ -109,7 +109,7 @@ class Computations:
             )
 
     def _check_frames(self, frames: Frames, stream_id: StreamId, limit: float) -> None:
-        """Check that the frames of a stream and of a new computation together read few enough rows for each event."""
+        """Check the µs per event for reading frames: of the stream's computations and the new computation together."""
         own = frames.event_micros
         if not own:
             return
@@ -125,13 +125,13 @@ class Computations:
             )
 
     def _live(self, names: Sequence[str], limit: int) -> int:
-        """Return how many of some computations are in use; if there are fewer names than `limit`, count them all."""
+        """Return how many computations are in use; a result below the limit may include ended computations."""
         return len(names) if len(names) < limit else sum(self.find(each) is not None for each in names)
 
     def batch_micros(self, stream_id: StreamId) -> float:
         """Return the expected time of a stream's computations in each micro-batch, in microseconds.
 
-        Only known computations count; some of them may have ended lately.
+        Computations that ended recently may still count.
         """
         known = (self._known or {}).values()
         return sum(each.computation.batch_micros for each in known if each.stream_id == stream_id)

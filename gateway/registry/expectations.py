@@ -1,4 +1,4 @@
-"""Expectations: the expected matches of destinations admitted lately, and the fixed time of micro-batches."""
+"""Sums for admission: expected matches of recently admitted destinations, and the fixed time of a micro-batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ONE_IN = 16
 
 
 class Expectations:
-    """A sum over destinations, by the first version of the constant tables that has the destination."""
+    """Expected matches of admitted destinations, summed by the table version with which each destination began."""
 
     def __init__(self) -> None:
         self._total = 0.0
@@ -26,7 +26,7 @@ class Expectations:
         self._before: list[float] = []
 
     def weight(self) -> int:
-        """Return for how many destinations the estimate of the next destination stands; 0 if it needs no estimate."""
+        """Return the weight of the next destination's estimate: 1; later 0 (not estimated), and 16 for every 16th."""
         if self._count < _ALL_OF:
             return 1
         return 0 if self._count % _ONE_IN else _ONE_IN
@@ -41,7 +41,7 @@ class Expectations:
         self._count += 1
 
     def remove(self) -> None:
-        """Remove an admitted destination: the mean is subtracted, since the expectation of each is not kept."""
+        """Remove a destination: subtract the mean, since the expectations of single destinations are not stored."""
         if self._count:
             self._total -= self._total / self._count
             self._count -= 1
@@ -53,21 +53,21 @@ class Expectations:
 
 
 class BatchTimes:
-    """The expected fixed µs of each stream's micro-batch, whatever the events: a sum over the stream's groups."""
+    """Expected µs that the groups of a stream take in each micro-batch, however few events it has."""
 
     def __init__(self) -> None:
         self._streams: dict[StreamId, dict[GroupId, float]] = {}
         self._totals: dict[StreamId, tuple[object, float]] = {}
-        """Stream → the statistics at the last count of all groups, and the sum kept up since."""
+        """Stream → the statistics from which the sum was last computed, and the sum with the groups added since."""
 
     def expected(
         self, stream_id: StreamId, known: object, live: Mapping[GroupId, int], micros: Callable[[GroupId], float | None]
     ) -> float:
-        """Return the sum over the live groups of a stream. New statistics cause a new count of all groups.
+        """Return the sum over the live groups of a stream; new statistics cause the sum to be computed anew.
 
         Args:
             stream_id: The stream.
-            known: The present statistics of the stream.
+            known: The present statistics of the stream, compared by identity.
             live: The stream's groups.
             micros: Returns the µs of a group that `add` never counted; None if unknown.
         """

@@ -34,7 +34,7 @@ SPLIT_KEYS_WARNING = (
     "partitioner = murmur2_random), or a topic that got more partitions."
 )
 _AHEAD_MS = 60_000
-"""A watermark that is so far ahead of the clock has a warning."""
+"""Distance of a watermark ahead of the clock that causes a warning."""
 _INSTANTS_MS = (-62_135_596_800_000, 253_402_300_799_000)
 """The years 1 to 9999."""
 _METRICS = (COMPUTATION_KEYS, COMPUTATION_ROWS, COMPUTATION_BYTES, RESTORE_SECONDS)
@@ -52,7 +52,7 @@ class StateFigures(NamedTuple):
 
 
 class TimeFigures(NamedTuple):
-    """How far a stream is by event time."""
+    """The watermarks of a stream, and its late and future events."""
 
     watermarks: dict[int, int]
     """By source partition, in epoch milliseconds."""
@@ -98,7 +98,7 @@ def state_figures(notes: EvaluatorNotes, stream_ids: Sequence[StreamId]) -> dict
 
 
 def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamId, int]:
-    """Return stream → number of keys met in two source partitions, for streams with PARTITION KEY.
+    """Return, for streams with PARTITION KEY, stream → number of sampled keys that are in two or more partitions.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -110,12 +110,13 @@ def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamI
 def time_figures(
     notes: EvaluatorNotes, streams: Sequence[Stream], progress: Callable[[str], Mapping[str, object]], now_ms: int
 ) -> dict[StreamId, TimeFigures]:
-    """Return how far streams are by event time, and how many events event-time queries left out; Redis is asked once.
+    """Return the watermarks of streams, and the events that event-time queries left out; Redis is asked once.
 
     Args:
         notes: Reads the evaluator's notes in Redis.
         streams: The streams.
-        progress: The progress of a stream by name: where all events are evaluated, the clock moves the watermarks on.
+        progress: Returns the progress of a stream by its name. Once all events are evaluated, the watermarks advance
+            with the clock.
         now_ms: Epoch milliseconds.
 
     Raises:
@@ -178,7 +179,7 @@ class StateGauges:
 def _figures(bodies: Iterable[bytes]) -> dict[str, StateFigures]:
     found: dict[str, StateFigures] = defaultdict(StateFigures)
     for body in bodies:
-        with suppress(msgspec.MsgspecError):  # the note is from a worker of another version, which is soon replaced
+        with suppress(msgspec.MsgspecError):  # a note by a worker of another version, soon overwritten
             for name, note in PartitionStates.unpack(body).states.items():
                 before = found[name]
                 longest = max(before.restore_seconds, note.restore_seconds)

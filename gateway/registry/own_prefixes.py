@@ -16,10 +16,10 @@ __all__ = ["OwnPrefixes"]
 
 
 class OwnPrefixes:
-    """The prefixes of subscribers with private destinations, now or since the gateway's start."""
+    """The prefixes in use: those of subscribers with CQs, now or earlier, and those taken since the gateway's start."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
-        """Create without I/O: the stored owners are read at the first check; `take` adds later owners.
+        """Create without I/O: the first check reads the owners from Redis.
 
         Args:
             settings: The settings.
@@ -30,7 +30,7 @@ class OwnPrefixes:
         self._owners: dict[str, Subscriber] | None = None
 
     def check(self, subscriber: Subscriber) -> None:
-        """Check that a subscriber is the first with its prefix, or has CQs already.
+        """Check that no other subscriber has the prefix; a subscriber with CQs always passes.
 
         Raises:
             InputError: ``not-allowed``.
@@ -46,7 +46,7 @@ class OwnPrefixes:
         )
 
     def take(self, subscriber: Subscriber) -> None:
-        """Note that a subscriber has its prefix from now on.
+        """Reserve a subscriber's prefix.
 
         Raises:
             InputError: Another subscriber has the prefix.

@@ -1,7 +1,7 @@
 """Placement: the destination that a CQ requests, and the destination that it gets.
 
-The request is known before any lookup. Partitions are computed for all commands of a run together. The limits on new
-destinations are checked when a command is carried out.
+A request follows from the statement alone. Partitions are computed for many requests at once, since this is cheaper.
+The limits on new destinations are checked when a command is carried out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DestinationFamily(msgspec.Struct, frozen=True):
     digest: PackedDigest
     word: str
     slots: int | None = None
-    """Number of the WHERE's slots for aggregate queries, as in `Destination`."""
+    """For aggregate queries, the number of slots in WHERE; None for other queries."""
     owner: str = ""
     """The owner of a private destination; empty if equal CQs of all subscribers share the destination."""
     edges: EdgeSpec | None = None
@@ -71,7 +71,7 @@ class Placement:
         self._prefixes = OwnPrefixes(settings, working) if settings.auth.mode == "token" else None
         self._ids: dict[DestinationFamily, DestinationIds] = {}
         self._pruned_in: Unit | None = None
-        """The unit of work in which deleted topics were last removed from the counts."""
+        """The last unit of work that removed deleted topics from the subscribers' counts."""
 
     def request(
         self, statement: CreateCq, query: CompiledQuery, subscriber: Subscriber, now_ms: int
@@ -113,7 +113,7 @@ class Placement:
         return "" if self._prefixes is None else subscriber
 
     def new_request(self, old: Destination, trigger: TriggerSpec, subscriber: Subscriber) -> DestinationRequest:
-        """Return the request of a destination's CQ when its trigger changes."""
+        """Return the request of a CQ whose trigger changes, from its old destination."""
         family = DestinationFamily(
             old.stream_id,
             old.group_id,
@@ -128,7 +128,7 @@ class Placement:
         return self._ask(family, old.constants, subscriber)
 
     def recompiled(self, old: Destination, query: CompiledQuery, subscriber: Subscriber) -> DestinationRequest:
-        """Return the request of a destination's CQ when its text is compiled to another form."""
+        """Return the request of a CQ whose text is compiled to another form, from its old destination."""
         kept = query.plan.kept
         family = DestinationFamily(
             old.stream_id,
@@ -230,7 +230,7 @@ class Placement:
         return kept
 
     def _mode(self, name: DestinationId, word: str, subscriber: Subscriber) -> str:
-        """Return the mode of a new destination: its PUBLISH word; else dedicated if there is room, or shared."""
+        """Return the mode of a new destination: its PUBLISH word, else dedicated while topics are left, else shared."""
         if word:
             return word
         if self._may_dedicate(name, False, subscriber):
@@ -272,7 +272,7 @@ class Placement:
         if wanted.mode == "virtual" and not self._has_share(wanted.group_id, subscriber, "virtual"):
             raise self._too_large_share(subscriber, "virtual")
         placed = wanted
-        if wanted.mode == "dedicated":  # earlier commands of the unit may have reached the limit meanwhile
+        if wanted.mode == "dedicated":  # an earlier command of the unit may have used up the limit
             placed = self._in_mode(wanted, self._mode(wanted.destination_id, wanted.word, subscriber))
         if placed.mode == "shared":
             if not self._settings.results.shared:
@@ -315,7 +315,7 @@ class Placement:
             raise InputError(
                 f"results may not be published {word.upper()}",
                 code="not-allowed",
-                detail="Other subscribers would read the results too; here each destination has its own topic.",
+                detail="Other subscribers could read the results; here each destination has a topic of its own.",
                 hint="Publish DEDICATED, or leave the word out.",
             )
 

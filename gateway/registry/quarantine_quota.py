@@ -26,7 +26,7 @@ class QuarantineQuota:
         """Subscriber → the instants at which its quarantines stop counting, in ascending order."""
 
     def count(self, known: Iterable[Quarantine], now_ms: int) -> None:
-        """Count the quarantines of all streams."""
+        """Replace the counts by the present quarantines of all streams."""
         over_ms = defaultdict(list)
         for state in known:
             if state.times and state.user and not state.is_over(now_ms):
@@ -50,7 +50,7 @@ class QuarantineQuota:
         raise InputError(
             f'subscriber "{subscriber}" can create no new groups or SELECT lists for now',
             code="quota-exceeded",
-            detail=f"{len(over_ms)} of its groups and SELECT lists were quarantined within the hour: they ended "
+            detail=f"{len(over_ms)} of its groups and SELECT lists were quarantined within the hour: they killed "
             f"workers, took too much CPU time, or had too large a state. The limit is {limit}; "
             f"new groups are refused until {instant(over_ms[-limit])}.",
             hint="DESCRIBE CQ shows whether a CQ is quarantined, and why. Drop the quarantined CQs.",

@@ -64,7 +64,7 @@ class Registry:
         self._times = TimesSeen(working)
 
     def reload(self) -> None:
-        """Forget state derived from the working copy, because the working copy was read anew."""
+        """Forget state derived from the working copy, after the working copy was read anew."""
         self.computations = Computations(self._working)
 
     def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest] = ()) -> Loaded:
@@ -186,7 +186,7 @@ class Registry:
             notices = (self.stays.leave(key, old, home, now_ms, "replaced"),)
         return Change(cq, (*records, cq_record(key, cq, destination)), notices)
 
-    # -- afterwards ----------------------------------------------------------------------------------------------------
+    # -- changes of a CQ -----------------------------------------------------------------------------------------------
 
     def find(self, loaded: Loaded, key: CqKey, name: str) -> Cq:
         """Return the subscriber's own CQ of a name.
@@ -200,7 +200,7 @@ class Registry:
             raise InputError(
                 f'CQ "{name}" does not exist',
                 code="unknown-cq",
-                detail=f'Subscriber "{key.subscriber}" has {counted(len(names), "CQ")}, none of that name.',
+                detail=f'Subscriber "{key.subscriber}" has {counted(len(names), "CQ")}, none of this name.',
                 hint=near_name(name, names.near(key.name, _NEAR)) or "SHOW CQS lists your own.",
             )
         return cq
@@ -221,7 +221,7 @@ class Registry:
         Args:
             loaded: The CQs, as loaded.
             keys: Names of the CQs.
-            settled_ms: Gives the instant up to which all results of a destination are made; a CQ is removed once this
+            settled_ms: Returns the instant up to which a destination has all its results; a CQ is removed once this
                 instant reaches its EXPIRE.
         """
         catalog: list[CatalogChange] = []
@@ -336,7 +336,7 @@ class Registry:
         return self._put(loaded, key, msgspec.structs.replace(moved, views=query.views), destination, now_ms, query)
 
     def _moved(self, loaded: Loaded, key: CqKey, cq: Cq, destination: Destination, now_ms: int) -> Cq:
-        """Return a CQ as a member of another destination, from now on."""
+        """Return a CQ as a member of another destination, which it joins now."""
         offset, wanted = self._begin(destination), destination.destination_id
         joined_ms = self.stays.moment(loaded, key, wanted, now_ms)
         return msgspec.structs.replace(cq, destination_id=wanted, offset=offset, joined_ms=joined_ms)
@@ -346,5 +346,5 @@ _Pauses = tuple[tuple[int, int | None], ...]
 
 
 def _ended(pauses: _Pauses, now_ms: int) -> _Pauses:
-    """Return the latest pauses of a virtual CQ; a pause that lasts ends now."""
+    """Return the latest pauses of a virtual CQ; a pause without an end ends now."""
     return tuple((since, now_ms if until is None else until) for since, until in pauses[-_PAUSES:])

@@ -1,4 +1,4 @@
-"""The replicas of tables in the workers, as the workers reported lately."""
+"""The replicas of tables in the workers, from the workers' latest reports."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["ReplicaFigures", "Replicas"]
 _FRESH_MS = 1_000
 """Time for which figures are used before the notes are read again."""
 _APART_MS = 60_000
-"""A worker's note counts only if it is at most this much older than the table's newest note."""
+"""Notes that are older than a table's newest note by this time do not count: their workers may have ended."""
 _WAITING_MS = 60_000
-"""How long a report counts that a batch waits: the worker may have died since."""
+"""Age after which a report of a waiting micro-batch no longer counts, since its worker may have died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Replicas:
         return self._known.get(table.source_id)
 
     def nbytes(self, evaluator: str, now_ms: int) -> int:
-        """Return the bytes of all tables in a worker of an evaluator."""
+        """Return the bytes that all tables take in a worker of an evaluator, from the largest worker for each table."""
         self._refresh(now_ms)
         return sum(figures.by_evaluator.get(evaluator, 0) for figures in self._known.values())
 
@@ -89,7 +89,7 @@ class Replicas:
 
 
 def _readable(bodies: Iterable[bytes]) -> list[ReplicaNote]:
-    """Return the readable notes; notes of workers of another version are skipped, and soon replaced."""
+    """Return the readable notes; a note by a worker of another version is skipped, and soon overwritten."""
     notes = []
     for body in bodies:
         with suppress(msgspec.MsgspecError):

@@ -1,7 +1,7 @@
-"""Stays of CQs in their destinations: their beginnings, and the notices of their ends.
+"""Stays of CQs in their destinations: when a stay begins, and the notice of its end.
 
-A destination may end and be created again within one unit of work. Readers distinguish incarnations by their times, so
-a stay begins later than the end of every earlier incarnation.
+A destination may end and be created again within one unit of work. Readers distinguish its incarnations by their times,
+so a stay begins later than the end of every earlier incarnation.
 """
 
 from __future__ import annotations
@@ -66,6 +66,6 @@ class Stays:
             select = working.select(stream_id, destination.select_id) if ranked else None
             plan = working.plan(stream_id, destination.group_id) if grouped else None
             return EndNotice(destination, at_ms, reason, version, source, timed=timed, select=select, plan=plan)
-        # Members that left earlier may still be owed results, and `cq.end` comes after all of these.
+        # Members that left earlier may still wait for results, and `cq.end` comes after these results.
         until = until or working.unit.awaited(destination.destination_id)
         return EndNotice(destination, at_ms, reason, version, source, until=until)

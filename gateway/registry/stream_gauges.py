@@ -36,7 +36,7 @@ __all__ = ["StreamGauges"]
 _COUNTERS = MATCHES, RESULTS, RESULT_BYTES, LATE_EVENTS, FUTURE_EVENTS
 """The metrics of the fields of `Output`."""
 _TURNS = 5
-"""In each look, the notes of a fifth of the streams are read: there may be many streams with many groups each."""
+"""Looks after which the notes of all streams are read; each look reads a fifth, since streams may have many groups."""
 _COSTLIEST = 10
 _MOST_COLUMNS = 10
 """Most columns of a stream with a series of their own for misfits: values that did not fit."""
@@ -106,7 +106,7 @@ class StreamGauges:
         return self._first_records.get(stream_id, FirstRecords()).warning
 
     def _count_misfits(self, streams: Sequence[Stream]) -> None:
-        """Show misfits: for each stream, the columns with the most misfits, and the sum of all other columns."""
+        """Set the misfits: for each stream, the columns with the most misfits, and the sum of all other columns."""
         found = self._working.evaluator.misfits([stream.stream_id for stream in streams]) if streams else {}
         shown: dict[tuple[str, str], int] = {}
         for stream in streams:
@@ -136,7 +136,7 @@ class StreamGauges:
         TABLE_AGE.labels(stream.name).set((now_ms - since_ms) / 1000)
 
     def _count(self, streams: Sequence[Stream]) -> None:
-        """Count the output of tasks; the tasks' totals restart at zero after Redis has lost its data."""
+        """Add the output of tasks to the counters. The totals restart at zero after Redis has lost its data."""
         names = {stream.stream_id: stream.name for stream in streams}
         for stream_id, output in self._working.evaluator.outputs(list(names)).items():
             before = self._output.get(stream_id, Output())

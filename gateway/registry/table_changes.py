@@ -1,4 +1,4 @@
-"""Streams of tables' changes: a stream begins with the first CQ over the table with EMIT, and ends with the table."""
+"""The changes of a table as a stream, which begins with the first CQ that needs it and ends with the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["TableChanges", "check_row_ticks", "check_unstarted", "end_changes"]
 
 
 class TableChanges:
-    """Makes the streams of tables' changes live, within the working copy's unit."""
+    """Adds streams of tables' changes to the unit of work when a CQ needs them."""
 
     def __init__(self, working: WorkingCopy, positions: TopicEnds) -> None:
         self._working = working
@@ -29,10 +29,10 @@ class TableChanges:
 
     @contextmanager
     def opened(self, stream_id: StreamId) -> Iterator[list[CatalogChange]]:
-        """Keep the stream of a CREATE live while the statement is carried out; a refusal removes a new stream again.
+        """Add the stream of a table's changes, if not live yet, for the CREATE in this block; an error undoes this.
 
         Args:
-            stream_id: The stream, which may be live or declared by a user.
+            stream_id: The stream that the CREATE reads; nothing happens for a declared stream.
 
         Yields:
             The catalog records of a new stream, to be written before the CQ's records.
@@ -67,7 +67,7 @@ class TableChanges:
 
 
 def end_changes(working: WorkingCopy, table: Table) -> list[CatalogChange]:
-    """End the stream of a dropped table's changes, which no CQ reads; return the catalog records of this."""
+    """End the stream of a dropped table's changes, which no CQ reads; return the catalog records."""
     stream = working.inventory.streams.get(changes_id(table.table_id))
     if stream is None:
         return []
@@ -78,7 +78,7 @@ def end_changes(working: WorkingCopy, table: Table) -> list[CatalogChange]:
 
 
 def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
-    """Check that WITH SNAPSHOT comes without START, which would leave out rows by the times of their records.
+    """Refuse WITH SNAPSHOT with START: START would exclude the rows, since their records are older.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -86,17 +86,17 @@ def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
     if query.snapshot and create.start is not None:
         raise unsupported(
             "WITH SNAPSHOT with START",
-            "The rows of the snapshot are those of the moment of the reply, and their records are older.",
+            "START excludes older records, and the rows of a snapshot come from older records.",
             "Leave START out.",
         )
 
 
 def check_row_ticks(stream_id: StreamId, edge: Edge, trigger: Trigger) -> None:
-    """Check that a query over a table alone without EMIT has ticks at which its digests hold the rows.
+    """Check that a query over a table alone has EMIT, or EVERY without OVER LAST.
 
     Args:
         stream_id: The stream that the query reads.
-        edge: The query's EMIT, "" without.
+        edge: The query's EMIT; "" for a query without EMIT.
         trigger: The query's trigger.
 
     Raises:
@@ -107,13 +107,13 @@ def check_row_ticks(stream_id: StreamId, edge: Edge, trigger: Trigger) -> None:
     if isinstance(trigger, ChangeBased):
         raise unsupported(
             "a table without a stream",
-            "Results come from the events of a stream, from the changes of a table, or from its rows at ticks.",
+            "Results come from events of a stream, from changes of a table, or from rows of a table at ticks.",
             "EMIT CHANGES behind the query reports the changes of the rows, EVERY '1 day' the rows at each tick; or "
             "join the table with a stream.",
         )
     if isinstance(trigger, TimerBased) and trigger.over is not None:
         raise unsupported(
             "OVER LAST over a table alone",
-            "A digest holds the rows of the table at the tick, and rows have no past.",
+            "A digest holds the rows of the table at the tick; earlier rows are not stored.",
             "Leave OVER LAST out.",
         )

@@ -57,7 +57,7 @@ class TableMemory:
     """The memory that constant tables and joined tables take in a worker, by evaluator."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
-        """Start from an estimate of the size of the existing rows."""
+        """Begin without figures; a stream's rows count by an estimate until its workers report."""
         self._setting = settings.limits.table_megabytes * 1e6
         self._assignment = Assignment.of(settings)
         self._evaluators = {name: _Evaluator(self._setting) for name in ("", *self._assignment.names)}
@@ -68,7 +68,7 @@ class TableMemory:
         """Stream → name of its evaluator."""
 
     def observe(self, stream_id: StreamId, known: StreamStatistics, now_ms: int) -> None:
-        """Take the workers' figures of a stream, and of its evaluator's tables; dropped streams do not count."""
+        """Take over the workers' figures for a stream and for all tables of its evaluator; forget dropped streams."""
         stream = self._of(stream_id)
         if known.table_bytes is not None:
             stream.base, stream.told = known.table_bytes, known.version
@@ -127,7 +127,7 @@ class TableMemory:
             stream.admitted.remove()
 
     def _reason(self, evaluator: _Evaluator) -> tuple[str, str]:
-        """Return where the limit comes from, and how to raise it, for an error."""
+        """Return, for an error, the origin of the limit and the remedy."""
         available = evaluator.executors.worker_bytes
         if available is None or evaluator.limit == self._setting:
             return "", "a higher limit"

@@ -1,8 +1,8 @@
 """The limit on separate windows (START to EXPIRE) of the CQs that share a destination.
 
-Each separate window is a row of the constant table; overlapping windows are merged into one row. Ten thousand CQs with
-separate windows of a second would be ten thousand rows, all of which each change of the destination would write, and
-each event would be compared with.
+Overlapping windows are merged, and each separate window is a row of the constant table. Every change of the destination
+writes all its rows, and every event is compared with them, so ten thousand CQs with windows of a second, one after the
+other, would be too expensive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TimesSeen:
         self._working = working
         self._unit: Unit | None = None
         self._known: dict[DestinationId, list[Window]] = {}
-        """Destination → windows in the present unit of work; CQs removed in the unit are still included."""
+        """Destination → windows with those that the unit has added; the unit's removals are not subtracted."""
 
     def check(self, loaded: Loaded, window: Window, destination: Destination) -> None:
         """Check that a CQ may join a destination.

@@ -1,4 +1,4 @@
-"""The history of versions that timer-based destinations see, shortened to the part that is still needed."""
+"""Shortens the visibility of timer-based destinations: the table versions for which they get matches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["shorten_visibility"]
 
 
 def shorten_visibility(working: WorkingCopy, needed: Mapping[DestinationId, tuple[int, int]]) -> Change:
-    """Forget the visibility of timer-based destinations before the epochs and versions that are still needed.
+    """Remove the visibility intervals that lie before the versions still needed.
 
     Args:
         working: The working copy; its unit of work records the change.

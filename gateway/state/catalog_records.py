@@ -44,7 +44,7 @@ def cq_record(key: CqKey, cq: Cq, destination: Destination) -> CatalogChange:
 def with_destinations(
     records: Iterable[OutgoingRecord], topic: str, changed: Mapping[DestinationId, Destination]
 ) -> Iterator[OutgoingRecord]:
-    """Yield the records, with changed destinations in the records of CQs.
+    """Yield the records; a catalog record of a CQ gets the changed form of its destination.
 
     Args:
         records: Records of any topics.
@@ -83,7 +83,7 @@ def definition_record(stream_id: StreamId, name: str, definition: GroupPlan | Se
 
 
 def quota_record(subscriber: str, quota: Quota | None) -> CatalogChange:
-    """Return the record of a subscriber's own limits; a tombstone if it has none any more."""
+    """Return the record of a subscriber's own limits; a tombstone if the subscriber has none any more."""
     return CatalogKey.of("quota", subscriber), None if quota is None else _encode(quota)
 
 

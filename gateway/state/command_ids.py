@@ -12,7 +12,7 @@ from grouping.store.connection import connect, mapped
 __all__ = ["NOT_REMEMBERED", "CommandIds", "remembered_id"]
 
 NOT_REMEMBERED = ("remembered", b"no")
-"""The header of replies that are not remembered, for a gateway that learns first replies from the topic alone."""
+"""The header of replies that must not count as first replies when recovery reads `cq.replies`."""
 
 
 def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
@@ -25,8 +25,8 @@ def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
 class CommandIds:
     """Command ids, and the places of their first replies on `cq.replies` (gateway/README.md).
 
-    Ids are kept in two generations, each as long as the setting says, so every id is kept at least this long. The
-    object has its own connection to Redis; only one thread at a time may use it.
+    Redis has two generations of ids, each for the period of the setting, so every id is kept for at least one period.
+    The object has its own connection to Redis; only one thread at a time may use it.
     """
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
@@ -57,7 +57,7 @@ class CommandIds:
         return found
 
     def settle(self, places: Mapping[bytes, tuple[int, int]], also: Mapping[str, str | bytes], now_ms: int) -> None:
-        """Store the places of replies that are on Kafka, and with them further Redis keys."""
+        """Store the places of replies that are on Kafka, together with further Redis keys, in one transaction."""
         with self._connection.writing(self._redis) as pipeline:
             if places:
                 name = self._keys.ids(now_ms // self._period_ms)

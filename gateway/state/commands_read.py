@@ -1,7 +1,6 @@
 """The position on `cq.commands`: for each partition an offset, and the later commands that are already carried out.
 
-The module also has the note of the commands in hand, by which a gateway finds the command that may have killed its
-predecessor.
+`CommandsInHand` is written before each unit, so that a gateway finds the commands that may have killed its predecessor.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ __all__ = ["CommandsInHand", "CommandsRead"]
 
 
 class CommandsRead(msgspec.Struct, frozen=True):
-    """A position on the topic of commands; since subscribers take turns, commands are not carried out in its order.
+    """A position on the topic of commands, whose commands are not carried out in order: subscribers take turns.
 
     Example:
         >>> noted, marked = CommandsRead({0: 17, 1: 5}, {0: [19, 21]}), CommandsRead({0: 20}, {0: [21, 22]})
@@ -29,11 +28,11 @@ class CommandsRead(msgspec.Struct, frozen=True):
     """Partition → offsets of later commands that were carried out."""
 
     def then(self, later: CommandsRead) -> CommandsRead:
-        """Return the position after a unit of work; `later` has the whole new `ahead`, but only changed offsets."""
+        """Return the position after a unit of work: `later` has the whole new `ahead`, and only the changed offsets."""
         return CommandsRead({**self.offsets, **later.offsets}, later.ahead)
 
     def joined(self, other: CommandsRead) -> CommandsRead:
-        """Return the union of two notes of one position; either note may be older."""
+        """Combine two notes, either of which may be older: a command counts if one of the notes has it."""
         offsets = {
             partition: max(self.offsets.get(partition, 0), other.offsets.get(partition, 0))
             for partition in sorted(self.offsets.keys() | other.offsets.keys())
@@ -45,7 +44,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead(offsets, {partition: sorted(done) for partition, done in ahead.items()}).from_offsets()
 
     def from_offsets(self, known: Mapping[int, int] | None = None) -> CommandsRead:
-        """Return the position without offsets that its own offsets, or the given ones, cover already."""
+        """Return the position without entries of `ahead` below the offsets; `known` replaces the offsets."""
         offsets = self.offsets if known is None else dict(known)
         left = {
             partition: [offset for offset in done if offset >= offsets.get(partition, 0)]
@@ -54,7 +53,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead(offsets, {partition: done for partition, done in left.items() if done})
 
     def pack(self) -> bytes:
-        """Return the value of `RedisKeys.commands_read`: partition → offset, or a list of it and the offsets ahead.
+        """Return the value of `RedisKeys.commands_read`: partition → offset, or → [offset, offsets ahead, …].
 
         Example:
             >>> CommandsRead({0: 17, 1: 5}, {0: [19]}).pack()
@@ -94,9 +93,9 @@ class CommandsInHand(msgspec.Struct, frozen=True):
     """Partition → first and last offset of the commands; other commands may lie between them."""
     count: int = 0
     deaths: int = 0
-    """How many gateways in succession ended amid a unit with any of these commands."""
+    """How many gateways in succession died during a unit with some of these commands."""
     refused: tuple[bytes, ...] = ()
-    """The keys of ids (`CommandIds.key`) of commands refused lately for these deaths: their copies are refused too."""
+    """The keys (`CommandIds.key`) of commands refused because gateways died; copies of these are refused too."""
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], deaths: int, refused: tuple[bytes, ...] = ()) -> CommandsInHand:

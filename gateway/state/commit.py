@@ -39,7 +39,7 @@ __all__ = ["Commits"]
 Listener = Callable[[Work], None]
 
 _HELD_SECONDS = 20
-"""How long no micro-batch of a stream is pinned if a gateway ends amid a unit with a snapshot."""
+"""Longest time without a pinned micro-batch of a stream, for a gateway that dies during a unit with a snapshot."""
 
 
 class Commits:
@@ -64,9 +64,9 @@ class Commits:
         self.run_id = ""
         """The run id of the Redis server that the working copy was read from."""
         self.before_write: list[Listener] = []
-        """Functions called with each unit of work before any part of it is written."""
+        """Functions called with the work of each unit, before any part of the unit is written."""
         self.after_write: list[Listener] = []
-        """Functions called with each unit of work once Redis has it; the write to Kafka may still be under way."""
+        """Functions called with the work of each unit once Redis has the unit; Kafka may not have it yet."""
 
     def open(self) -> frozenset[Partition]:
         """Make a new producer, since the old producer may be unusable; its open transaction is aborted.
@@ -74,7 +74,7 @@ class Commits:
         Returns:
             Partitions with a transaction that hung although Kafka may have reported its commit.
         """
-        self._thread.submit(int).result()  # the thread has nothing more to do afterwards
+        self._thread.submit(int).result()  # wait until the thread is idle
         self._published = None
         self._writer = TransactionalWriter(self._settings)
         names = self._settings.topics
@@ -92,14 +92,14 @@ class Commits:
         self._number, self.commands_read = number, commands_read
 
     def note_made(self, topics: Collection[str]) -> None:
-        """Note topics created since the last unit, to which later records may go."""
+        """Tell the writer about topics created since the last unit, to which its records may go."""
         self._writer.note_made(topics)
 
     def write_unit(self, work: Work, now_ms: int) -> None:
         """Write a unit with its work to Redis, and start to write its records to Kafka; `finish` waits for Kafka.
 
         Raises:
-            StoreLost: The server of Redis was restarted; the unit may have met an older state.
+            StoreLost: Redis was restarted, perhaps with an older state than the unit was based on.
             OperationalError: A server failed; recovery finds out what was written.
         """
         for listener in self.before_write:
@@ -129,11 +129,11 @@ class Commits:
             listener(work)
 
     def _begin_snapshots(self, begun: Collection[DestinationId], journal: Journal) -> None:
-        """Let new queries with snapshots begin at the ends of the tables' topics, while no micro-batch can be pinned.
+        """Set the beginning of new queries with snapshots: the ends of the tables' topics, while pins are held back.
 
         A micro-batch that was pinned earlier has only events below these ends, and later micro-batches have the
-        queries. So the snapshot has all changes before the ends, and each later change is a result. The commit ends the
-        pause.
+        queries. So the snapshot has all changes before the ends, and each later change is a result. The commit allows
+        pins again.
 
         Args:
             begun: The destinations of the unit whose results begin at the ends.
@@ -164,9 +164,9 @@ class Commits:
     def _begin_edges(self, begun: Collection[DestinationId], journal: Journal) -> str | None:
         """Move the beginning of new edges to the present ends of the topics, before Kafka has the replies.
 
-        A micro-batch that was pinned before the unit evaluates its events without the unit's CQs. Without this step,
-        the CQs would have no edge for these events, and yet take them for the previous event of a key. With it, they
-        lie before the beginning.
+        A micro-batch that was pinned before the unit evaluates its events without the unit's CQs. These events must
+        lie before the beginning: otherwise the CQs would miss their edges, although later events are compared with
+        them.
 
         Args:
             begun: The destinations.
@@ -179,7 +179,7 @@ class Commits:
         changed: dict[DestinationId, Destination] = {}
         loaded = working.load_memberships(begun)
         there = [membership.destination for name in begun if (membership := loaded.membership(name)) is not None]
-        # The edges of these destinations have begun.
+        # `_begin_snapshots` has set the beginning for destinations with a snapshot.
         there = [each for each in there if each.edges is None or each.edges.owed is None]
         stores = [feed_of(destination).destination_id for destination in there]
         working.load_memberships(stores)
@@ -195,7 +195,7 @@ class Commits:
         return working.commit(journal.pack())
 
     def _closing(self, now_ms: int) -> Iterator[CatalogChange]:
-        """Yield the records that follow from a whole unit: visibility of destinations, definitions without a CQ."""
+        """Yield the records that depend on the whole unit: visibility of destinations, definitions that no CQ uses."""
         for name, note in note_visibility(self._working.unit, now_ms).items():
             yield timed_record(name, note)
         for stream_id, item_id in self._working.unit.dependencies.unused():
@@ -218,7 +218,7 @@ class Commits:
         self.publish(Journal(self._number, read.offsets, [self._mark()], {}, read.ahead), now_ms)
 
     def once_published(self, told: Callable[[], None]) -> None:
-        """Call a function in a thread once the last unit is on Kafka; never, if that write fails."""
+        """Call a function in a thread once the last unit is on Kafka; do not call it if the write fails."""
 
         def done(published: Future[None]) -> None:
             if published.exception() is None:
@@ -256,7 +256,7 @@ class Commits:
         return self._thread.submit(self.remembered.find, keys, now_ms)
 
     def in_hand(self) -> CommandsInHand:
-        """Return the commands of the last unit that a gateway began; that gateway may have ended amid them."""
+        """Return the commands of the last unit that a gateway began, whether or not it finished the unit."""
         with mapped():
             return CommandsInHand.unpack(self._connection.redis.get(self._connection.keys.commands_in_hand))
 
@@ -274,7 +274,7 @@ class Commits:
     ) -> dict[int, int]:
         """Write records without changes in Redis, in one transaction; return the offsets of the watched records.
 
-        With `ahead`, readers may not see the records when this returns, but will before the next records are written.
+        With `ahead`, the method does not wait until readers see the records; they do before the next write.
 
         Raises:
             OperationalError: No record was committed.
@@ -283,7 +283,7 @@ class Commits:
         return self._writer.write(records, watched=watched, ahead=ahead)
 
     def pending(self) -> tuple[int, Journal | None]:
-        """Return the number of the last unit, and its journal unless that is known to be on Kafka."""
+        """Return the number of the last unit, and its journal unless Redis notes that Kafka has the journal."""
         with mapped():
             body = self._connection.redis.get(self._connection.keys.journal)
             settled = int(self._connection.redis.get(self._connection.keys.settled) or 0)

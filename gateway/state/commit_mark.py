@@ -1,8 +1,8 @@
 """The mark of a commit: its last record on `cq.catalog`; all marks share a key, so compaction keeps the latest.
 
-The mark tells a starting gateway facts that neither Redis nor Kafka's offsets give for certain: whether the journal in
-Redis was written, whether Redis has the content of an ended epoch, and where to continue reading commands when Kafka
-has forgotten the offsets (which it keeps for a week after the last commit).
+From the mark, a starting gateway learns facts that Redis and Kafka's offsets do not give for certain: whether the
+journal in Redis was written, whether Redis has the content of an ended epoch, and where to continue reading commands
+when Kafka has forgotten the offsets (which it keeps for a week after the last commit).
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ __all__ = ["FORMAT", "CatalogUnreadable", "CommitMark", "check_format"]
 FORMAT = 5
 """The format of the catalog records that this version writes, and the latest format that it can read.
 
-Format 2 has the access of sources, which a version with format 1 alone would not enforce. Format 3 has places of
-columns, format 4 streams with `explode`, format 5 schemas by id and CQs with edges; an older version would read wrong
-values, or report each match.
+Format 2 added the access of sources, format 3 places of columns, format 4 streams with `explode`, format 5 schemas by
+id and CQs with edges. An older version would not enforce access, would read wrong values, or would report each match.
 """
 
 
 class CatalogUnreadable(OperationalError):
-    """The catalog has records of a later format; another try fails too."""
+    """The catalog has records of a later format; a retry is useless."""
 
 
 class CommitMark(msgspec.Struct, frozen=True):
     """The mark of one commit."""
 
     epoch: int
-    """The epoch of the constant tables: a new epoch begins with each lifetime of Redis's content."""
+    """The epoch of the constant tables."""
     number: int
     """The journal's number; numbers only grow."""
     offsets: dict[int, int]
@@ -75,7 +74,7 @@ def check_format(told: int) -> None:
     if told > FORMAT:
         raise CatalogUnreadable(
             f"the catalog has format {told}, and this version reads {FORMAT}",
-            hint="Start the version that wrote it, or a later one.",
+            hint="Start the version that wrote the catalog, or a later version.",
         )
 
 

@@ -15,7 +15,7 @@ __all__ = ["Connection"]
 
 
 class Connection:
-    """A connection, for the room `state` alone: rooms above it read and write through methods of this room."""
+    """A connection to Redis. Only the room `state` uses it; rooms above call methods of this room."""
 
     def __init__(self, settings: Settings, lease: Lease | None = None) -> None:
         """Connect.
@@ -32,7 +32,7 @@ class Connection:
         """Return a pipeline that is written as one transaction, unless another gateway has taken over.
 
         Args:
-            client: The connection of the pipeline; this one by default.
+            client: The Redis client for the pipeline; the connection's own client by default.
         """
         client = client or self.redis
         return client.pipeline(transaction=True) if self._lease is None else self._lease.transaction(client)

@@ -31,10 +31,10 @@ class CqPass:
         self._left: deque[tuple[Subscriber, int, int]] = deque()
         """Subscribers to be read, with the cursor of the scan in Redis and the number of their CQs."""
         self.is_due = False
-        """Whether the pass, or its mark, is still to be made."""
+        """Whether the pass is not finished, or its mark not written."""
 
     def reload(self) -> None:
-        """Begin anew, unless the pass is finished.
+        """Begin the pass anew, unless Redis has its mark.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -47,7 +47,7 @@ class CqPass:
         self._left = deque((Subscriber(name), 0, count) for name, count in counted if self.is_due)
 
     def next(self) -> list[tuple[CqKey, StoredCq]]:
-        """Return the next CQs, some of them possibly for the second time; an empty list at the end.
+        """Return the next CQs, perhaps some that were returned before; an empty list at the end.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -1,7 +1,7 @@
 """Definitions, read from Redis: plans, SELECT lists and templates of texts, which many CQs share.
 
-A definition is stored once for its stream, as long as a CQ uses it. Definitions never change, so those that were read
-stay in memory.
+A definition is stored once for its stream, as long as a CQ uses it. Definitions never change, so a definition
+that was read stays in memory.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Definitions:
 
     def _keep(self, stream_id: StreamId, name: str, body: bytes | None, form: type[_Definition]) -> _Definition:
         if body is None:
-            raise StoreLost("redis has lost a definition that CQs share", detail=f'It is "{name}" of "{stream_id}".')
+            raise StoreLost("redis has lost a definition that CQs share", detail=f'It was "{name}" of "{stream_id}".')
         definition: _Definition = msgspec.json.decode(body, type=form)
         if len(self._known) > _KNOWN:
             self._known.clear()

@@ -34,7 +34,7 @@ class EndNotices:
         self.open: dict[str, EndNotice] = {}
         """Notices whose records are not written yet, in the order of their last examination."""
         self.lingering: dict[str, EndNotice] = {}
-        """Notices with a written `cq.end`: only the topic is left to delete."""
+        """Notices whose `cq.end` is written; only the deletion of the topic remains."""
         self._batches: dict[str, set[str]] = {}
         self._batch_of: dict[str, str] = {}
         self._changed: set[str] = set()
@@ -60,7 +60,7 @@ class EndNotices:
         return self.changes()
 
     def _behind(self, notice: EndNotice) -> EndNotice:
-        """Return a notice that comes after the destination's earlier end: incarnations end in their order."""
+        """Return a notice that waits for an earlier end of its destination: incarnations end in order."""
         name = notice.destination.destination_id
         before_ms = 0 if notice.members else self._working.inventory.ending.get(name, 0)
         self._note_end(notice)
@@ -85,7 +85,7 @@ class EndNotices:
         self._changed.add(batch)
 
     def next(self, most: int) -> Iterator[EndNotice]:
-        """Yield open notices to examine, and move them to the end, so that waiting notices hold up no others."""
+        """Yield open notices to examine, and move them to the end of the queue, so that all notices get their turn."""
         for key in list(islice(self.open, most)):
             notice = self.open[key] = self.open.pop(key)
             yield notice

@@ -18,7 +18,7 @@ __all__ = ["EvaluatorNotes"]
 
 
 class EvaluatorNotes:
-    """Reads the evaluator's notes; each method may raise `StoreUnavailable`."""
+    """Reads the evaluator's notes, and removes notes of snapshots; each method may raise `StoreUnavailable`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -55,13 +55,13 @@ class EvaluatorNotes:
             return dict(zip(source_ids, pipeline.execute(), strict=True))
 
     def made_snapshots(self) -> dict[DestinationId, SnapshotNote]:
-        """Return destination → its written snapshot; `forget_snapshots`, or a unit of work, removes these notes."""
+        """Return destination → note of its written snapshot."""
         with mapped():
             bodies = self._connection.redis.hgetall(self._connection.keys.snapshots_made)
         return {DestinationId(name.decode()): SnapshotNote.unpack(body) for name, body in bodies.items()}
 
     def forget_snapshots(self, names: Sequence[DestinationId]) -> None:
-        """Remove the notes of written snapshots for destinations that are owed no snapshot."""
+        """Remove notes of written snapshots for destinations that wait for no snapshot."""
         with self._connection.writing() as pipeline:
             pipeline.hdel(self._connection.keys.snapshots_made, *names)
 

@@ -53,7 +53,7 @@ class CatalogPosition(msgspec.Struct, frozen=True):
     """When the copy had all earlier records, epoch milliseconds."""
     format: int = FORMAT
     catalog: int = 1
-    """The format of the catalog: if Redis is complete, recovery reads no mark, which would tell the format."""
+    """The format of the catalog, for a recovery that reads no mark because Redis is complete."""
 
     @classmethod
     def unpack(cls, body: bytes) -> CatalogPosition:

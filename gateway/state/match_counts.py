@@ -1,8 +1,8 @@
 """The number of matches of each destination, and the time of the last match: for DESCRIBE.
 
-Workers push a tally per task, by the destination's dense number, and add tallies up while no gateway takes them; the
-gateway adds them to arrays. A replayed micro-batch counts once. After a crash some tasks may not count at all, and
-after the loss of a checkpoint some count twice; no decision depends on these figures.
+Each task pushes a tally of its matches, by the dense numbers of destinations; the gateway adds tallies to arrays. While
+no gateway takes tallies, workers add them up. A replayed micro-batch counts once. After a crash some tasks may not
+count, and after the loss of a checkpoint some count twice; no decision depends on these figures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grouping.store.match_tally import MatchTally
 __all__ = ["MatchCounts"]
 
 _BLOCK = 1 << 16
-"""Numbers that are saved together: a megabyte, which holds up neither the gateway nor Redis."""
+"""Destination numbers in a block that is saved as a whole: a megabyte, little enough to delay nobody."""
 _AT_ONCE = 200
 """Most tallies that are taken in at once; each has at most a megabyte."""
 
@@ -37,7 +37,7 @@ class MatchCounts:
         self._saved: dict[StreamId, int] = {}
         """Stream → block that was saved last."""
         self._stored: dict[StreamId, set[int]] = {}
-        """Stream → blocks that Redis must have."""
+        """Stream → blocks that were saved to Redis."""
 
     def open(self) -> None:
         """Read the saved counts."""
@@ -60,8 +60,8 @@ class MatchCounts:
         """Save the counts that have changed, for the next gateway.
 
         Args:
-            all_of_it: Whether to write all counts now; otherwise one block of each stream is written, in turns: the
-                counts of a million CQs have 16 MB, which go into the append-only file too.
+            all_of_it: Whether to write all changed blocks; otherwise one block of each stream, in turns: the counts of
+                a million CQs have 16 MB, which Redis also writes to its append-only file.
         """
         self._note_lost()
         for stream_id in self._changed.keys() & self._working.inventory.streams.keys():

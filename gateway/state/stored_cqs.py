@@ -1,4 +1,4 @@
-"""Redis, read from another process than the gateway: its CQs in sequence, and the order to fill it anew."""
+"""For processes other than the gateway: read all CQs from Redis, and order the gateway to fill Redis anew."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT_ONCE = 5_000
 
 
 def stored_cqs(settings: Settings, subscribers: Collection[Subscriber]) -> Iterator[tuple[CqKey, StoredCq]]:
-    """Yield the CQs of these subscribers, and of all other subscribers in Redis.
+    """Yield all CQs in Redis: of these subscribers, and of all others that Redis names.
 
     Raises:
         StoreUnavailable: Redis does not answer.

@@ -1,4 +1,4 @@
-"""Redis, read from another process than the gateway: the notes besides CQs, sources and constant tables."""
+"""For processes other than the gateway: read the gateway's notes besides CQs, sources and constant tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StoredNotes:
         return dict(zip(subscribers, names, strict=True))
 
     def streams_without_totals(self, stream_ids: Iterable[StreamId]) -> set[StreamId]:
-        """Return the streams whose counted matches are neither in a total nor waiting to be added to it."""
+        """Return the streams without counts of matches: neither totals nor tallies that wait to be added."""
         ordered = list(stream_ids)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)

@@ -1,4 +1,4 @@
-"""The evaluators of streams: which evaluator has a stream, and why a stream is not evaluated if there are several."""
+"""The evaluator of each stream, or the reason why no evaluator has the stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grouping.store.role_notes import RoleNote, RoleNotes
 __all__ = ["StreamEvaluators"]
 
 _SURE_SECONDS = 15.0
-"""How long a stream may be without an evaluator while the assigned evaluator runs, which may just be starting."""
+"""Time for which a stream may be without an evaluator before this is reported: its evaluator may be starting."""
 
 
 class StreamEvaluators:
@@ -40,7 +40,7 @@ class StreamEvaluators:
 
     @property
     def names(self) -> list[str]:
-        """The evaluators that have to run."""
+        """The names of the evaluators that must run."""
         return list(self._assignment.names)
 
     def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, object]]:
@@ -72,7 +72,7 @@ class StreamEvaluators:
         return found
 
     def _unclaimed(self, stream: Stream, notes: Mapping[str, RoleNote | None], running: set[str]) -> bool:
-        """Tell whether an evaluator has a stream without a claim, as earlier versions did."""
+        """Tell whether the assigned evaluator reports a stream that it did not claim, as earlier versions do."""
         return self._assignment.evaluator_of(stream.name) in running and bool(_told(stream.name, notes))
 
     def _missing(
@@ -91,7 +91,7 @@ class StreamEvaluators:
         told = _told(stream.name, notes)
         if notes[name] is None or now < self._alone_since[stream.stream_id] + _SURE_SECONDS:
             return None
-        if told:  # an evaluator of a version without claims has the stream
+        if told:  # the evaluator is of an earlier version, which claims no streams
             return _reason(told)
         return f"no evaluator has it; {title} is to, by CQ_EVALUATOR_STREAMS here"
 

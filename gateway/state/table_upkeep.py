@@ -1,8 +1,8 @@
-"""Upkeep of the constant tables: merges neighbouring segments, and removes definitions that no CQ needs.
+"""Merges neighbouring segments of the constant tables, and removes definitions that no CQ needs.
 
 Segments are merged as in a log-structured merge tree: each commit adds a small segment, and a segment is merged with
 all newer segments once these together have half its size. So an entry is rewritten O(log n) times, and O(log n)
-segments are left. Only segments up to the oldest pinned version are merged, since a micro-batch under way, or replayed,
+segments remain. Only segments up to the oldest pinned version are merged, since a micro-batch under way, or replayed,
 loads the tables of exactly this version. A merge of a million rows takes a second, so a thread makes it while commands
 are carried out. The thread writes the pieces of the new segment, which count once the main thread replaces the old
 segments; after an interruption the old segments are still there.
@@ -34,7 +34,7 @@ _FEW = 8
 """Most segments of a stream's log that are left unmerged."""
 
 _MANY = 256
-"""Versions between the workers' version and the newest version above which these segments are merged too."""
+"""Versions between the workers' tables and the newest tables from which on these segments are merged too."""
 
 
 class _Merge(NamedTuple):
@@ -44,7 +44,7 @@ class _Merge(NamedTuple):
     fields: list[bytes]
     """The fields of the segments and of all their pieces."""
     stale: Event
-    """Set when the tables changed so that the merge is no longer valid."""
+    """Set when other changes of the tables have made the merge invalid."""
     own: Future[tuple[str, bytes]]
     """The thread's result: the merged segment's own field, which is written last."""
 
@@ -72,7 +72,7 @@ class TableUpkeep:
         return self._merge is not None
 
     def step(self) -> None:
-        """Make a merge if one is due, and remove definitions that no micro-batch needs any more.
+        """Finish a merge that is done, begin a merge that is due, and remove definitions that are not needed.
 
         Raises:
             StoreLost: Segments are missing.
@@ -89,8 +89,8 @@ class TableUpkeep:
                 self._merge = self._begin(stream_id, segments, 0, loaded)
             floor = loaded
             if pinned is None and version - loaded >= _MANY:
-                # Commands come, but no events: newer segments are merged too. A segment still ends at the workers'
-                # version, so no worker has to load everything anew.
+                # Commands come, but no events: newer segments are merged too. The merge begins at the workers' version,
+                # so that workers can still load the changes since their version alone.
                 floor = version
                 if self._merge is None:
                     self._merge = self._begin(stream_id, segments, loaded, version)
@@ -143,7 +143,7 @@ class TableUpkeep:
         return _Merge(stream_id, fields, stale, self._thread.submit(self._merged, key, chosen, stale))
 
     def _merged(self, key: str, spans: list[VersionSpan], stale: Event) -> tuple[str, bytes]:
-        """Write the pieces of some segments as one segment, and return its own field; runs in the thread."""
+        """Write the pieces of a merged segment, and return its first field, still unwritten; runs in the thread."""
         log, whole = SegmentLog(self._thread_redis, key), VersionSpan(spans[0].since, spans[-1].until)
         with mapped():
             for field, body in segment_fields(whole, net(map(log.pieces, reversed(spans)), oldest=not whole.since)):
@@ -196,7 +196,7 @@ class TableUpkeep:
                 del dropped[table_id]
 
     def _kept(self, table: DroppedTable) -> Iterator[GroupId]:
-        """Yield the groups that join a dropped table and have plans."""
+        """Yield the groups that join a dropped table and still have plans in Redis."""
         by_stream = defaultdict[StreamId, list[GroupId]](list)
         for stream_id, group_id in table.groups:
             by_stream[stream_id].append(group_id)
@@ -216,7 +216,7 @@ class TableUpkeep:
         with mapped():
             for piece in net(map(log.pieces, reversed(log.spans())), oldest=True):
                 for block, table in piece.added.items():
-                    if not block.until:  # without a member, the destination's last member has left
+                    if not block.until:  # not of a destination that is ending
                         alike[block.group_id, block.type_texts].append(_constants(table))
         found: dict[str, int] = {}
         for (group_id, _), tables in alike.items():

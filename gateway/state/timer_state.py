@@ -33,7 +33,7 @@ class ProgressNote(msgspec.Struct, array_like=True, frozen=True):
     run_ms: int | None = None
     """The instant since which ticks have fired without a gap; None in a note of an earlier version."""
     runs: tuple[tuple[int, int], ...] = ()
-    """The earlier runs, as `StreamProgress.past`."""
+    """The earlier runs (`StreamProgress.past`)."""
 
 
 class TimerState:
@@ -105,7 +105,7 @@ class TimerState:
     # -- the event list ------------------------------------------------------------------------------------------------
 
     def due(self, stream_id: StreamId, until_ms: int, most: int, start: int = 0) -> list[tuple[DestinationId, int]]:
-        """Return destinations that are due up to an instant, with their ticks (0 for a look), the earliest first."""
+        """Return destinations that are due up to an instant, the earliest first, each with its tick (0 for a look)."""
         with mapped():
             found = self._redis.zrangebyscore(
                 self._connection.keys.timers(stream_id), "-inf", until_ms, start=start, num=most, withscores=True
@@ -157,7 +157,7 @@ class TimerState:
         idle: Iterable[DestinationId],
         cursors: Mapping[str, Cursor],
     ) -> None:
-        """Note that destinations were served: their next ticks, `idle` destinations to disarm, and moved cursors."""
+        """Store the outcome of served destinations: next ticks, destinations to disarm (`idle`), and new cursors."""
         key, gone = self._connection.keys.timers(stream_id), list(idle)
         with self._connection.writing() as pipeline:
             if cursors:
@@ -169,10 +169,10 @@ class TimerState:
             if gone:
                 pipeline.zrem(key, *gone)
 
-    # -- what Kafka has ------------------------------------------------------------------------------------------------
+    # -- recovery from Kafka -------------------------------------------------------------------------------------------
 
     def read_position(self) -> int:
-        """Return the offset up to which the working copy has `cq.ticks`."""
+        """Return the offset up to which `cq.ticks` was read into Redis."""
         with mapped():
             return int(self._redis.get(self._connection.keys.ticks_read) or 0)
 
@@ -192,7 +192,7 @@ class TimerState:
         self.note_position(read)
 
     def note_position(self, read: int) -> None:
-        """Note the offset up to which the working copy has `cq.ticks`."""
+        """Note the offset up to which `cq.ticks` was read into Redis."""
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.ticks_read, read)
 

@@ -21,7 +21,7 @@ from grouping.store.segment_log import VersionSpan, segment_fields
 __all__ = ["write_unit"]
 
 _LET_GO_SECONDS = 60
-"""How long tasks may still write for a dropped stream; its evaluator ends them within about a second."""
+"""Time after a DROP in which tasks may still write for the stream; its evaluator ends them after about a second."""
 
 
 def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
@@ -101,7 +101,7 @@ def _write_cqs(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     for subscriber, mapping in kept.items():
         pipeline.hset(keys.cqs(subscriber), mapping=mapping)
     for subscriber, more in change.items():
-        if more:  # the total is for `Audit`, which notices by it that CQs of a subscriber are lost
+        if more:  # `Audit` compares this total with the CQs that Redis has
             pipeline.hincrby(keys.subscribers, subscriber, more)
     for subscriber, names in gone.items():
         pipeline.hdel(keys.cqs(subscriber), *names)
@@ -139,7 +139,7 @@ def _write_memberships(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_snapshots(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Write notes of snapshots that destinations are owed, which make the evaluator begin with them."""
+    """Write notes of the snapshots that destinations wait for; the evaluator finds them and writes the snapshots."""
     for name, (destination, _) in unit.touched.items():
         if destination.edges is None or destination.edges.edge != "changes":
             continue
@@ -156,7 +156,7 @@ def _write_snapshots(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
     """Write the readers of each store, and arm for a look the destinations whose visibility changed.
 
-    Digests of a table's rows are armed for the last EXPIRE too, which may have come before the armed tick.
+    Destinations with digests of a table's rows are armed for their last EXPIRE too, if it comes before the armed tick.
     """
     looks: dict[StreamId, dict[DestinationId, int]] = {}
     last: dict[StreamId, dict[DestinationId, int]] = {}

@@ -1,4 +1,4 @@
-"""The effects of a unit of work besides changes in memory: each act returns a `Change`, `Commits` writes them all."""
+"""The records of a unit of work: each act returns a `Change`, `Work` gathers them, and `Commits` writes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CatalogChange = tuple[bytes, bytes | None]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """The effects of one act: a command, an end, or a change that comes due."""
+    """The effects of one act, such as a command or an end, besides changes in memory."""
 
     cq: Cq | None = None
     """The CQ that a command was about; for a DROP, the CQ as it was."""
@@ -46,7 +46,7 @@ class Work:
 
     def __init__(self) -> None:
         self.catalog: list[CatalogChange] = []
-        """Records for `cq.catalog`, in the order of the acts."""
+        """Records for `cq.catalog`, in order."""
         self.records: list[OutgoingRecord] = []
         """Records for other topics: replies, dead letters, digests, ends."""
         self.commands_read: CommandsRead | None = None
@@ -80,13 +80,13 @@ class Work:
             records: Replies and dead letters.
             remembered: Index of each first reply among these records → key of its command's id.
         """
-        assert not self.records, "the numbers are those of the first records"
+        assert not self.records, "answers come before all other records, by the numbers in `remembered`"
         self.commands_read = commands_read
         self.records += records
         self.remembered |= remembered
 
     @property
     def notices(self) -> list[EndNotice]:
-        """The notices of all acts: one for each end, and one for all members that leave a destination together."""
+        """The notices of all acts; members that leave a destination together share a notice."""
         leaves = (msgspec.structs.replace(notice, members=tuple(some)) for notice, some in self._leaves.items())
         return [*self._notices, *leaves]

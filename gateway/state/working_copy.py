@@ -45,12 +45,12 @@ __all__ = ["WorkingCopy"]
 _decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
 _LISTED_NAMES = 2_000_000
-"""Most names of CQs in memory: the names of the subscribers whose names were used last."""
+"""Most names of CQs in memory; the names of the least recently used subscribers are forgotten."""
 _AT_ONCE = 500
 """Number of names of timer-based CQs that are read together."""
 _WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
-"""Most destinations that are remembered as gone: their ends soon ask for them, and need not ask Redis."""
+"""Most destinations remembered as gone; the processing of their ends soon asks for them, without asking Redis."""
 
 
 class WorkingCopy:
@@ -73,7 +73,7 @@ class WorkingCopy:
         self.unit = Unit(self.inventory)
         """The unit of work under way; a new object after each commit."""
         self.joined: list[tuple[DestinationId, DestinationId]] = []
-        """Stores, each with a timer-based destination that began to read it: the timers arm these destinations."""
+        """Stores, each with a timer-based destination that begins to read it and that the timers must arm."""
         self._definitions = Definitions(self.connection)
         self._known_gone: set[DestinationId] = set()
         self.secret = b""
@@ -182,7 +182,7 @@ class WorkingCopy:
         for home, stored in zip(homes, found.values(), strict=True):
             membership = self.unit.memberships[home]
             if membership is None:
-                raise StoreLost("redis has lost a destination", detail=f'It is "{home}", which has CQs.')
+                raise StoreLost("redis has lost a destination", detail=f'Destination "{home}" is missing, and has CQs.')
             destination = membership.destination
             if destination.trigger.timed:
                 stores.append(feed_of(destination).destination_id)
@@ -314,8 +314,8 @@ class WorkingCopy:
         """Write the unit, with its journal if there is one, in one transaction, and begin the next unit.
 
         Returns:
-            The run id of the server that took the unit. If it differs, the server was restarted since the unit was
-            read, and may have lost the state that the unit was based on.
+            The run id of the server that took the unit. Another run id than before means that the server was restarted,
+            and may have lost the state that the unit was based on.
 
         Raises:
             LeaseLost: Another gateway has taken over; nothing was written.

@@ -1,6 +1,6 @@
-"""How long events wait, counted from when the end of a partition was first seen beyond the evaluated offset.
+"""How long events have waited for evaluation, measured by the gateway's clock.
 
-The times of records cannot be used, because producers set them.
+Record times cannot be used, because producers set them. So the gateway notes when it first saw each end of a partition.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 __all__ = ["Lag"]
 
 _MOST_SEEN = 512
-"""Most past ends of a partition that are remembered."""
+"""Most samples of a partition."""
 
 
 class Lag:
     """The lag of one stream, measured at each look."""
 
     def __init__(self) -> None:
-        """Begin to measure: events that wait already count as waiting from now on."""
+        """Begin to measure; events that wait already count as waiting from the first look."""
         self._seen: dict[str, _EndSamples] = {}
 
     def seconds(self, ends: Mapping[str, int], evaluated: Mapping[str, int], now: float) -> float:
@@ -41,14 +41,14 @@ class Lag:
 
 
 class _EndSamples:
-    """A sample of the ends of a partition, about equally spaced, each with the time when it was first seen."""
+    """Ends of a partition, each with the time when it was first seen; many samples are thinned out."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, float]] = deque()
         self._apart = 0.0
 
     def since(self, end: int, evaluated: int, now: float) -> float:
-        """Note an end, and return since when unevaluated events have waited; `now` if there are none."""
+        """Note an end, and return the time since which the oldest unevaluated event has waited; `now` without one."""
         while self._seen and self._seen[0][0] <= evaluated:
             self._seen.popleft()
         if not self._seen:
@@ -62,7 +62,7 @@ class _EndSamples:
         return self._seen[0][1] if self._seen else now
 
     def _thin_out(self) -> None:
-        """Forget every second end."""
+        """Forget about every second sample: the others are at least twice the mean distance apart."""
         self._apart = 2 * (self._seen[-1][1] - self._seen[0][1]) / len(self._seen)
         kept: deque[tuple[int, float]] = deque()
         for end, at in self._seen:

@@ -1,8 +1,8 @@
 """The gateway's own topics: creates missing topics, and brings the others into the required form.
 
 A topic may already exist in another form: a broker with automatic topic creation made it for the first producer of
-commands, or somebody created it by hand. A catalog with a retention time would lose CQs, so its form is checked at each
-start.
+commands, or somebody created it by hand. A catalog with a retention time would lose CQs, so the gateway checks its
+topics at each start.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
     large = {"max.message.bytes": str(LARGEST_RECORD)}
     keep = {"retention.ms": "-1", "retention.bytes": "-1", **large}
     compact = {"cleanup.policy": "compact", **keep}
-    # Ticks and positions are read as a whole.
+    # A starting gateway reads these topics as a whole, so they are compacted often.
     often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}
     remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
     taken = {"message.timestamp.type": "LogAppendTime"} if settings.auth.mode == "token" else {}
@@ -55,7 +55,7 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
         names.replies: TopicForm(settings.commands.partitions, remembered, fixed=False, free=retention),
         names.results: TopicForm(settings.results.partitions, result_config(settings), fixed=False, free=retention),
         names.deadletters: TopicForm(1, remembered, fixed=False, free=retention),
-        names.catalog: TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery.py relies on this
+        names.catalog: TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery needs tombstones for a day
         names.pending: TopicForm(PENDING_PARTITIONS, keep),
         names.ticks: TopicForm(1, compact | often),
         names.orders: TopicForm(2, keep),
@@ -105,7 +105,7 @@ def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
 
 
 def _differing(config: Mapping[str, str], wanted: TopicForm) -> dict[str, str]:
-    """Return the options with wrong values, each with the required value."""
+    """Return the options that have a wrong value, each with the required value."""
     return {
         name: value
         for name, value in wanted.config.items()
@@ -130,7 +130,7 @@ def _bring_into_form(topics: Topics, topic: str, partitions: int, config: Mappin
 
 
 def _suffices(name: str, found: str, wanted: str) -> bool:
-    """Tell whether an option has the wanted value; for the size of records, a larger value will do."""
+    """Tell whether an option has the wanted value; for the size of records, a larger value suffices."""
     if name == "max.message.bytes":
         return found.isdigit() and int(found) >= int(wanted)
     return found == wanted
@@ -140,6 +140,6 @@ def _warn_of_single_copies(topics: Topics, replicas: Mapping[str, int]) -> None:
     single = sorted(topic for topic, count in replicas.items() if count < 2)
     if single and topics.brokers() > 1:
         log.warning(
-            "topics are kept by one broker alone: what it loses is lost",
+            "topics have a single replica: if their broker loses its disk, they are lost",
             extra={"topics": single, "setting": "CQ_KAFKA_REPLICATION"},
         )

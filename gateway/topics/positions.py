@@ -1,4 +1,4 @@
-"""Where readers begin: at the ends of result topics, which are made before. A unit asks for each end once."""
+"""The positions at which readers of new CQs begin: the ends of result topics, which are made first if needed."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ def topic_of(settings: Settings, destination: Destination) -> str:
 
 
 class TopicEnds:
-    """Ends of the result topics, read while a unit of work is carried out.
+    """Ends of topics, each read once in a unit of work.
 
-    The ends are read before the unit is committed, so results of its CQs, which are written later, lie at the ends or
-    above.
+    The ends are read before the unit is committed, so all results of its CQs lie at the ends or above.
     """
 
     def __init__(
@@ -60,9 +59,9 @@ class TopicEnds:
         self._shared_topic = settings.topics.results
         self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
-        """Topic of a group, once its size was looked up → a number of partitions that the topic has at least."""
+        """Topic of a group → a number of partitions that it is known to have, perhaps less than its real number."""
         self._made: set[str] = set()
-        """Topics made for this unit, or for an abandoned unit."""
+        """Topics made for this unit, or for an earlier unit that was abandoned."""
         self.begin()
 
     def begin(self, *, patient: bool = True) -> None:
@@ -82,7 +81,7 @@ class TopicEnds:
 
         Args:
             new: The destinations that are new.
-            room: How many of the new destinations may have a topic.
+            room: How many topics may be made for the new destinations.
             existing: The destinations that exist.
         """
         topics = self.result_topics
@@ -90,7 +89,7 @@ class TopicEnds:
         asked = topics.answers(wanted)
         self._made |= {topic for topic, made in asked.items() if made}
         if self._patient:
-            # An existing topic may belong to a destination whose end is still to be written or read.
+            # `make` leaves existing topics as they are: an ended destination may still need its topic.
             rest = [topic for topic in wanted if topic not in asked][:room]
             self._made |= topics.make(dict.fromkeys(rest, 1))
         self._ends |= self._topics.offsets.ends([(topic, 0) for topic in wanted if topic in topics])
@@ -118,7 +117,7 @@ class TopicEnds:
                 self._widen(topic, partitions)
 
     def _lingers(self, destination: Destination) -> bool:
-        """Tell whether a group's topic has no CQs; it then lacks partitions that were added to the source since."""
+        """Tell whether a group has a topic but no CQs: its topic did not grow with the source's partitions."""
         return destination.group_id not in self._working.inventory.virtual_groups(destination.stream_id)
 
     def _widen(self, topic: str, partitions: int) -> None:
@@ -136,7 +135,7 @@ class TopicEnds:
         return len(self._working.inventory.streams[stream_id].start_offsets)
 
     def finish(self) -> None:
-        """End a unit: request the topics of held commands, and delete the topics of abandoned destinations."""
+        """End a unit: request the topics that held commands need, and delete new topics that no destination uses."""
         self.result_topics.finish()
         self.result_topics.delete(self._made - self._used)
         self._made = set()
@@ -166,7 +165,7 @@ class TopicEnds:
         return self._source_ends[stream_id]
 
     def present_source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
-        """Return `certain_source_ends`, asked again within the unit."""
+        """Ask Kafka again, also within the unit, and return `certain_source_ends`."""
         self._source_ends.pop(stream_id, None)
         return self.certain_source_ends(stream_id)
 
@@ -209,6 +208,6 @@ def _silent(topic: str, why: str) -> InputError:
     return InputError(
         f'topic "{topic}" does not answer',
         code="unavailable",
-        detail=f"{why}, and one has no leader or is gone.",
-        hint="Send it again.",
+        detail=f"{why}, and a partition has no leader or is gone.",
+        hint="Send the command again.",
     )

@@ -1,7 +1,7 @@
 """The topics of dedicated and virtual destinations: which exist, and how many may exist.
 
-A topic stays for late readers after its destination has ended, and a CQ may be created and dropped fifty times a
-second, so topics of ended destinations count too.
+A topic stays for late readers after its destination has ended. Topics of ended destinations count too, since a CQ may
+be created and dropped fifty times a second.
 
 Kafka takes some tens of milliseconds to make a topic or to delete one. A thread requests both, in order. Meanwhile a
 command that needs a new topic is held, and other subscribers' commands go on.
@@ -27,14 +27,13 @@ _Made = tuple[set[str], dict[str, TopicRefusal]]
 """New topics, and the topics that Kafka refused, with the reasons."""
 
 _REFUSALS = 50
-"""Refusals in one unit of work after which no more topics are requested one by one: each request takes some
-milliseconds."""
+"""Refusals after which a unit of work requests no more topics, since each request takes some milliseconds."""
 _LARGEST_BATCH = 2 << 20
 """Bytes of the largest batch of results: a record of a megabyte with its headers."""
 
 
 class ResultTopics:
-    """The topics `cq.results.…`: each belongs to a dedicated destination, or to the virtual destinations of a group."""
+    """The topics `cq.results.…`, each for a dedicated destination or for the virtual destinations of a group."""
 
     def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._settings = settings
@@ -64,7 +63,7 @@ class ResultTopics:
             patient: Whether the unit waits for its new topics; an impatient unit holds their commands.
 
         Raises:
-            KafkaUnavailable: A requested topic may have been made, or deleted, or not.
+            KafkaUnavailable: It is unknown whether a requested topic was made or deleted.
         """
         self._patient = patient
         self._refused: dict[str, TopicRefusal] = {}
@@ -87,7 +86,7 @@ class ResultTopics:
         if wanted:
             answer = self._thread.submit(self._topics.create_each, wanted, result_config(self._settings))
             self._asked |= dict.fromkeys(wanted, answer)
-            for topic in wanted:  # the topic counts from now on
+            for topic in wanted:  # a requested topic counts for the limit
                 self._like(topic).add(topic)
 
     def _take_answer(self, answer: Future[_Made]) -> None:
@@ -122,8 +121,8 @@ class ResultTopics:
         Args:
             live: How many live destinations have a topic. Live and ended destinations together may have twice the
                 limit.
-            by_word: Whether the CQ says DEDICATED. Without the word, half of the room for topics of ended destinations
-                stays free.
+            by_word: Whether the CQ says PUBLISH DEDICATED. Other CQs may use only half of the topics that the limit
+                allows for ended destinations.
         """
         limit = self._settings.results.dedicated_limit
         most = 2 * limit if by_word else limit + limit // 2
@@ -136,7 +135,7 @@ class ResultTopics:
         return self._names.own_results(destination_id) in self._dedicated or self.room(live, by_word) > 0
 
     def is_refused(self, topic: str) -> bool:
-        """Tell whether to expect that Kafka refuses a topic, after its refusals in this unit of work."""
+        """Tell whether Kafka would probably refuse a new topic, since it refused others in this unit of work."""
         return bool(self._refused) and topic not in self
 
     def answers(self, topics: Iterable[str]) -> dict[str, bool]:
@@ -186,7 +185,7 @@ class ResultTopics:
             made = topic in self.make({topic: partitions})
         if topic not in self:
             refused = self._refused.get(topic) or _not_tried(topic)
-            hint = "Send it again later, or publish SHARED." if refused.code == "unavailable" else "Publish SHARED."
+            hint = "Try again later, or publish SHARED." if refused.code == "unavailable" else "Publish SHARED."
             raise InputError(refused.message, code=refused.code, detail=refused.detail, hint=hint) from refused
         return made
 
@@ -217,13 +216,13 @@ class ResultTopics:
             self._deletions.append(self._thread.submit(self._topics.delete, doomed))
 
     def sweep(self, wanted: Iterable[str]) -> None:
-        """Delete all topics but the wanted topics: a gateway that died may have left topics of CQs never created."""
+        """Delete all topics but the wanted: a gateway that died may have left topics for CQs that were not created."""
         self.delete((self._dedicated | self._virtual).difference(wanted))
 
 
 def _not_tried(topic: str) -> TopicRefusal:
     return TopicRefusal(
-        f'topic "{topic}" cannot be made now', code="unavailable", detail="Kafka has just refused many others."
+        f'topic "{topic}" cannot be made now', code="unavailable", detail="Kafka has just refused many other topics."
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks which topics a stream may read, and which schema registries.
+"""Checks whether a stream may read a topic, and use a schema registry.
 
 The gateway reads with its own rights, so without a policy CREATE STREAM would show any subscriber any topic: Kafka's
 own topics, and another gateway's topics with its subscribers' commands and results.
@@ -36,12 +36,12 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
         raise _refusal(f'topic "{topic}" may not be read', f"Streams may read topics like {', '.join(patterns)}.")
     granted = readable_topics(settings, subscriber)
     if granted is not None and not any(fnmatchcase(topic, pattern) for pattern in granted):
-        may = f"You may read topics like {', '.join(granted)}." if granted else "You may read none."
+        may = f"You may read topics like {', '.join(granted)}." if granted else "You may read no topics."
         raise InputError(
             f'you may not read topic "{topic}"',
             code="not-allowed",
             detail=may,
-            hint="Use a stream or a table that there is, or ask an operator.",
+            hint="Use an existing stream or table, or ask an operator.",
         )
     for other in gateway_prefixes(topics.names()):
         if TopicNames(other).is_own(topic) and _is_gateway(topics, TopicNames(other)):
@@ -51,7 +51,7 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
 
 
 def check_registry(settings: Settings, url: str) -> None:
-    """Check that streams may use a schema registry, which the evaluator asks from within the operators' network.
+    """Check that streams may use a schema registry: the evaluator asks it from within the operators' network.
 
     Raises:
         InputError: not-allowed.

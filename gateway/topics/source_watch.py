@@ -1,8 +1,8 @@
-"""The watch over the topics of streams and tables: notices added partitions, and topics deleted and made again.
+"""Watches the topics of streams and tables: notices added partitions, and topics that were deleted and made again.
 
 A new topic of the same name has another id in Kafka, and its offsets begin anew. Its events get positions above all
 earlier positions (`Stream.base`), so ids of results, cursors and cuts never repeat. Unevaluated events of the old topic
-are lost; a dead letter for each partition reports this. A table then has the rows of the new topic.
+are lost, which a dead letter for each partition reports. A table gets the rows of the new topic.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SourceWatch:
         for table in self._gone(dropped, forms, now_ms):
             log.warning("the topic of a dropped table is gone", extra={"table": table.name, "topic": table.topic})
             self._working.unit.sources.lose_table(table.table_id)
-            # The change is repeated, since a change in a unit needs a record.
+            # The tombstone is written again: every unit that changes a source writes a record of the source.
             catalog.append(source_record(table, gone=True))
         return Change(catalog=tuple(catalog), records=tuple(letters))
 
@@ -101,7 +101,7 @@ class SourceWatch:
         return [missing[table_id] for table_id, since in self._missing.items() if now_ms >= since + _GONE_MS]
 
     def _grow_virtual(self, stream: Stream) -> None:
-        """Give groups' topics as many partitions as the source, as a virtual result has its event's partition."""
+        """Give topics of groups as many partitions as the source: a virtual result is in its event's partition."""
         groups = self._working.inventory.virtual_groups(stream.stream_id)
         topics = list(map(self._settings.topics.own_results, groups))
         wanted = len(stream.start_offsets)
@@ -121,7 +121,7 @@ class SourceWatch:
 
 
 def seen(stream: Stream, form: ExistingTopic) -> Stream:
-    """Return the stream with the changes that its topic's state requires.
+    """Return the stream with the partitions, topic id and generation that follow from the state of its topic.
 
     Example:
         >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 4}, "", topic_id="a")

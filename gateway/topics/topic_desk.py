@@ -1,8 +1,8 @@
-"""Questions of commands about Kafka's topics: a thread asks Kafka, and the command is held until the answer.
+"""Asks Kafka about topics on behalf of commands: a thread asks, and the command is held until the answer.
 
 A command whose outcome depends on Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE) would hold up all other commands
-for some tens of milliseconds. Such a command is therefore held, and tried from its beginning after each answer, with
-the earlier answers at hand. Another thread reads records, since this may take seconds.
+for some tens of milliseconds. So such a command is held. After each answer it is tried again from its beginning, with
+the answers so far in memory. Another thread reads records, since this may take seconds.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class TopicQuestions(Protocol):
         """Raise the number of a topic's partitions to `partitions`."""
 
     def sampled(self, topic: str, partitions: int, read: Callable[..., _Answer], *arguments: object) -> _Answer:
-        """Return the result of a function of the topic's latest records; the function must not use shared state.
+        """Call a function with the topic's latest records in a thread, and return its result.
 
         Args:
             topic: The topic.
             partitions: The number of its partitions.
-            read: The function, called with the values of the records, and the arguments.
-            arguments: Further arguments; equal arguments make the same question.
+            read: The function, called with the values of the records, and the arguments; it must not use shared state.
+            arguments: Further arguments; calls with equal arguments are one question.
         """
 
     @property
@@ -88,7 +88,7 @@ class TopicDesk:
 
     @contextmanager
     def of(self, asker: str, place: str, *, held: bool = False) -> Iterator[TopicQuestions]:
-        """Give a command the topics to ask about; its answers are forgotten when it is done or refused.
+        """Give a command an object to ask; its answers are forgotten when the command is done or refused.
 
         Args:
             asker: The subscriber who sent the command; a subscriber has one command at a time.
@@ -126,7 +126,7 @@ class _CommandQuestions:
         self._number = 0
 
     def begin(self) -> None:
-        """Begin another try of the command: its first question comes next."""
+        """Begin another try of the command, which asks its questions again, in order."""
         self._number = 0
 
     def _ask(self, method: Callable[..., _Answer], *arguments: object) -> _Answer:
@@ -136,7 +136,7 @@ class _CommandQuestions:
         question, number = (method, *arguments), self._number
         self._number += 1
         if number < len(self._asked) and self._asked[number][0] != question:
-            del self._asked[number:]  # the command asks for other topics now
+            del self._asked[number:]  # after other answers, the command asks other questions
         if number == len(self._asked):
             self._asked.append((question, thread.submit(method, *arguments)))
         answer: Future[_Answer] = self._asked[number][1]

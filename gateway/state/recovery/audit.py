@@ -1,7 +1,7 @@
 """The audit of Redis: checks that all keys of the gateway are still there, since Redis reports no lost key.
 
-The sizes in Redis are compared with the gateway's memory. If anything is missing, Redis is filled anew from Kafka. Lost
-segments are found by `TableUpkeep`.
+The sizes in Redis are compared with the gateway's memory. If anything is missing, Redis is filled anew from Kafka. The
+audit does not check segments of constant tables; `TableUpkeep` does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SUBSCRIBERS = 100
 
 
 class Audit:
-    """Compares sizes for some streams and subscribers at a time, between units of work."""
+    """Compares the sizes of hashes, for a few streams and subscribers in each step, between units of work."""
 
     def __init__(self, working: WorkingCopy) -> None:
         """Begin with the first streams and subscribers."""
@@ -80,7 +80,7 @@ class Audit:
                 _refuse(name, size, count)
 
     def _check_subscribers(self) -> None:
-        """Compare the number of CQs of some subscribers with the counts that were kept as the CQs came and went."""
+        """Compare the CQs that some subscribers have in Redis with the counts that units of work keep in Redis."""
         redis, keys = self._connection.redis, self._connection.keys
         with mapped():
             self._cursor, found = redis.hscan(keys.subscribers, self._cursor, count=_SUBSCRIBERS)
@@ -101,5 +101,5 @@ def _refuse(name: str, size: int, wanted: int) -> None:
     raise StoreLost(
         "redis has lost a part of the working copy",
         detail=f'"{name}" has {size:,} entries where there must be {wanted:,}.',
-        hint="It must not evict keys: maxmemory-policy noeviction.",
+        hint="Redis must not evict keys: set maxmemory-policy to noeviction.",
     )

@@ -1,4 +1,4 @@
-"""The replay of `cq.catalog` into the working copy, in its order; records that the copy has already change nothing."""
+"""Replays `cq.catalog` into the working copy, in order; a record that the copy has already changes nothing."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _Any = TypeVar("_Any")
 
 
 class CatalogReplay:
-    """A pass over the catalog records missing in a working copy."""
+    """Applies catalog records to a working copy."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._definitions: dict[str, GroupPlan | SelectList] = {}
         self._timed: dict[DestinationId, TimedNote] = {}
         self.mark: CommitMark | None = None
-        """The mark of the last commit that was read."""
+        """The mark of the last commit among the records; None without a mark."""
         self.following = 0
         """The offset behind the last record that was read."""
 
     def run(self, records: Iterable[Record]) -> bool:
-        """Apply records, and return whether anything was new.
+        """Apply records, and return whether a CQ, stream, table or view has changed.
 
         Raises:
             CatalogUnreadable: This version does not know the form of a record.
@@ -57,8 +57,8 @@ class CatalogReplay:
             except msgspec.MsgspecError as error:
                 raise CatalogUnreadable(
                     "the catalog holds a record that this version cannot read",
-                    detail=f"It lies at offset {chunk[0].offset} or up to {len(chunk)} behind: {error}.",
-                    hint="Start the version that wrote it, or a later one.",
+                    detail=f"The record lies between offset {chunk[0].offset} and {len(chunk)} records later: {error}.",
+                    hint="Start the version that wrote the record, or a later version.",
                 ) from error
             self.mark = last_mark(chunk) or self.mark
             self.following = chunk[-1].offset + 1
@@ -80,7 +80,7 @@ class CatalogReplay:
         return new
 
     def _apply_other(self, key: CatalogKey, value: bytes | None) -> bool:
-        """Apply a record that is not a CQ's, and return whether a stream was added or removed."""
+        """Apply a record that is not a CQ's; return whether a stream, table or view was added, changed or removed."""
         working, name = self._working, key.text
         match key.kind:
             case "stream" if value is None and name in working.inventory.streams:
@@ -141,7 +141,7 @@ class CatalogReplay:
         return True
 
     def _apply_timed(self) -> None:
-        """Restore the visibility of timer-based destinations at versions that are not replayed."""
+        """Restore the stored visibility of timer-based destinations: the replay itself repeats no earlier versions."""
         for chunk in _chunks(self._timed):
             self._working.load_memberships(chunk)
             for name in chunk:

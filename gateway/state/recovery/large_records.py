@@ -1,4 +1,4 @@
-"""Records of a stored journal that Kafka refuses for their size: recovery leaves them out and logs this."""
+"""Removes records that are too large for Kafka from a stored journal, so that recovery can go on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["without_largest"]
 log = logging.getLogger(__name__)
 
 _SURELY_SMALL = 256 << 10
-"""Bytes of a record that every topic of the gateway surely takes."""
+"""Bytes of a record that every topic of the gateway accepts."""
 
 
 def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
@@ -47,7 +47,7 @@ def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
 def _without_result(record: OutgoingRecord) -> OutgoingRecord:
     value = record.value or b""
     reply = decode_reply(value)
-    detail = f"The result is left out: the reply had {len(value)} bytes, more than Kafka takes."
+    detail = f"The result is left out: the reply had {len(value)} bytes, more than Kafka accepts."
     short = msgspec.structs.replace(reply, result=None, detail=detail)
     encoding: Encoding = "avro" if value.startswith(MAGIC) else "json"
     return msgspec.structs.replace(record, value=encode_reply(short, encoding))

@@ -2,8 +2,8 @@
 
 Kafka has the truth. Redis may lack records of `cq.catalog` (it was killed, fell back to an earlier state, or was lost),
 Kafka may lack the journal in Redis (the gateway died between the two halves of a commit), and the places of replies may
-lag behind `cq.replies`. They are mended in this order, because a write to Kafka moves the catalog position of Redis, so
-Redis must have all earlier records by then.
+lag behind `cq.replies`. Recovery mends them in this order: the write of the journal moves the catalog position of
+Redis, so Redis must have all earlier records first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 _CHUNK = 5000
 _FEW = 50_000
-"""Catalog records that a restored Redis may lack; with more missing, Redis is filled anew."""
+"""Most catalog records that are replayed into an old Redis; if more are missing, Redis is filled anew."""
 _TOMBSTONES_MS = 12 * 3_600_000
 """The catalog keeps tombstones for a day, so a Redis that is older than this may miss a removal."""
 
@@ -80,7 +80,7 @@ class Recovery:
         old = EpochNote.unpack(body)
         rebuild = rebuild or doubted is not None
         hung = self._commits.open()
-        # Without an epoch Redis was wiped: a position there would stem from a commit that was under way.
+        # A Redis without an epoch was wiped. If it has a position, a commit under way wrote it after the wipe.
         missing = self._missing(old.epoch, now_ms) if old.run_id is not None and not rebuild else None
         if missing is None:
             working.wipe()
@@ -112,7 +112,7 @@ class Recovery:
             pipeline.set(self._connection.keys.doubted, 1)
 
     def _suspend(self, epoch: int) -> None:
-        """Withdraw the confirmation of the tables, since they are not complete: no micro-batch may read them."""
+        """Withdraw the confirmation of the tables: no micro-batch may read them while they are incomplete."""
         with self._connection.writing() as pipeline:
             pipeline.set(self._connection.keys.epoch, EpochNote(epoch, "").pack())
 
@@ -146,12 +146,12 @@ class Recovery:
             log.warning("redis is of an earlier epoch", extra={"epoch": epoch, "last": mark.epoch})
             return None
         if len(found) > _FEW or (found and now_ms > position.at_ms + _TOMBSTONES_MS):
-            log.warning("redis is of another time", extra={"records": len(found), "since_ms": position.at_ms})
+            log.warning("redis lacks too much", extra={"records": len(found), "since_ms": position.at_ms})
             return None
         return found
 
     def _replay_catalog(self, missing: list[Record] | None, now_ms: int) -> tuple[CommitMark | None, bool]:
-        """Apply the records that Redis lacks (None: all). Return the last mark among them, and whether any was new."""
+        """Apply the records that Redis lacks (None: all). Return their last mark, and whether any changed the copy."""
         replay = CatalogReplay(self._working)
         if missing is not None:
             new = replay.run(missing)
@@ -179,11 +179,11 @@ class Recovery:
     # -- the last commit -----------------------------------------------------------------------------------------------
 
     def _finish_commit(self, mark: CommitMark | None, hung: Collection[Partition], now_ms: int) -> None:
-        """Write the last unit's records to Kafka if they are missing there, and continue after them.
+        """Write the last unit's records to Kafka if Kafka lacks them, and set the position after the unit.
 
         Args:
             mark: The mark of the last commit that Redis lacked.
-            hung: Partitions with a hanging transaction, which have lost their records of a written unit.
+            hung: Partitions whose transaction hung: their records are lost, even if Kafka reported the unit as written.
             now_ms: The present, epoch milliseconds.
         """
         number, journal = self._commits.pending()
@@ -194,7 +194,7 @@ class Recovery:
         if journal is not None:
             log.info("finishing the last commit", extra={"records": len(journal.records)})
             topics = self._topics.names()
-            # Records for deleted topics of results would hold up recovery for ever.
+            # Records for deleted result topics are left out: Kafka would never accept them.
             self._publish(_part(journal, lambda record: record.topic in topics), now_ms)
             noted = noted.then(journal.commands_read) if journal.offsets else noted
             reached = self._consumer.rewind({**reached, **journal.offsets})
@@ -221,7 +221,7 @@ class Recovery:
     # -- replies -------------------------------------------------------------------------------------------------------
 
     def _replay_replies(self, now_ms: int) -> None:
-        """Remember the places of replies that are newer than the last remembered place."""
+        """Store the places of the replies after the last stored place."""
         topic = self._settings.topics.replies
         partitions = self._topics.await_forms([topic])[topic].partitions
         with mapped():
@@ -236,7 +236,7 @@ class Recovery:
                 self._note_replies(chunk, now_ms)
 
     def _note_replies(self, chunk: list[Record], now_ms: int) -> None:
-        """Remember the positions of replies, except for ids whose first reply is known."""
+        """Store the places of replies to command ids that have no stored place yet."""
         places: dict[bytes, tuple[int, int]] = {}
         ends: dict[str, str] = {}
         for record in chunk:
@@ -248,7 +248,7 @@ class Recovery:
         self._commits.remembered.settle(fresh, ends, now_ms)
 
     def _watched(self, reader: LogReader, topic: str, offsets: Mapping[int, int]) -> Iterator[Record]:
-        """Yield the records of a topic from given offsets (by partition) on, and note the progress."""
+        """Yield the records of a topic from the given offsets (by partition), and report the progress."""
         ends = self._topics.offsets.ends([(topic, number) for number in offsets])
         found = {number: end for (_, number), end in ends.items()}
         return self.progress.watched(topic, offsets, found, reader.since(topic, offsets))

@@ -9,11 +9,11 @@ from gateway.kafka import Record
 __all__ = ["RecoveryProgress"]
 
 _EVERY = 1_000
-"""Records between two looks at the offsets."""
+"""Records between two updates of the progress."""
 
 
 class RecoveryProgress:
-    """How much of a topic the recovery has read; other threads may ask."""
+    """How much of a topic the recovery has read; other threads may read it."""
 
     def __init__(self) -> None:
         self._told: dict[str, object] = {}

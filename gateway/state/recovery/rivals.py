@@ -1,4 +1,4 @@
-"""Gateways on one prefix with different Redis servers: no lease keeps them apart, so a sign on Kafka does.
+"""Keeps out a second gateway on one prefix with another Redis server: no lease covers both, so a sign on Kafka does.
 
 The active gateway writes a sign of life once a second (`SignBoard`). A gateway with another Redis first watches the
 sign. While the sign changes, the gateway refuses to start; it starts when the sign stands still, or when the other
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 _BEAT_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
 _LAPSE_SECONDS = 4.0
-"""How long a sign stands still until its gateway counts as gone, about as long as a lease lasts."""
+"""Time without a new sign after which a gateway counts as gone; about as long as a lease lasts."""
 _BEATS = 3
 """Changes of a sign that prove a living gateway; a gateway without its lease writes at most one further sign."""
 
@@ -100,7 +100,7 @@ class Rival:
         self._changed_at = seconds
 
     def note(self, sign: Sign, seconds: float) -> None:
-        """Note what a later look found.
+        """Note the sign that a later look found.
 
         Args:
             sign: The sign that was found.
@@ -157,7 +157,7 @@ class GatewaySign:
             if rival.alive:
                 raise OtherRedis(
                     "another gateway runs on the prefix, with another Redis",
-                    detail=f"The other one is {rival.sign.holder} (machine/process/nonce).",
+                    detail=f"The other gateway is {rival.sign.holder} (machine/process/nonce).",
                     hint="Stop it first, or give this one another prefix (CQ_PREFIX) or the same Redis (CQ_REDIS_URL).",
                 )
         if not self._stop.is_set():
