@@ -29,7 +29,7 @@ _CHANGE: dict[str, object] = {"kind": "change"}
 
 
 class SharedQuery(NamedTuple):
-    """The query of a destination without its constants; destinations may share a query."""
+    """A query without its constants: its stream, plan and SELECT list. Many destinations may share it."""
 
     stream: Stream
     plan: GroupPlan
@@ -46,10 +46,9 @@ class DestinationResult(msgspec.Struct, frozen=True):
     key: str
     offset: int | tuple[int, ...]
     member: str
-    """The CQ's token in this destination, by which its reader knows its own `cq.leave`."""
+    """The CQ's token in this destination, by which a reader recognises the CQ's own `cq.leave`."""
     since: str | UnsetType = UNSET
-    """When the CQ came to this destination, if later than its creation: an earlier `cq.end` is another
-    incarnation's."""
+    """When the CQ joined this destination, if after its creation; an earlier `cq.end` ends another incarnation."""
     filter: str | UnsetType = UNSET
     """Only virtual destinations have this field and the fields below."""
     select: str | UnsetType = UNSET
@@ -68,7 +67,7 @@ class CqResult(msgspec.Struct, frozen=True):
     expires_at: str | None
     destination: DestinationResult
     pauses: list[dict[str, str | None]] | UnsetType = UNSET
-    """When a virtual destination was paused."""
+    """The times in which the CQ of a virtual destination was paused."""
     warnings: tuple[str, ...] | UnsetType = UNSET
     """Warnings about conditions that can never be TRUE; absent for nearly all queries."""
 
@@ -136,7 +135,7 @@ def trigger_result(
 
 
 def _leaving(trigger: TriggerSpec, cq: Cq, now_ms: int) -> dict[str, object]:
-    """Return when a CQ's results leave."""
+    """Return the part of the trigger that says when results are published."""
     if not trigger.timed:
         return _CHANGE
     at = next_tick_of(cq, trigger, now_ms)

@@ -17,7 +17,7 @@ __all__ = ["AuditTrail"]
 
 _ALWAYS = [title.replace(" ", r"\s+") for title, row in STATEMENTS.items() if row.audit == "always"]
 _OPERATORS = re.compile(rf"\s*(?:{'|'.join(_ALWAYS)})\b", re.IGNORECASE)
-"""The beginnings of statements that are audited even if they are refused before parsing."""
+"""The first words of statements that are audited even if they are refused before parsing."""
 _REFUSED_A_MINUTE = 300
 _LONGEST = 16_384
 """Most characters of a statement in the trail."""
@@ -41,8 +41,8 @@ class AuditTrail:
     def refused(self, request: Request, reply: Reply) -> list[OutgoingRecord]:
         """Return the record of an operator's statement refused before parsing; nothing for other texts.
 
-        The refusal is for the token, the rate or the syntax. At most some hundred of these records are written in a
-        minute, and the next record says how many were left out.
+        Reasons are the token, the rate or the syntax. The number of these records per minute is limited; the next
+        record says how many were left out.
         """
         text = _sent_text(request)
         if not _OPERATORS.match(text):
@@ -84,5 +84,5 @@ def _sent_text(request: Request) -> str:
 
 
 def _clipped(text: str) -> str:
-    """Return a statement; of a long statement only the beginning, because the trail is kept for ever."""
+    """Return a statement; a long statement is cut, because the trail is kept for ever."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"

@@ -21,7 +21,7 @@ class CommandOutcome(NamedTuple):
 
     request: Request
     title: str
-    """The title of the command's statement; "" for a text that is no statement."""
+    """The title of the command's statement; "" for a text that is not a statement."""
     code: str
     """The code of the reply."""
 
@@ -53,13 +53,13 @@ class CommandTraces:
         return cls(Traces.to_collector(settings, "gateway"))
 
     def tell(self, answered: Sequence[CommandOutcome], times: UnitTimes) -> None:
-        """Report the sampled commands; their replies were written just now."""
+        """Report the sampled commands, right after their replies were written."""
         written = time.time_ns()
         for request, title, code in answered:
             trace = trace_id(f"{request.subscriber}/{request.command_id or request.record.position}")
             parent = Parent.of(dict(request.record.headers).get(TRACEPARENT))
             if self._traces.chosen(trace, parent):
-                # The record's time is of another clock than the gateway's.
+                # The record's time is from another clock, which may be ahead of the gateway's.
                 sent = min(request.record.time_ms * 1_000_000, times.began)
                 parts = (
                     Span("wait", sent, times.began),

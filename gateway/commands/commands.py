@@ -1,7 +1,7 @@
-"""Commands: read in batches, carried out in their order, answered exactly once.
+"""Commands: read in batches, carried out in order, answered exactly once.
 
-A batch is a unit of work and a commit. Inside a batch, runs of commands between changes of sources are compiled first
-and looked up together, so a command costs its compilation and no round trip.
+A batch is one unit of work with one commit. Commands between two changes of sources are compiled first, and their state
+is then looked up together. So a command costs its compilation, but no round trip of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Clock = Callable[[], int]
 
 
 _READ_AGAIN_SECONDS = 0.1
-"""Longest time of a read of commands that had not fitted into memory."""
+"""Longest time for reading commands again that did not fit into memory."""
 UNIT_BYTES = 64 << 20
 """Approximate bytes of replies and dead letters that end a unit of work, so that Redis and Kafka accept the unit."""
 
@@ -68,7 +68,7 @@ class Commands:
         self._commits = commits
         self._clock = clock
         self.trials = CommandTrials(commits.take_in_hand)
-        """Notes in Redis of commands in hand, by which a command that kills the gateway is found."""
+        """Notes the commands in hand in Redis, so that a command that kills the gateway is found."""
         self._held_since: dict[bytes | None, tuple[str, int]] = {}
         """Subscriber with a held command → the command's position, and when the command was first tried."""
         limits = settings.limits
@@ -108,12 +108,12 @@ class Commands:
         return len(records) - len(left)
 
     def _unit(self, records: Sequence[Record], seconds: float, *, patient: bool) -> list[Record]:
-        """Carry out records as one unit of work, commit the unit, and return the records left over, in their order.
+        """Carry out records as one unit of work, commit the unit, and return the records that are left, in order.
 
         Args:
             records: The records.
             seconds: The compilation time after which the unit takes in no further command.
-            patient: Whether to wait for the unit's new topics: thousands take as long as a single topic.
+            patient: Whether to wait for the unit's new topics; thousands of topics take as long as one.
         """
         began_ns = time.time_ns()
         requests = [self._requests.read(record) for record in records]
@@ -134,7 +134,7 @@ class Commands:
                 refused[restart.number] = restart.refusal
             else:
                 requests = requests[: len(requests) // 2]
-            self._working.open()  # the unit's changes in memory are lost: the state is read from Redis again
+            self._working.open()  # discard the changes in memory: read the state from Redis again
             self._statements.reload()
         self.queue.hold(batch.held)
         self.queue.charge(
@@ -203,7 +203,7 @@ class Commands:
             return request, error
         except Exception:
             log.exception("a command met a fault of the gateway")
-            return request, _FAULT  # compiling has changed nothing of the unit
+            return request, _FAULT  # compiling has not changed the unit
 
     def _run(self, run: Sequence[_Compilation], repeats: Repeats, batch: _Batch) -> _Restart | None:
         """Carry out commands that were compiled against the same sources; return why the unit must begin anew."""
@@ -298,17 +298,17 @@ class _Batch(NamedTuple):
     """The outcomes for the traces; empty without traces."""
 
     def fits(self, replies: int, changes: int) -> bool:
-        """Tell whether Kafka takes each of the replies and catalog changes from these two indexes on."""
+        """Tell whether the replies and catalog changes from these two indexes on fit into Kafka's records."""
         sizes = [len(key) + len(value or b"") for key, value in self.work.catalog[changes:]]
         sizes += [record.size for record in self.replies.records[replies:]]
         return max(sizes, default=0) <= FITTING_BYTES
 
 
 class _Restart(NamedTuple):
-    """Why a unit of work must begin anew, without its changes."""
+    """A unit of work must begin anew, without its changes."""
 
     number: int
-    """The command at which the unit ended."""
+    """Number of the request at which the unit stopped."""
     refusal: InputError | None = None
     """The answer to this command, if the gateway failed on it or its records are too large for Kafka.
 

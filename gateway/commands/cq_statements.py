@@ -55,7 +55,7 @@ class CqStatements:
         self._known_queries: dict[tuple[str, str], SharedQuery] = {}
 
     def reload(self) -> None:
-        """Forget queries, because the working copy was read anew."""
+        """Forget the queries in memory, after the working copy was read anew."""
         self._known_queries = {}
 
     def create(self, loaded: Loaded, command: PreparedCommand[CreateCq], origin: Origin) -> Answer:

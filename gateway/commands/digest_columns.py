@@ -16,7 +16,7 @@ __all__ = ["with_digest_columns"]
 
 
 def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int) -> CreateCq:
-    """Return the statement with BY's columns spelt as the SELECT list has them.
+    """Check the names after BY, and return the statement with their spelling from the SELECT list.
 
     Args:
         statement: The parsed statement.

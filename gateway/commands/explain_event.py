@@ -42,7 +42,7 @@ def explain_event(
     now_ms: int,
     evaluate: Callable[[EventQuestion], EventOutcome],
 ) -> dict[str, Any]:
-    """Return the answer: `event` as data, and the same as `text`.
+    """Return the result of the reply: `event` as data, and the same facts as `text`.
 
     Args:
         statement: The statement, which gives the event, rows of tables and fields of the record.
@@ -51,12 +51,12 @@ def explain_event(
         query: The CQ's compiled query.
         stream: The stream of the event.
         tables: All tables, by id.
-        not_evaluated: Why the CQ is not evaluated; None if it is.
+        not_evaluated: Why the CQ is not evaluated; None if it is evaluated.
         now_ms: The present, epoch milliseconds.
         evaluate: Evaluates the event (`Evaluations.outcome`).
 
     Raises:
-        InputError: ``command-too-large``; ``quota-exceeded`` where the evaluation costs too much; ``unknown-stream``
+        InputError: ``command-too-large``; ``quota-exceeded`` if the evaluation costs too much; ``unknown-stream``
             for rows of a table that the CQ does not join, ``stream-mismatch`` for rows that do not fit their table and
             for headers that are no JSON object of strings; ``bad-time``.
     """
@@ -110,7 +110,7 @@ def explain_event(
 
 
 def _field(name: str) -> str | None:
-    """Return the field of the record that has a name, such as `_time`; None for other names."""
+    """Return the name of a field of the record, such as `_time`, in its normal spelling; None for other names."""
     return folded if (folded := name.casefold()) in _FIELDS else None
 
 

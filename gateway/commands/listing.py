@@ -38,9 +38,9 @@ __all__ = ["Listing", "cq_item", "like_filter", "page_limit", "page_of", "search
 
 _MOST = 1000
 _SEARCHED = 50_000
-"""Most names examined for a page: all commands wait while a LIKE goes through a million names."""
+"""Most names examined for a page, since all other commands wait meanwhile."""
 _PAGE_BYTES = 4 << 20
-"""Bytes at which a page ends: a thousand items of any size would not fit into a reply."""
+"""Bytes after which a page ends early, since a thousand large items would not fit into a reply."""
 _LONGEST_PATTERN = 6 * NAME_LENGTH + 1
 """Characters of the longest useful LIKE pattern: a folded character becomes at most three, each with a % before it."""
 _JSON = msgspec.json.Encoder()
@@ -198,9 +198,10 @@ def page_of(
     item: Callable[[_T], dict[str, object]],
     searched_to: str | None = None,
 ) -> dict[str, object]:
-    """Return the first wanted items, at least one, and the name of the last if there are more.
+    """Return a page of the wanted items, with `next`, from which the next SHOW continues.
 
-    If there are no more, the name is the end of a search cut short, or None at the end of the list.
+    `next` is the name of the page's last item if further items are wanted, else `searched_to`: where the search was cut
+    short, or None at the end of the list. A page with wanted items has at least one.
     """
     page: list[dict[str, object]] = []
     size = 0
@@ -219,15 +220,15 @@ def like_filter(pattern: str) -> Callable[[str], bool]:
         return lambda name: False
     first, *rest = ["".join("." if mark == "_" else re.escape(mark) for mark in part) for part in pattern.split("%")]
     if rest:
-        # The text between two % is matched at its first occurrence and, as the group is atomic, never searched for
-        # again: otherwise a few % would keep the gateway busy for hours.
+        # An atomic group matches the text between two % at its first occurrence, without backtracking, which could
+        # take hours.
         first += "".join(f"(?>.*?{part})" for part in rest[:-1]) + ".*" + rest[-1]
     compiled = re.compile(first, re.DOTALL)
     return lambda name: compiled.fullmatch(name.casefold()) is not None
 
 
 def cq_item(loaded: Loaded, key: CqKey, now_ms: int) -> dict[str, object]:
-    """Return a CQ's item of SHOW."""
+    """Return a CQ as SHOW CQS lists it."""
     cq = loaded.existing(key)
     destination = loaded.destination_of(cq)
     return {
@@ -243,13 +244,13 @@ def cq_item(loaded: Loaded, key: CqKey, now_ms: int) -> dict[str, object]:
 def _computation(
     working: WorkingCopy, live: LiveComputation, seen: Sequence[int], state: StateFigures | None
 ) -> Result:
-    """Return a computation's item of SHOW.
+    """Return a computation as SHOW COMPUTATIONS lists it.
 
     Args:
         working: The working copy, which knows the sources.
         live: The computation.
-        seen: The CQs that the sender sees in each of its groups, counted.
-        state: The state in the workers, None if no worker has reported it.
+        seen: For each group of the computation that the sender sees, the number of CQs that the sender sees.
+        state: The size of its state in the workers; None if no worker has reported it.
     """
     stream, computation = working.inventory.streams[live.stream_id], live.computation
     source = render_source(Scan(stream), computation) + render_frames(computation) + render_before(computation)

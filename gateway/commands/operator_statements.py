@@ -31,7 +31,7 @@ from grouping.statements.tokens import clipped
 __all__ = ["OperatorStatements", "check_operator"]
 
 _DROPPED_AT_ONCE = 2_000
-"""Most CQs that a DROP CQS drops: a unit of work has room for thousands."""
+"""Most CQs that a DROP CQS drops, since a unit of work is limited to some thousand CQs."""
 
 
 class OperatorStatements:
@@ -44,10 +44,10 @@ class OperatorStatements:
         self._counts = counts
 
     def show_cqs(self, command: PreparedCommand[ShowCqsOf], origin: Origin) -> Answer:
-        """Return one page of the CQs of a subscriber, or of all.
+        """Return one page of the CQs of a subscriber, or of all subscribers.
 
         Raises:
-            InputError: ``syntax-error``: AFTER is no place.
+            InputError: ``syntax-error``: AFTER is not a place from a reply.
         """
         statement = command.statement
         limit = page_limit(statement.limit)
@@ -105,7 +105,7 @@ class OperatorStatements:
         return Answer(self._quota(command.statement.subscriber))
 
     def _quota(self, name: str) -> Result:
-        """Return the limits of a subscriber, and which of them are its own."""
+        """Return the limits of a subscriber, and which of them SET QUOTA has set."""
         inventory, limits = self._working.inventory, self._settings.limits
         own = inventory.quotas.get(name, Quota())
         return {
@@ -141,7 +141,7 @@ class OperatorStatements:
         raise InputError(
             f'there is no group "{clipped(group_id)}"',
             code="unknown-group",
-            detail="Its last CQ may have gone.",
+            detail="Its last CQ may have been dropped, or have expired.",
             hint="SHOW GROUPS lists the live groups.",
         )
 

@@ -37,11 +37,11 @@ class PreparedCommand(msgspec.Struct, Generic[_Statement_co], frozen=True):
     key: CqKey
     """The CQ that the command is about, with an empty name if the command is about no CQ."""
     text: str = ""
-    """The text of a statement with a SELECT that is compiled later, whose errors name places in the text."""
+    """The text of a statement whose SELECT is compiled later, for errors with places in the text."""
     create: Create | None = None
-    """The further fields of a CREATE CQ."""
+    """The compiled CREATE CQ; None for other statements."""
     asked_ms: int = 0
-    """When the command was first tried, epoch milliseconds: EVERY counts from then, even if the command was held."""
+    """When the command was first tried, epoch milliseconds; a held command's EVERY counts from this instant."""
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ class Quarantines:
         return group_id in self._working.inventory.groups(stream_id) and (select_id is None or select_id in selects)
 
     def _gone(self, stream_id: StreamId, dropped: list[str]) -> list[str]:
-        """Return the dropped units that no batch under way evaluates; workers still need all other quarantines."""
+        """Return the dropped units that no micro-batch under way evaluates, so that workers need no quarantine."""
         kept = self._working.kept_plans(stream_id, list(map(group_of, dropped)))
         return [unit for unit in dropped if group_of(unit) not in kept]
 
@@ -66,18 +66,18 @@ class Quarantines:
         return {unit: _shown(state) for unit, state in self._known.get(stream_id, {}).items()}
 
     def of_cq(self, stream_id: StreamId, group_id: GroupId, select_id: SelectId) -> Shown | None:
-        """Return why a CQ is not evaluated; None if it is."""
+        """Return the quarantine of a CQ; None if the CQ is not quarantined."""
         known = self._known.get(stream_id, {})
         state = known.get(group_id) or known.get(unit_of(group_id, select_id))
         return None if state is None else _shown(state)
 
     def pause(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
-        """Return since when an operator has paused a group; None if no operator has."""
+        """Return since when a group is paused by an operator; None if the group is not paused."""
         pause = self._working.inventory.pauses.get(stream_id, {}).get(group_id)
         return None if pause is None else {"since": instant(pause.since_ms)}
 
     def why_not_evaluated(self, stream_id: StreamId, group_id: GroupId, select_id: SelectId) -> str | None:
-        """Return in words why a CQ is not evaluated; None if it is."""
+        """Return, as a sentence, why a CQ is not evaluated; None if it is evaluated."""
         if (state := self.of_cq(stream_id, group_id, select_id)) is not None:
             return f"the CQ is not evaluated until {state['until']}: {state['reason']}"
         if (pause := self.pause(stream_id, group_id)) is not None:
@@ -85,7 +85,7 @@ class Quarantines:
         return None
 
     def of_group(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
-        """Return why a group, or a SELECT list of the group, is not evaluated; None if all is."""
+        """Return a quarantine of a group, or of one of its SELECT lists; None without a quarantine."""
         known = self._known.get(stream_id, {})
         states = [state for unit, state in sorted(known.items()) if group_of(unit) == group_id]
         return next(map(_shown, states), None)

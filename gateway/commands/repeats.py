@@ -1,7 +1,7 @@
 """Repeated commands: their first replies, looked up together for a unit of work.
 
-A client without replies may send thousands of commands again. The commands of others wait while the first replies are
-read, so reading is bounded in time and bytes. A command with a first reply beyond these bounds gets `unavailable`,
+A client that misses replies may send thousands of commands again. Other commands wait while their first replies are
+read, so the reading is bounded in time and bytes. A command with a first reply beyond these bounds gets `unavailable`,
 which is not remembered, and the client sends the command again.
 """
 

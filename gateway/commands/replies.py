@@ -18,7 +18,7 @@ from schemas.topic_names import COMMAND_PLACE_HEADER
 __all__ = ["Replies"]
 
 _TRIED_ANEW = ("unavailable", "malformed-command", "not-allowed")
-"""Codes of replies that, if not remembered, do not count as the first reply to their command's id."""
+"""Codes of refusals that, if not remembered, allow another try of the command with the same id."""
 
 
 class Replies:
@@ -85,8 +85,8 @@ class Replies:
 
         Args:
             request: The request to answer.
-            reply: The answer; `unavailable` is not remembered.
-            repeated: Whether the answer is the first reply, given again.
+            reply: The answer; a reply with the code `unavailable` does not count as the first reply.
+            repeated: Whether the command is a repetition, and the answer its first reply.
         """
         key, remember = request.record.key, None if repeated else request.remember
         self._codes[reply.code] += 1

@@ -23,7 +23,7 @@ __all__ = ["Request", "RequestReader"]
 _KEY_BYTES = 4096
 """Most bytes of a subscriber's name."""
 _LETTER_KEY_BYTES = 1 << 20
-"""Most bytes of a record's key in a dead letter or a reply."""
+"""Most bytes of a record's key in a dead letter, and of a key that gets a reply."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Request(msgspec.Struct, frozen=True):
     remember: bytes | None
     """The key of the command's id; None if the answer does not count as a reply to that id."""
     refusal: InputError | None = None
-    """Why the command is refused before its text is looked at."""
+    """Why the command is refused before its text is parsed; None if it is not."""
     letter: OutgoingRecord | None = None
     """The dead letter of a record that is no command."""
 
@@ -61,7 +61,7 @@ class RequestReader:
         """Subscriber → the result of `rate` for this unit of work."""
         self._tokens = _token_check(settings)
         self._checked: dict[Place, Request] = {}
-        """Requests that are genuine and have not been carried out."""
+        """Place → request with a valid token, not carried out yet."""
 
     def refresh(self, now_ms: int) -> None:
         """Read changed keys of tokens again, and forget the rates of the last unit of work."""
@@ -76,7 +76,7 @@ class RequestReader:
             command = _command(key, record.value)
         except MalformedCommand as error:
             return self._malformed(record, error)
-        assert key, "a command has one"
+        assert key, "a command has a key"
         if command.subscriber.encode("utf-8", "surrogatepass") != key:
             refusal = InputError(
                 f'the subscriber "{_clip(command.subscriber)}" is not the record\'s key',
@@ -122,7 +122,7 @@ class RequestReader:
         return msgspec.structs.replace(request, text="", remember=None, refusal=refusal)
 
     def refusal(self, request: Request, now_ms: int) -> InputError | None:
-        """Count a request when its turn has come; return a reason to refuse it unread, None without one."""
+        """Count a request for its sender's rate; return the reason to refuse it before parsing, or None."""
         if request.refusal is None and request.record.key is not None:
             subscriber = request.subscriber
             rate = self._per_second.get(subscriber)
@@ -132,7 +132,7 @@ class RequestReader:
         return request.refusal
 
     def hold(self, request: Request) -> None:
-        """Undo the count of a request that waits for another turn."""
+        """Undo the count of a request that must wait for another turn."""
         if request.refusal is None and request.record.key is not None:
             self._rates.give_back(request.record.key)
 

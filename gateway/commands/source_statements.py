@@ -58,7 +58,7 @@ class SourceStatements:
         self._grants = SourceGrants(rights, working, SourceReaders(working, lambda: registry.computations))
 
     def create(self, command: PreparedCommand[CreateStream | CreateTable], origin: Origin) -> Answer:
-        """Declare a stream or a table, in the catalog too.
+        """Declare a stream or a table.
 
         Raises:
             InputError: The source cannot be declared; nothing was changed.
@@ -83,7 +83,7 @@ class SourceStatements:
             return self._created(table, describe_table(table, warning))
 
     def create_view(self, command: PreparedCommand[CreateView], origin: Origin) -> Answer:
-        """Declare a view, in the catalog too.
+        """Declare a view.
 
         Raises:
             InputError: The view cannot be declared; nothing was changed.
@@ -99,11 +99,11 @@ class SourceStatements:
         return Answer(described | self._rights.described(source), Change(catalog=(source_record(source),)))
 
     def _kept(self, source: Source) -> Answer:
-        """Return the answer to an IF NOT EXISTS when the source exists."""
+        """Return the answer to a CREATE … IF NOT EXISTS of an existing source."""
         return Answer(describe_source(source) | self._rights.described(source))
 
     def alter_stream(self, command: PreparedCommand[AlterStream], origin: Origin) -> Answer:
-        """Change the declaration of a stream, in the catalog too.
+        """Change the declaration of a stream.
 
         Raises:
             InputError: unknown-stream, not-allowed, stream-mismatch, stream-in-use.
@@ -115,7 +115,7 @@ class SourceStatements:
         return Answer(described, Change(catalog=(source_record(stream),)) if changed else Change())
 
     def drop(self, command: PreparedCommand[Drop], origin: Origin) -> Answer:
-        """Drop a stream, table or view, in the catalog too.
+        """Drop a stream, table or view.
 
         Raises:
             InputError: unknown-stream, not-allowed, stream-in-use.
@@ -131,7 +131,7 @@ class SourceStatements:
         return Answer({statement.kind: source.name, "dropped": True}, change)
 
     def _dropped(self, statement: Drop, catalog: Catalog, sender: str) -> tuple[Source, list[CatalogChange]]:
-        """Drop a source; return it, with the catalog records that end its pauses and its stream of changes."""
+        """Drop a source; return it, with catalog records that remove its pauses and its stream of changes."""
         rights, working, name = self._rights, self._working, statement.name
         match statement.kind:
             case "stream":
@@ -147,7 +147,7 @@ class SourceStatements:
                 raise AssertionError("a CQ is no source")
 
     def change_access(self, command: PreparedCommand[ChangeAccess], origin: Origin) -> Answer:
-        """Grant or revoke the right to read a source, in the catalog too; CASCADE drops CQs that lost the right.
+        """Grant or revoke the right to read a source; CASCADE drops CQs that lost the right.
 
         Raises:
             InputError: unknown-stream, not-allowed, quota-exceeded.
@@ -202,7 +202,7 @@ class SourceStatements:
                 raise AssertionError("neither is a source")
 
     def _told(self, stream: Stream, now_ms: int) -> Result:
-        """Return the progress of a stream, also by event time, and counts of values and records that did not fit."""
+        """Return the figures of a stream: progress, watermarks, misfits, keys in several partitions, and warnings."""
         notes, ids = self._working.evaluator, [stream.stream_id]
         misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
         count = split_keys(notes, [stream]).get(stream.stream_id)
@@ -210,7 +210,7 @@ class SourceStatements:
         times, live = time_figures(notes, [stream], self._figures, now_ms), self._registry.computations.live()
         time = times[stream.stream_id]
         if all(each.stream_id != stream.stream_id or each.computation.timed is None for each in live):
-            time = time._replace(watermarks={})  # the last known ones are old
+            time = time._replace(watermarks={})  # no query updates them any more
         told = [
             notes.first_records(ids)[stream.stream_id].warning,
             SPLIT_KEYS_WARNING if count else None,

@@ -32,17 +32,17 @@ class StatementRow(NamedTuple):
     """The properties of one kind of statements."""
 
     handler: Callable[[Desks, Loaded], Callable[[PreparedCommand[Any], Origin], Answer]]
-    """Selects the method that carries the statement out; a method about a CQ needs what was loaded."""
+    """Selects the method that carries the statement out; methods about CQs also need the loaded state."""
     reply: str = "done"
     """The message of an accepted reply."""
     audit: Literal["", "answered", "always"] = ""
-    """When the statement is audited: ``answered``, once it was parsed and answered; ``always``, even if refused
-    unread."""
+    """When the statement is audited: ``answered``, if it was parsed and answered; ``always``, also if it was refused
+    before parsing."""
     operators_only: bool = False
     own_form: str | None = None
-    """For operators' statements: a hint with the statement that other subscribers can send for their own CQs."""
+    """For statements of operators: the hint for other subscribers, with the statement about their own CQs."""
     is_about_cq: bool = False
-    """Whether the statement's `name` is a CQ of the sender's, which is loaded for the statement."""
+    """Whether the statement's `name` is one of the sender's CQs, which is loaded before."""
     changes_sources: bool = False
     """Whether the statement changes how later commands compile."""
 

@@ -74,7 +74,7 @@ class Statements:
         self.reload()
 
     def reload(self) -> None:
-        """Take the sources from the working copy anew."""
+        """Take over the sources of the working copy, after it was read anew."""
         self._counts.open()
         self.registry.reload()
         self._positions.topic_desk.forget()

@@ -1,8 +1,8 @@
 """Compares stored CQs with their texts while the gateway serves, once for each revision of the compiler.
 
-If a literal stood in several places of the plan, the fast path of earlier versions gave later CQs of a text template
-the SELECT list, aggregates or join of the template's first CQ. A CQ stored with literals that differ from its text is
-compiled anew, as by CREATE OR REPLACE. CQs of templates without fixed literals are right.
+Earlier versions had a fault in the fast path: if a literal stood in several places of the plan, later CQs of a text
+template got the SELECT list, aggregates or join of the template's first CQ. A CQ that is stored with other literals
+than its text has is compiled anew, as by CREATE OR REPLACE. Templates without fixed literals are not affected.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class StoredQueries:
         self._waiting: deque[tuple[CqKey, bytes]] = deque()
         """CQs that were read but not yet compared, with the ids of their templates."""
         self._is_fixed: dict[bytes, bool] = {}
-        """Template → whether its CQs may be wrong."""
+        """Template → whether it has fixed literals, so that its CQs may be wrong."""
         self._compared = self._replaced = 0
 
     def reload(self) -> None:
@@ -83,7 +83,7 @@ class StoredQueries:
         changes: list[Change] = []
         while time.monotonic() < until:
             if not self._waiting and not self._read():
-                if not changes:  # the changes of earlier steps are committed
+                if not changes:  # the changes of this step must be committed first
                     self._finish()
                 break
             changes += self._compare(now_ms)
@@ -131,7 +131,7 @@ class StoredQueries:
             return self._preparer.create(cq.text)[1]
         except InputError as error:
             _log_kept(key, error)
-        except Exception:  # A fault of the compiler must not stop the gateway now and after each restart
+        except Exception:  # a fault of the compiler must not stop the gateway at each start
             log.exception("a stored cq met a fault of the compiler", extra={"cq": key.name})
         return None
 
@@ -142,7 +142,7 @@ class StoredQueries:
         return fixed
 
     def _is_wrong(self, loaded: Loaded, key: CqKey, query: CompiledQuery) -> bool:
-        """Return whether a CQ is stored with other literals than its compiled text has."""
+        """Tell whether a CQ is stored with other literals than its text has."""
         destination = loaded.destination_of(loaded.existing(key))
         anew = (query.plan.group_id, query.select.select_id, canonical_constants(query.row))
         if anew == (destination.group_id, destination.select_id, destination.constants):

@@ -27,10 +27,10 @@ class TableStates:
     def of(self, tables: Iterable[Table], now_ms: int) -> dict[str, dict[str, object]]:
         """Return the states of tables by their names; Kafka is asked once for all of them.
 
-        `state` is ``unread`` if no worker holds the table, because no event was joined with it lately; ``loading`` if a
-        micro-batch waits for the table, ``lagging`` if it waits for many changes; ``topic-lost``; else ``ready``.
-        `rows`, `bytes` (in each worker) and `lag` (changes that the next micro-batch reads first) are None if unknown.
-        `warnings` is there if a key was found in two partitions.
+        `state` is ``topic-lost``; or ``unread`` if no worker holds the table, because no event was joined with it
+        lately; ``loading`` if a micro-batch waits for the first read of the table; ``lagging`` if it waits for many
+        changes; else ``ready``. `rows`, `bytes` (in each worker) and `lag` (changes that the next micro-batch reads
+        first) are None if unknown. `warnings` is present if a key was found in two partitions.
 
         Raises:
             OperationalError: A server does not answer.
@@ -43,7 +43,7 @@ class TableStates:
             if table.topic in forms and table.topic_id in ("", forms[table.topic].topic_id)
         }
         places = [(topic, number) for topic, count in there.items() for number in range(count)]
-        # Behind an open transaction, there are changes that a micro-batch waits for.
+        # A micro-batch also waits for changes behind an open transaction, so uncommitted ends count.
         ends = self._topics.offsets.known_ends(places, committed=False)
         states: dict[str, dict[str, object]] = {}
         for table in asked:
@@ -70,6 +70,6 @@ def _state(figures: ReplicaFigures | None, *, lost: bool) -> str:
 
 
 def _lag(table: Table, figures: ReplicaFigures, ends: dict[tuple[str, int], int]) -> int:
-    """Return how many offsets a replica has not read; offsets of transactions and compacted records count too."""
+    """Return how many offsets no replica has read; offsets of transactions and compacted records count too."""
     own = {number: end for (topic, number), end in ends.items() if topic == table.topic}
     return sum(max(0, end - figures.reached.get(number, 0)) for number, end in own.items())

@@ -1,4 +1,4 @@
-"""How many CQs use a group, as far as a subscriber sees them, and how many use each part of a query."""
+"""Counts of CQs: by group, as far as a subscriber sees them, and by the parts of a query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from grouping.plan.table_changes import readable_streams
 __all__ = ["GroupUse", "all_groups", "own_groups", "use_of"]
 
 _COUNTED = 10_000
-"""Most CQs of a subscriber that are counted: a long statement would keep all others waiting."""
+"""Most CQs of a subscriber that are counted, since all other commands wait meanwhile."""
 _LOADED = 1_000
 """Number of CQs that are read from Redis together."""
 

@@ -27,7 +27,7 @@ def alter_stream(
     Args:
         rights: The rights on sources.
         working: The working copy, for the unit of work under way.
-        catalog: The sources as the sender sees them; the changed stream replaces the old one.
+        catalog: The sources as the sender sees them; the changed stream replaces the old stream.
         statement: The parsed command.
         subscriber: The sender.
 

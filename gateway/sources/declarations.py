@@ -36,16 +36,16 @@ __all__ = [
 
 
 class Origin(NamedTuple):
-    """The command that declares a source."""
+    """The sender and the place of a command."""
 
     owner: str
     """The subscriber that sent the command; the source counts against its limits."""
     position: str
-    """The command's own place on its topic, as text."""
+    """The command's place on its topic, as text."""
     accepted_ms: int
 
     def source_id(self, letter: str, name: str) -> str:
-        """Return the id of the source, which is unique to this command, and the same at each try of the command."""
+        """Return the id of the command's new source: unique to the command, and the same at each try of the command."""
         return f"{letter}_{hashlib.blake2b(f'{self.position}/{name}'.encode(), digest_size=6).hexdigest()}"
 
 
@@ -95,8 +95,8 @@ def check_name(catalog: Catalog, name: str) -> None:
     """Check that no source has a name yet; streams, tables and views share one name space.
 
     Args:
-        catalog: The sources as the sender sees them. An invisible source takes its name too, but the error tells
-            nothing else about it.
+        catalog: The sources as the sender sees them. The name of an invisible source is taken too, but the error
+            discloses nothing else about the source.
         name: The name.
 
     Raises:
@@ -133,10 +133,10 @@ def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> Inpu
 
 
 def is_declared(source: Stream | Table | View | None, statement: CreateStream | CreateTable | CreateView) -> bool:
-    """Tell whether a source is the same as a CREATE … IF NOT EXISTS declares, as far as its record shows.
+    """Tell whether an existing source fits a CREATE … IF NOT EXISTS.
 
-    If the statement leaves out the access, any access fits. The offsets where a stream starts, and the columns of a
-    FROM TOPIC, do not matter.
+    All stored properties must be equal, but any access fits a statement without access. The start offsets of a stream,
+    and the columns of a stream declared FROM TOPIC, are not compared.
     """
     if source is None or statement.access not in (None, source.access.kind):
         return False
@@ -162,7 +162,7 @@ def _is_declared_table(table: Table, statement: CreateTable) -> bool:
 
 
 def _with_columns(statement: CreateStream, source: Stream | Table) -> CreateStream:
-    """Return a CREATE STREAM … FROM TOPIC with the columns of a source, since the statement itself names none."""
+    """Return a CREATE STREAM … FROM TOPIC with the columns of a source: the statement itself has no columns."""
     columns = tuple((column.name, column.type) for column in source.columns)
     return replace(statement, columns=columns, places={column.name: column.from_text for column in source.columns})
 
@@ -176,7 +176,7 @@ def reading_views(inventory: Inventory, name: str) -> list[str]:
 
 
 def listed_views(catalog: Catalog, views: Sequence[str]) -> str:
-    """Return the number of views, and those names that the sender may see."""
+    """Return the number of views, and the names of those that the sender may see."""
     shown = [name for name in views if catalog.find_source(name) is not None]
     return counted(len(views), "view") + (f" ({', '.join(shown)})" if shown else "")
 

@@ -20,9 +20,9 @@ from grouping.model.view import View
 __all__ = ["SourceGrants", "readers_of"]
 
 _MOST_READERS = 1_000
-"""Most subscribers that GRANT can name for a source: its record, and a reply, hold all of them."""
+"""Most subscribers that GRANT can name for a source, since the source's record and replies have all names."""
 _DROPPED_AT_ONCE = 2_000
-"""Most CQs that a CASCADE drops: a unit of work has room for thousands."""
+"""Most CQs that a CASCADE drops, since a unit of work is limited to some thousand CQs."""
 
 
 class SourceGrants:
@@ -78,7 +78,7 @@ class SourceGrants:
 
 
 def readers_of(source: Stream | Table | View) -> list[str] | str:
-    """Return the subscribers named by GRANT, as replies show them to the owner: a list, or ``ALL``."""
+    """Return the subscribers that GRANT has named, as replies show them to the owner: a list, or ``ALL``."""
     return "ALL" if source.access.everybody else list(source.access.readers)
 
 

@@ -33,10 +33,10 @@ from spark_jobs.engine.decode.json_exact import WrongRecord
 __all__ = ["InferredColumns", "infer_columns", "not_inferable", "shown_fields"]
 
 _MOST_FIELDS = 1_000
-"""Most fields on all levels: the gateway must be able to read the statement that names them."""
+"""Most fields on all levels, so that the gateway can also read the statement with all columns."""
 _MOST_SHOWN = 20
 _DEEPEST = 16
-"""Most types that may stand around a type (`grouping.statements.column_parts`)."""
+"""Deepest nesting of types in a column (`grouping.statements.column_parts`)."""
 _WIDEST_ELEMENT = 48
 """Most places in an element of an ARRAY or MAP, so that no record can have too many places (`json_extent`)."""
 _LONGEST_NAME = 255
@@ -93,7 +93,7 @@ def not_inferable(topic: str, detail: str, hint: str) -> InputError:
 
 
 def shown_fields(names: Sequence[str]) -> str:
-    """Return the first names of the left out fields, and the number of further names.
+    """Return the first names, and the number of further names, for a warning.
 
     Example:
         >>> shown_fields(["a", "b"]), shown_fields(["a"] * 22)[-10:]
@@ -117,7 +117,7 @@ def _unframed(value: bytes | None, framing: str) -> bytes | None:
 
 
 class _ColumnInference:
-    """Makes the columns of a shape."""
+    """Chooses columns for the shape of the sampled records."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -157,7 +157,7 @@ class _ColumnInference:
             yield f"{len(faults)} of {records} sampled records do not count, the first because: {faults[0]}"
 
     def _type(self, shape: SampledShape, path: RecordPath, around: int) -> SqlType | None:
-        """Return the type of a place within `around` other types; None if no value was met."""
+        """Return the type for a place, nested in `around` other types; None if the place has no values."""
         self._count += 1
         kinds = shape.kinds
         if kinds <= {"array"} or kinds <= {"object"}:
@@ -167,7 +167,7 @@ class _ColumnInference:
             return found
         if kinds <= {"whole", "long", "number"}:
             return BIGINT if kinds == {"whole"} else DOUBLE if "number" in kinds else VARIANT
-        if kinds <= {"time", "text"}:  # the decoder reads records with nested TIMESTAMPs 20 times slower
+        if kinds <= {"time", "text"}:  # a nested TIMESTAMP makes decoding 20 times slower
             return TIMESTAMP if kinds == {"time"} and not around else STRING
         return BOOLEAN if kinds == {"boolean"} else VARIANT
 
@@ -217,7 +217,7 @@ def _has_path(name: str) -> bool:
 
 
 def _are_fields(names: Iterable[str]) -> bool:
-    """Tell whether a STRUCT can have fields of these names, as its names are not case-sensitive."""
+    """Tell whether a STRUCT can have fields of these names; names that differ only in case are equal."""
     folded = [name.casefold() for name in names]
     return len({*folded}) == len(folded) and all(
         0 < len(name) <= _LONGEST_NAME and not _CONTROL.search(name) and "`" not in name for name in names
@@ -252,7 +252,7 @@ class _ColumnNames:
 
 
 def _no_objects(values: Sequence[bytes | None], topic: str, explode: str | None, faults: Sequence[str]) -> InputError:
-    """Return the refusal of a topic without an event to infer columns from."""
+    """Return the refusal of a topic whose sample has no events."""
     if not values:
         return InputError(
             f'topic "{topic}" has no records',

@@ -1,4 +1,4 @@
-"""The CQs that need a subscriber's right to read a source: REVOKE counts them, and CASCADE drops them."""
+"""Finds the CQs that need their subscriber's right to read a source, which REVOKE counts and CASCADE drops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from grouping.statements.select_text import read_select
 __all__ = ["FoundReaders", "SourceReaders"]
 
 _SEARCHED = 20_000
-"""Most CQs that a search examines: commands of others wait meanwhile, for some tenths of a second."""
+"""Most CQs that a search examines, in some tenths of a second, while all other commands wait."""
 _LOADED = 1_000
 """Number of CQs that are read from Redis together."""
 
@@ -45,12 +45,12 @@ class SourceReaders:
         self._working = working
         self._computations = computations
         self._reached: dict[tuple[str, Subscriber], str] = {}
-        """Source and subscriber → name behind which the next search begins."""
+        """Source and subscriber → the last name examined; the next search begins after it."""
 
     def find(self, source: Stream | Table | View, subscribers: Iterable[Subscriber], most: int) -> FoundReaders:
         """Return CQs that name a source in their text, or read the source through their own subscriber's views.
 
-        A CQ that reads the source through another subscriber's view is not among them, since it needs no grant.
+        A CQ that reads the source only through another subscriber's view needs no grant, so it is left out.
 
         Args:
             source: The stream, table or view.
@@ -112,7 +112,7 @@ class SourceReaders:
         return source.table_id in self._working.plan(destination.stream_id, destination.group_id).table_ids
 
     def _names(self, select: str, name: str, subscriber: Subscriber) -> bool:
-        """Tell whether a SELECT names a source, or a view of the subscriber that names it."""
+        """Tell whether a SELECT names a source, directly or through views that the subscriber owns."""
         views, names = self._working.inventory.views, source_names(read_select(cut_emit(select)[0]))
         own = (view for each in names if (view := views.get(each)) is not None and view.owner == subscriber)
         return name in names or any(self._names(view.select, name, subscriber) for view in own)

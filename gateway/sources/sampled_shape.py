@@ -1,4 +1,4 @@
-"""The values that sampled JSON records have at each place, from which columns are inferred."""
+"""The kinds of values at each place of sampled JSON records, from which columns are inferred."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from spark_jobs.engine.decode.json_number import JsonNumber
 __all__ = ["SampledShape", "observe_record"]
 
 _MOST_LEVELS = 200
-"""Most levels of a VARIANT, which is the type of values too deep for a STRUCT."""
+"""Most levels of a VARIANT, the type for values that are nested too deeply for a STRUCT."""
 _LONGEST_NUMBER = 1_000
 _KEYS_OF_A_MAP = 32
-"""Objects with more keys than this in total, but few keys each, are taken for a MAP."""
+"""Objects with more different keys than this, of which each object has few, are taken for a MAP."""
 _WHOLE = re.compile(r"-?[0-9]+")
 _LONGEST_BIGINT = 20
 _TIME = re.compile(
@@ -30,14 +30,14 @@ _TIME = re.compile(
 
 @dataclass(slots=True)
 class SampledShape:
-    """The values that were met at one place of the records."""
+    """The values at one place of the records."""
 
     kinds: set[str] = field(default_factory=set)
     """``boolean``, ``whole``, ``long`` (beyond BIGINT), ``number``, ``time``, ``text``, ``array`` and ``object``."""
     objects: int = 0
     fields: dict[str, SampledShape] = field(default_factory=dict)
     seen: int = 0
-    """How many objects have the field."""
+    """How many values, NULLs included, were found at this place; for a field, the number of objects that have it."""
     element: SampledShape | None = None
 
     def observe(self, value: object) -> None:
@@ -56,7 +56,7 @@ class SampledShape:
                 self.element.observe(each)
 
     def absorb(self, other: SampledShape) -> None:
-        """Add the values of another place."""
+        """Add the values of another place to this place."""
         self.kinds |= other.kinds
         self.seen += other.seen
         self.objects += other.objects

@@ -47,13 +47,13 @@ def columns_of_statement(statement: CreateStream) -> InferredColumns | None:
 
 
 def registry_columns(values: Sequence[bytes | None], topic: str, url: str, login: str) -> InferredColumns:
-    """Return the columns of the schemas named by sampled records, which a registry has.
+    """Return the columns of the schemas that sampled records name, and that a registry has.
 
     Args:
         values: The values of the records.
         topic: The topic, for refusals.
         url: The registry.
-        login: Its login, percent-encoded as in a URL; empty for none.
+        login: The login for the registry, percent-encoded as in a URL; empty without a login.
 
     Raises:
         InputError: ``stream-mismatch``: no record names a schema that can be used; ``unavailable``: the registry does
@@ -104,7 +104,7 @@ def _schema_id(value: bytes | None) -> int:
 
 
 def _columns(topic: str, written: Sequence[str], *, resolved: bool, faults: Sequence[str] = ()) -> InferredColumns:
-    """Return the columns to which all schemas can be resolved.
+    """Return columns to which the values of all schemas can be resolved.
 
     Args:
         topic: The topic, for refusals.
@@ -119,7 +119,7 @@ def _columns(topic: str, written: Sequence[str], *, resolved: bool, faults: Sequ
     schemas = [AvroTypes(text) for text in written]
 
     def fits(name: str, sql_type: str) -> bool:
-        """Tell whether each schema with a field gives a column of a type."""
+        """Tell whether a column of this type can be read from every schema that has the field."""
         wanted = SqlType.of(sql_type)
         there = (types for types in schemas if name in types.fields)
         found = (types.sql_text(types.fields[name], wanted, promote=resolved) for types in there)

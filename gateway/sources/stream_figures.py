@@ -40,8 +40,8 @@ class StreamFigures:
         """Return the figures of a stream at the last look; empty for a newer stream.
 
         `behind` is the number of events not evaluated yet, `seconds_behind` how long the oldest of them has waited.
-        `lane` tells whether the stream shares the query of quiet streams, `evaluator` which evaluator has it if there
-        are several, and `reason` why it is not evaluated; these fields are left out if they do not apply.
+        `lane` is True if the stream shares the Spark query of quiet streams. `evaluator` is the stream's evaluator, if
+        there are several evaluators. `reason` says why the stream is not evaluated. The fields are left out otherwise.
         """
         return dict(self._told.get(name, {}))
 

@@ -1,4 +1,4 @@
-"""CREATE TABLE and DROP TABLE: a table is the latest row for each key of a topic, and is joined with events."""
+"""CREATE TABLE and DROP TABLE. A table has the latest row for each key of a topic; queries join it with events."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def create_table(
 
 
 def exactness(settings: Settings, topics: TopicQuestions, table: Table) -> str | None:
-    """Return why rows of a table may be missing when a batch is evaluated again; None if all rows stay.
+    """Return a warning if a replayed batch may find other rows of a table than in its first run; None if it cannot.
 
-    A batch replayed after a crash is joined with the rows of its first run. Compaction removes superseded rows, and
-    deletion by age or size removes current rows.
+    A replay reads the table as it was in the first run. Compaction removes the rows that were replaced since, and
+    deletion by age or size removes even current rows.
     """
     config = topics.configs([table.topic]).get(table.topic)
     if config is None:
-        return None  # the topic is gone, which the table's state tells
+        return None  # the topic is gone, which the table's state reports
     policies = config.get("cleanup.policy", "delete")
     if "delete" in policies and (config.get("retention.ms") != "-1" or config.get("retention.bytes", "-1") != "-1"):
         return "Kafka deletes records of its topic by age or size: rows vanish although nobody removed them."

@@ -19,10 +19,10 @@ _KINDS: dict[type, str] = {CreateStream: "stream", CreateTable: "table"}
 
 
 class MadeTopics:
-    """The topics made for subscribers' streams and tables; they count even after their source was dropped.
+    """The topics made for subscribers' streams and tables, including topics of dropped sources.
 
-    As many topics of dropped sources may stay as sources may live; otherwise a loop of CREATE and DROP would leave
-    thousands (as for destinations, `ResultTopics`). The counts begin anew with each start of the gateway.
+    Topics of live and of dropped sources together may have twice the partitions that the limit allows for live sources;
+    otherwise a loop of CREATE and DROP would leave thousands. The counts begin anew at each start of the gateway.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class MadeTopics:
         self._made.setdefault(owner, set()).add(topic)
 
     def of(self, owner: str) -> set[str]:
-        """Return the topics that were made for a subscriber; some of them may be deleted."""
+        """Return the topics that were made for a subscriber; some of them may be deleted since."""
         return self._made.get(owner, set())
 
 
@@ -45,7 +45,7 @@ def admitted_topic(
     statement: CreateStream | CreateTable,
     config: Mapping[str, str],
 ) -> ExistingTopic:
-    """Check that a source may be declared, and return its topic's form; a missing topic is made.
+    """Check that a source may be declared; make its topic if it is missing, and return the topic's form.
 
     Args:
         declaration: The command and the live sources.
@@ -124,7 +124,7 @@ def _source_form(
     found: ExistingTopic | None,
     config: Mapping[str, str],
 ) -> ExistingTopic:
-    """Return the form of the topic named by a statement; a missing topic is created if its partitions are given.
+    """Return the form of a statement's topic; make a missing topic if the statement has the number of its partitions.
 
     Args:
         settings: The settings.
@@ -153,7 +153,7 @@ def _source_form(
     try:
         topics.create({statement.topic: statement.partitions}, config)
     except TopicRefusal as error:
-        # Kafka takes "a.b" and "a_b" for the same name, and may have further rules for names.
+        # Kafka refuses names that differ from another only in "." and "_", and may have further rules.
         raise InputError(
             error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
         ) from error

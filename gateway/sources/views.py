@@ -16,7 +16,7 @@ __all__ = ["create_view", "describe_view", "drop_view"]
 
 
 def create_view(declaration: Declaration, statement: CreateView) -> View:
-    """Declare a view; its SELECT must be valid for a query of its owner.
+    """Declare a view; its SELECT must be valid as a query of its owner.
 
     Raises:
         InputError: stream-exists, quota-exceeded, and the errors of the SELECT.

@@ -7,7 +7,7 @@ carries the orders out. When the job is over, the gateway closes each order: cur
 armed anew. An open order holds up the ticks and ends of its stream until no job can write its digests any more.
 
 The gateway carries orders out itself if the evaluator does not take the request (the gateway withdraws it), or if the
-evaluator lost its lease, and with the lease its JVM, during the job. The digests are the same either way.
+evaluator lost its lease, and with the lease its JVM, during the job. The digests are the same in both cases.
 Orders over the rows of a table wait for an evaluator instead, since the gateway reads no rows.
 """
 

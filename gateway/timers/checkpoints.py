@@ -1,7 +1,7 @@
 """Checkpoints of the positions of pending matches, on `cq.positions`: a gateway that starts reads only the log's tail.
 
-Each partition of `cq.pending` has a checkpoint of its own. The gateway rewrites the checkpoint when four times its size
-has come in: so the gateway writes at most a quarter of what comes in, and a start reads a bounded part of the log.
+Each partition of `cq.pending` has a checkpoint of its own. The gateway rewrites the checkpoint once records of four
+times its size have arrived: so checkpoints are at most a quarter of the records, and a start reads a bounded tail.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class TimerCheckpoints:
 
 
 def _groups(stores: Iterator[tuple[bytes, MatchPlaces]]) -> Iterator[list[_StoreRecord]]:
-    """Cut a partition's stores into lists, one for each record; the last may be empty."""
+    """Divide a partition's stores into lists, one for each record of the checkpoint; the last list may be empty."""
     group: list[_StoreRecord] = []
     size = 0
     for store, stored in stores:

@@ -14,7 +14,7 @@ Named = tuple[DestinationId, int, int]
 
 
 class Cut(msgspec.Struct, array_like=True, frozen=True):
-    """The source offsets that some digests cover; on `cq.ticks` as `cut/<name>` until all these digests are written.
+    """The source offsets that some digests cover; on `cq.ticks` as `cut/<name>` until all of them are written.
 
     A digest holds the matches of events below the cut and before its tick that no earlier digest held.
     """
@@ -24,6 +24,6 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     """Source partition → offset: the digests cover events with lower offsets."""
     digests: tuple[Named, ...]
     fired_ms: int
-    """The time in the digests' records."""
+    """The time of the digests' records, epoch milliseconds."""
     gaps: tuple[DestinationId, ...] = ()
-    """Destinations with OVER LAST that missed ticks before the window of this digest."""
+    """Destinations with OVER LAST whose matches from before the window are in no digest, since ticks were missed."""

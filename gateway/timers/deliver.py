@@ -1,8 +1,8 @@
-"""Delivery of digests: first the cut, in a transaction of its own, then the digests with the cursors that they move.
+"""Delivery of digests: first the cut, in a transaction of its own, then the digests with their cursors.
 
 If a gateway dies in between, its successor finds the cut on `cq.ticks` and writes the same digests. An id therefore
-never has two contents, even for readers of uncommitted records. A cursor with the tick, or with a later tick, shows
-that the tick's digest is written.
+never has two contents, even for readers of uncommitted records. A cursor at the tick or a later tick shows that the
+tick's digest is written.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Delivery:
         return self._letter(destination, tick_ms, "The digest is left out, and its matches are skipped.", reason)
 
     def shortened(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
-        """Return the dead letter about rows of a digest that no record can hold.
+        """Return the dead letter about rows of a digest that are too large for a record.
 
         Args:
             destination: The destination.
@@ -200,8 +200,8 @@ class Delivery:
         Args:
             offset: The order's offset on its log.
             records: Cursors, and digests that the Spark job did not write.
-            answered: The outcomes of the order's digests; complete once the records are read through.
-            left: Called at the end; returns the cut, by its name, of the digests that could not be made.
+            answered: The outcomes of the order's digests; complete once `records` is exhausted.
+            left: Called after all records; returns name → cut for the digests that could not be made.
         """
 
         def last() -> list[OutgoingRecord]:
@@ -215,7 +215,7 @@ class Delivery:
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
     def move(self, cursors: Mapping[str, Cursor], letters: Sequence[OutgoingRecord] = ()) -> None:
-        """Write dead letters, and cursors of destinations that had matches at a tick but get no digest."""
+        """Write dead letters, and the cursors of destinations that get no digest at their tick."""
         if cursors:
             encode = cursor_encoder()
             moved = (self._record(TickKey.of("cursor", name), encode(cursor)) for name, cursor in cursors.items())
@@ -226,7 +226,7 @@ class Delivery:
         return self._record(TickKey.of("cursor", incarnation), _encode(cursor))
 
     def _write(self, records: Iterable[OutgoingRecord], last: Callable[[], Iterable[OutgoingRecord]]) -> None:
-        """Write records in one transaction, or in several if they are large; `last` goes into the last transaction."""
+        """Write records in one transaction, or in several if they are large; the last transaction also has `last`."""
         transaction: list[OutgoingRecord] = []
         size = 0
         for record in records:

@@ -48,13 +48,13 @@ log = logging.getLogger(__name__)
 CHUNK = 2500
 """Most destinations that are served together."""
 _BYTES = 64 << 20
-"""Approximate bytes of rows of the digests that are made together."""
+"""Approximate bytes of rows after which no further digest is added to the chunk."""
 _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
 LastDigest = DueDigest | OutgoingRecord | None
 """The last digest of a destination, or a dead letter if it is too large; None if nothing is pending."""
 _SAME_CUT_MS = 1_000
-"""How long chunks of destinations share a cut."""
+"""Longest time in which successive chunks of destinations share the offsets of a cut."""
 
 
 class TickRun:
@@ -85,9 +85,9 @@ class TickRun:
         self._patience: dict[str, int] = {}
         """Destination whose last digest found no room → when the gateway tries again."""
         self.fired: list[int] = []
-        """The ticks of the digests of the last call."""
+        """The ticks of the digests written in this step of `Timers`, which clears the list."""
         self.shortened: dict[DestinationId, tuple[int, int]] = {}
-        """Destination → the first epoch and version of its visibility history that is still needed."""
+        """Destination → the first epoch and version for which its visibility is still needed."""
 
     def fire(self, stream_id: StreamId, due_ms: int) -> bool:
         """Serve some destinations due for a tick or a look; False if none, or only waiting windows, are due."""
@@ -173,9 +173,10 @@ class TickRun:
         self._retention.release(done, cursors)
 
     def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
-        """Return the offsets for a new cut: the offsets of the last cut while ticks up to the same instant fire.
+        """Return the offsets for a new cut: those of the last cut, if it is recent and for the same stream and instant.
 
-        Destinations of a store then share gathered matches. The last cut, too, has all matches before the instant.
+        Equal offsets let destinations of a store share gathered matches. All ticks up to the instant are covered by the
+        last cut too.
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:
@@ -222,14 +223,14 @@ class TickRun:
     def choose(
         self, stream_id: StreamId, due: Sequence[tuple[DestinationId, int]], due_ms: int | None = None
     ) -> tuple[list[DueDestination], list[DestinationId]]:
-        """Return the due destinations to serve now, and the due ones to disarm; `due_ms` as in `missed_by`."""
+        """Return the destinations to serve now, and the destinations to disarm; `due_ms` as in `missed_by`."""
         missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
         idle: list[DestinationId] = []
         armed: list[tuple[DestinationId, Membership, int]] = []
         for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
             owed = name in self._retention.owed or name in self._cuts.waiting
             if membership is None or owed or not may_fire(membership, armed_ms):
-                # The destination has ended, was paused, or still owes an earlier digest, after which it gets a look.
+                # The destination has ended, is paused, or waits for an earlier digest, after which it gets a look.
                 idle.append(name)
             else:
                 armed.append((name, membership, armed_ms))
@@ -249,7 +250,7 @@ class TickRun:
         return served, idle
 
     def _moved(self, moves: MovedCursors, each: DueDestination, tick: int | None, answer: DigestAnswer) -> Cursor:
-        """Return a destination's cursor after a tick (or after a look that found nothing to send)."""
+        """Return a destination's cursor after a tick; with the tick None, its cursor after no digest."""
         timed, over_ms = each.membership.timed, each.membership.destination.trigger.over_ms
         reached = answer.reached if isinstance(answer, AggregatedMatches) else self._intake.reached[timed.partition]
         return moves.of(each.cursor, tick, reached, answer.held, over_ms)
@@ -260,12 +261,12 @@ class TickRun:
         return stored is not None and isinstance(answer, AggregatedMatches) and stored.reaches(answer.reached)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
-        """Note up to where a destination's history is no longer needed, because no later match can refer to it.
+        """Note from which version on a destination's visibility is still needed: no match to come is older.
 
         Args:
             name: The destination's id.
             membership: The destination with its members.
-            oldest: Epoch and version of the constant tables for the oldest match that is left for later ticks.
+            oldest: The lowest epoch and version among the matches left for later ticks; None without such matches.
         """
         visibility, floor = membership.timed.visibility, self._probes.floor(membership.destination.stream_id)
         if len(visibility) > 1 and floor is not None:
@@ -274,7 +275,7 @@ class TickRun:
                 self.shortened[name] = table
 
     def finish(self, key: str, cut: Cut) -> None:
-        """Write the digests of an open cut. The cut decides their content, so each try gives the same digests."""
+        """Write the digests of an open cut. The cut decides their content, so every try makes the same digests."""
         memberships = self._state.memberships([name for name, _, _ in cut.digests])
         known = [
             DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick, since_ms)
@@ -285,7 +286,7 @@ class TickRun:
         left = [
             each._replace(cursor=cursor, gap=each.name in cut.gaps).behind_gap(cut.covered)
             for each, cursor in zip(known, cursors, strict=True)
-            # The digest is not written yet: a destination with an open cut gets no later digest.
+            # A cursor at the tick means that the digest is written; an open cut holds back later digests.
             if cursor.tick_ms != each.tick
         ]
         ready, again = list[DueDigest](), list[Named]()

@@ -1,4 +1,4 @@
-"""Gathering for digests: the matches, or the aggregates, that each due destination gets."""
+"""Gathers the pending matches, or the aggregates, for the digests of due destinations."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class DueDestination(NamedTuple):
     from_ms: int = 0
     """The time at which the digest begins."""
     gap: bool = False
-    """Whether ticks before the digest's window were missed, so that no digest has their matches."""
+    """Whether ticks before the window of OVER LAST were missed, so that no digest has their matches."""
 
     def behind_gap(self, covered: SourceOffsets) -> DueDestination:
-        """Return the destination with the cursor from which its digest is gathered under a cut."""
+        """Return the destination with its cursor; after a gap, with a cursor that skips the missed matches."""
         if not self.gap or self.tick is None:
             return self
         trigger = self.membership.destination.trigger
@@ -83,7 +83,7 @@ class DigestGathering:
     def last_answers(
         self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]
     ) -> Iterator[tuple[int, DigestAnswer]]:
-        """Yield the matches or aggregates of destinations' last digests, each with the index of its notice."""
+        """Yield the answers for last digests, each with the index of its notice."""
         single = [place for place, notice in enumerate(notices) if notice.plan is None]
         matches = gather(self._intake.log, [questions[place] for place in single])
         yield from zip(single, matches, strict=True)

@@ -1,8 +1,7 @@
-"""The intake of pending matches: the gateway follows `cq.pending`, and arms the destinations of new matches.
+"""The intake of pending matches: follows `cq.pending`, and arms the destinations of new matches.
 
-On start the positions of pending matches come from checkpoints, and the gateway reads only the log's tail. The gateway
-visits all restored stores once, some thousands at a time, and arms their readers as if the matches had just come
-in.
+At the start, the positions of pending matches come from checkpoints, and only the log's tail is read. Then the readers
+of all restored stores are armed as if the matches were new, some thousand stores at a time.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Intake:
         checkpoints: TimerCheckpoints,
         progress: Callable[[StreamId], StreamProgress],
     ) -> None:
-        """Begin with nothing; `recover` comes first.
+        """Begin without records; call `recover` first.
 
         Args:
             settings: The gateway's settings.
@@ -101,7 +100,7 @@ class Intake:
 
     @property
     def armed(self) -> bool:
-        """Whether the readers of all matches taken in are armed; no tick fires before."""
+        """Whether the readers of all matches taken in are armed; until then no tick fires."""
         return self.complete and not self._wanted
 
     def step(self) -> bool:
@@ -134,7 +133,7 @@ class Intake:
         self._arm(armed)
 
     def _join(self) -> None:
-        """Begin the cursors of destinations that have begun to read a store with pending matches."""
+        """Give a cursor at the present end to each destination that has begun to read a store with pending matches."""
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}
@@ -173,8 +172,8 @@ class Intake:
     def _arm(self, stores: dict[bytes, tuple[MatchPlaces, int]]) -> None:
         """Arm the readers of stores with new matches.
 
-        If a match is earlier than all earlier matches of the store, all readers are armed, else only idle readers. A
-        step arms a bounded number of readers, and the next steps arm the rest.
+        A match older than all pending matches of its store arms all readers; any other match only idle readers, since
+        the others are armed already. A step arms a bounded number of readers, and the next steps arm the rest.
         """
         everyone = [
             store

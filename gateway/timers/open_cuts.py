@@ -43,7 +43,7 @@ class OpenCuts:
         self._count()
 
     def keep(self, name: str, left: Cut | None, now_ms: int) -> None:
-        """Note the unwritten rest of a cut that was tried just now; None if all its digests are written."""
+        """Note the unwritten rest of a cut after a try; None if all its digests are written."""
         if left is not None:
             wait_ms = min(2 * self._tries[name].wait_ms, _LONGEST_MS) if name in self._tries else _AGAIN_MS
             self._cuts[name], self._tries[name] = left, _Attempt(now_ms, wait_ms)
@@ -67,7 +67,7 @@ class OpenCuts:
 
     @property
     def untried(self) -> bool:
-        """Whether cuts that a crash left have not been tried since."""
+        """Whether some cuts that a crash left were not tried yet."""
         return len(self._tries) < len(self._cuts)
 
     def of_streams(self) -> Counter[str]:

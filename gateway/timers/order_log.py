@@ -22,7 +22,7 @@ _AT_ONCE = 8
 
 
 class OrderLog:
-    """The open orders, in the order of the log; the gateway closes them in that order."""
+    """The open orders; the gateway closes them in the order of the log."""
 
     def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._topics = topics

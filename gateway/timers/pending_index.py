@@ -38,7 +38,7 @@ class PendingIndex:
         return self._stores.get(store)
 
     def take_in(self, record: PendingMatches, partition: int, offset: int) -> Iterator[tuple[bytes, MatchPlaces, int]]:
-        """Note a record's matches; yield the stores whose readers are to be armed, with their earliest times."""
+        """Note a record's matches; yield the stores with new matches, each with the earliest time of these matches."""
         for part in record.whole:
             times = part.time_of
             for store, (begin, end) in part.spans.items():
@@ -69,7 +69,7 @@ class PendingIndex:
             del self._by_partition[stored.partition][store]
 
     def floors(self) -> dict[int, int]:
-        """Return partition → first record that is needed; partitions without one are left out."""
+        """Return partition → offset of the first record that is needed, for partitions with pending matches."""
         floors: dict[int, int] = {}
         for stored in self._stores.values():
             if (first := stored.first) is not None:

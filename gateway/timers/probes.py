@@ -56,7 +56,7 @@ class ProgressProbes:
         self._partitions: dict[str, int] = {}
         """Stream → number of source partitions at the last probe."""
         self.turned_back = False
-        """Whether the clock was turned back: the progress must be on Kafka, for a successor, before a tick fires."""
+        """Whether the clock was turned back. Before the next tick, the progress must be on Kafka for a successor."""
         self.completed = 0
         """The number of completed probes: all matches of the commits that these probes read are taken in."""
 
@@ -105,7 +105,7 @@ class ProgressProbes:
         ends = self._topics.offsets.known_ends(places)
         silent = self._topics.offsets.silent(places)
         if not silent.isdisjoint(own):
-            # The end of `cq.pending` is unknown, so the commits do not count.
+            # The end of `cq.pending` is unknown, so this probe's commits do not count.
             self._topics.forms([self._log])
         elif self._candidate is None:
             self._candidate = committed, {place[1]: ends[place] for place in own}
@@ -152,7 +152,7 @@ class ProgressProbes:
         self._state.note_progress({stream_id: self.note(stream_id)})
 
     def _look_at_partitions(self, stream: Stream, progress: StreamProgress) -> None:
-        """Discard the probes so far if the source has partitions that they do not cover."""
+        """Discard the earlier probes if the source has got partitions since."""
         count = len(stream.start_offsets)
         if count > self._partitions.setdefault(stream.stream_id, count):
             progress.doubt()
@@ -164,15 +164,15 @@ class ProgressProbes:
         return () if known is None else known.runs
 
     def floor(self, stream_id: StreamId) -> tuple[int, int] | None:
-        """Return the lowest epoch and version of a stream's constant tables that matches to come can have.
+        """Return the lowest epoch and version of a stream's constant tables that later matches can have.
 
-        Versions only grow from micro-batch to micro-batch, so the floor is the pin of the last micro-batch with all its
-        matches taken in; None without such a micro-batch.
+        Versions never fall from micro-batch to micro-batch. So the floor is the pin of the last micro-batch whose
+        matches are all taken in; None without such a micro-batch.
         """
         return self._floors.get(stream_id)
 
     def due(self, stream_id: StreamId, now_ms: int) -> int:
-        """Return the instant up to which a stream's ticks may fire; it stays until all these ticks have fired."""
+        """Return the instant up to which a stream's ticks may fire; it does not change until all of them have fired."""
         progress = self.progress(stream_id)
         due_ms = self._due.get(stream_id, 0)
         if due_ms <= progress.fired_ms:

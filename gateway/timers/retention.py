@@ -23,11 +23,11 @@ _READERS = 2500
 
 
 class _Passed(NamedTuple):
-    """The matches of a store that some of its readers no longer need."""
+    """The matches of a store that the readers looked up so far no longer need."""
 
     readers: int = 0
     low: int = 0
-    """All these readers have passed the positions below this one, except for the positions in `held`."""
+    """The readers need no position below this one, except for the positions in `held`."""
     held: frozenset[int] = frozenset()
 
     def joined(self, cursors: Iterable[Cursor]) -> _Passed:
@@ -60,8 +60,7 @@ class Retention:
         self._state = state
         self._intake = intake
         self.owed: Counter[str] = Counter()
-        """Destination → number of incarnations that still owe a last digest; a later incarnation fires only
-        afterwards."""
+        """Destination → number of ended incarnations that wait for a last digest; until then, no later one fires."""
         self._served: dict[bytes, None] = {}
         """Stores with several readers whose positions may be forgotten."""
         self._large: _LargeStore | None = None
@@ -74,7 +73,7 @@ class Retention:
         self._intake.held.clear()
 
     def release(self, served: Iterable[tuple[DestinationId, Membership]], moved: Mapping[str, Cursor]) -> None:
-        """Forget positions that all readers of a store have passed; with several readers, in a later `step`.
+        """Forget positions that all readers of a store have passed; for several readers, leave this to `step`.
 
         Args:
             served: Destinations with a fired tick or a look.
@@ -137,7 +136,7 @@ class Retention:
             self._large = None
             del self._served[store]
             if store not in self._intake.held:
-                # Readers that began in the meantime need no earlier matches.
+                # Readers that began since the first look-up start at or after `reached`.
                 self._forget(store, passed._replace(low=min(passed.low, large.reached)))
         return bool(self._served)
 
@@ -154,7 +153,7 @@ class Retention:
     # -- last digests --------------------------------------------------------------------------------------------------
 
     def hold(self, destination_id: DestinationId, store: bytes) -> None:
-        """Keep the stored matches of a destination that owes a last digest."""
+        """Keep the stored matches of an ended destination until its last digest is written."""
         self.owed[destination_id] += 1
         self._intake.held[store] += 1
 
@@ -163,7 +162,7 @@ class Retention:
 
         Args:
             done: The destinations with their stores, each as often as `hold` was called.
-            living: The ones with a new incarnation, which may fire now.
+            living: The destinations among them that have a new incarnation, which may fire now.
         """
         held = self._intake.held
         for destination, store in done:

@@ -41,7 +41,7 @@ _AT_ONCE = 64
 _READERS = 2500
 """Approximate number of readers whose cursors are looked up together."""
 _PLACES = 10_000
-"""Approximate number of positions that are merged together: commands wait for less than a second."""
+"""Approximate number of positions merged in a step, which holds up commands for less than a second."""
 REST = 50
 """Least pause after a rolling, in multiples of its duration."""
 
@@ -83,8 +83,7 @@ class Rolling:
     def reset(self) -> None:
         """Begin anew, as after a crash."""
         self._reached: dict[int, int] = {}
-        """Partition → end of the intake at the last `begin`. Nearly all records before the end are of committed
-        events."""
+        """Partition → end of the intake at the last `begin`; by now, nearly all earlier events are committed."""
         self._written: dict[int, int] = {}
         """Partition → offset of the last rolled record."""
         self._sizes: dict[int, int] = {}
@@ -150,7 +149,7 @@ class Rolling:
             self._written[roll.partition] = max(offsets.values())
 
     def _queries(self, some: Iterable[tuple[bytes, MatchPlaces]]) -> dict[_Query, dict[bytes, StoreReaders]]:
-        """Return stores of aggregates, with their readers, by query; a store that owes a digest is left out."""
+        """Return stores of aggregates, with their readers, by query; stores with a waiting digest are left out."""
         stores = list(some)
         readers = self._state.readers([store for store, _ in stores])
         names = [name for own in readers for name in own]
@@ -174,7 +173,7 @@ class Rolling:
     def _records(self, roll: _Roll, places: Iterable[MatchPlaces]) -> tuple[_PendingRecords, int]:
         """Return the records of stores before an offset, in the order in which they are merged, and the offset.
 
-        If these records are too large, the offset is lowered.
+        If these records are too large, the returned offset is lower.
         """
         rolled = {each.rolled for each in places if each.rolled is not None}
         single = sorted({offset for each in places for offset in each.positions if offset < roll.before} - rolled)
@@ -201,7 +200,7 @@ class Rolling:
 
 
 def _gains(stored: MatchPlaces, before: int) -> bool:
-    """Tell whether a store has several records before an offset, and all their positions are known."""
+    """Tell whether merging would help: a store has several records before an offset, all at known positions."""
     if stored.older is not None or stored.rolled_before >= before:
         return False
     count = sum(position < before for position in stored.positions[:2]) + (stored.rolled is not None)

@@ -27,8 +27,7 @@ __all__ = [
 
 
 Run = tuple[int, int]
-"""A run: first and last instant of a time in which ticks fired without a gap, until the clock was turned back or
-set."""
+"""The first and last instant of a run: a time in which ticks fired without a gap."""
 
 
 class MissedTicks(NamedTuple):
@@ -41,15 +40,14 @@ class MissedTicks(NamedTuple):
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
     """Return a destination's first tick later than an instant; None if its last CQ expires before.
 
-    At the EXPIRE of the last CQ, the last digest replaces the tick; for digests of a table's rows the EXPIRE is the
-    last tick. No tick comes before the CQ's acceptance, nor before the anchor shortly after it; matches may be older,
-    since publishers set the record times.
+    At the EXPIRE of the last CQ, the last digest replaces the tick; for digests of a table's rows, the EXPIRE is the
+    last tick. No tick comes before the acceptance of the CQ, or before the instant from which EVERY counts, although
+    matches may be older: publishers set the record times.
 
     Args:
         membership: The destination with its members.
         at_ms: Epoch milliseconds.
-        runs: The runs of ticks that lie ahead; an acceptance within such a run was noted before the clock was turned
-            back.
+        runs: The runs ahead of a clock that was turned back; an acceptance within a run counts as past.
     """
     windows = membership.seen
     if not windows:
@@ -64,7 +62,7 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
 
 
 def tick_behind(membership: Membership, at_ms: int) -> int | None:
-    """Return a destination's first tick later than an instant, even if its CQs are paused or have expired by then."""
+    """Return a destination's first tick later than an instant, whether or not its CQs are paused or expired."""
     return next_tick(membership.destination.trigger, max(at_ms, _anchor(membership, membership.timed.born_ms)))
 
 
@@ -79,15 +77,16 @@ def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> b
 def missed_by(
     membership: Membership, armed_ms: int, missed: MissedTicks | None, due_ms: int | None
 ) -> MissedTicks | None:
-    """Return the time of the missed ticks that become one for a destination.
+    """Return the time whose ticks become one tick for a destination.
 
-    Digests of a table's rows at several ticks would have the same rows, where the evaluator was away for these ticks.
+    For digests of a table's rows, all ticks since the armed tick become one: the evaluator makes these digests late,
+    with the present rows, so they would all be equal.
 
     Args:
         membership: The destination with its members.
-        armed_ms: The tick that it is armed for.
+        armed_ms: The tick that the destination is armed for.
         missed: A time in which no gateway fired ticks.
-        due_ms: The instant up to which the evaluator makes digests of rows now; None where it makes none.
+        due_ms: The instant up to which the evaluator now makes digests of rows; None if it makes none.
     """
     if due_ms is None or not membership.destination.of_rows:
         return missed
@@ -115,9 +114,9 @@ def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | No
 
 
 def run_of(membership: Membership, tick_ms: int, runs: Iterable[Run]) -> Run | None:
-    """Return the run in which a tick may have fired already, so that the id of its digest must not be used again.
+    """Return the run in which a tick may have fired already: the id of its digest may be in use.
 
-    A run's first tick may lie before the run's beginning, since missed ticks become one.
+    A run may also have fired the last tick before its beginning, since missed ticks become one.
     """
     for first_ms, last_ms in runs:
         if tick_ms <= last_ms:
@@ -152,8 +151,7 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # A destination has no tick before its anchor or START. But the clock that noted these instants may have been turned
-    # back since: then ticks come before them.
+    # A destination has no tick before its anchor or START, unless the clock was turned back after it noted them.
     if max(note.born_ms, note.from_ms) > tick_ms:
         return note.from_ms if before is None else before
     first = max(_anchor(membership, note.born_ms), note.from_ms)
@@ -168,7 +166,7 @@ def _anchor(membership: Membership, born_ms: int) -> int:
 
 
 def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> bool:
-    """For OVER LAST: tell whether ticks before a tick's window were missed and no digest lies in the window.
+    """For OVER LAST: tell whether ticks before the window of a tick were missed, and the window has no earlier digest.
 
     Args:
         membership: The destination with its members.
@@ -185,8 +183,8 @@ def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, la
 def may_fire(membership: Membership, armed_ms: int) -> bool:
     """Tell whether a destination that was armed for a tick (0: for a look) fires, or waits for a RESUME.
 
-    If all CQs are paused, the destination fires at ticks up to the PAUSE. If an EXPIRE left only paused CQs, it fires
-    once more, so that paused CQs do not hold up the matches of the expired CQ.
+    A destination with only paused CQs fires at ticks up to the PAUSE. If its last active CQ has expired, it fires once
+    more, for the matches of the expired CQ.
     """
     if membership.windows:
         return True
@@ -217,7 +215,7 @@ def following_tick(
 
 
 def _past(at_ms: int, runs: Collection[Run]) -> int:
-    """Return a noted instant; 0 if it lies within a run ahead, because the clock was turned back since."""
+    """Return a noted instant; 0 if it lies within a run ahead, so that the clock was turned back after it."""
     return 0 if runs and any(first_ms <= at_ms <= last_ms for first_ms, last_ms in runs) else at_ms
 
 

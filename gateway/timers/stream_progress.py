@@ -48,11 +48,11 @@ class StreamProgress:
         self.fired_ms = fired_ms
         """All ticks up to this instant have fired."""
         self.evaluated_ms = fired_ms
-        """Everything published up to this instant is certainly evaluated."""
+        """All events published up to this instant are certainly evaluated."""
         self.covered: dict[str, int] = dict(covered)
         """Source partition → offset up to which events are committed and their matches taken in."""
         self.probed: SourceOffsets = {}
-        """Source partition → end at the instant up to which ticks may fire, whether evaluated or not."""
+        """Source partition → end at the last instant that `due` has returned, whether evaluated or not."""
         self.run_ms = fired_ms
         """The instant since which ticks have fired without a gap."""
         self.past: tuple[Run, ...] = ()
@@ -68,8 +68,7 @@ class StreamProgress:
         Args:
             at_ms: The instant.
             ends: Partition → offset of the next event.
-            certain: Whether these are the ends at that instant; for a partition without a leader, only an older end is
-                known.
+            certain: Whether all ends are of that instant; of a partition without a leader, only an older end is known.
         """
         self._probes.append(_Probe(at_ms, ends, certain))
 
@@ -82,7 +81,7 @@ class StreamProgress:
         return tuple(run for run in self.past if run[1] > self.fired_ms) if self.past else ()
 
     def skip(self, gap: MissedTicks) -> None:
-        """Note a time, up to now, in which no gateway fired ticks."""
+        """Note that no gateway fired ticks in a time up to now."""
         self._gap = gap if self._gap is None else MissedTicks(self._gap.since_ms, gap.until_ms)
 
     def turn_back(self, now_ms: int) -> None:

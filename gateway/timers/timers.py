@@ -1,6 +1,6 @@
-"""Timers: one step takes in stored matches, fires the ticks that the progress allows, and deletes unread matches.
+"""The gateway's timers. A step takes in stored matches, fires ticks that are due, or deletes records nobody needs.
 
-A step does a bounded amount of work, so that commands do not wait for long; `busy` tells whether there is more.
+A step does a bounded amount of work, so that commands do not wait for long; `busy` tells whether more work waits.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Timers:
         )
         self._noted_ms = self._trimmed_ms = 0
         self.busy = False
-        """Whether the next step already has work to do."""
+        """Whether more work waits for the next step."""
 
     def recover(self) -> None:
         """Read the timers' state from Kafka: cursors and open cuts now, stored matches step by step."""
@@ -98,7 +98,7 @@ class Timers:
         self.busy = True
 
     def _read_ticks(self) -> int:
-        """Bring cursors up to `cq.ticks`, and find the cuts with unwritten digests.
+        """Restore cursors and progress from `cq.ticks`, and find the cuts with unwritten digests.
 
         Returns:
             The offset of `cq.orders` before which all orders are carried out.
@@ -154,7 +154,7 @@ class Timers:
             self.busy = self.retention.step() or (self._big.stream_id is None and self._rolling.step())
 
     def _keep_up(self, now_ms: int) -> bool:
-        """Note progress or trim the log if either is due, and return whether it was; such a step does nothing else."""
+        """Write the progress, or trim the log, if this is due; return whether it was. Such a step does nothing else."""
         if self._probes.turned_back or not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._probes.turned_back, self._noted_ms = False, now_ms
             self._delivery.note_progress({name: self._probes.note(name) for name in self._working.inventory.streams})
@@ -167,17 +167,17 @@ class Timers:
         return False
 
     def _advance(self, now_ms: int) -> None:
-        """Fire the ticks that the streams' progress allows; when a stream has none left, its progress moves on."""
+        """Fire ticks that the streams' progress allows; the progress of a stream without further due ticks moves on."""
         streams = [name for name in self._working.inventory.streams if name != self._big.stream_id]
         due = {name: due_ms for name in streams if (due_ms := self._probes.due(name, now_ms)) > self._fired_ms(name)}
         with_ticks = self._state.with_ticks(due)
         settled = {}
-        # The stream that waits longest comes first: a Spark job makes the digests of a single table at a time.
+        # The stream that waits longest comes first, since a Spark job makes digests for one stream at a time.
         for stream_id, due_ms in sorted(due.items(), key=lambda each: self._fired_ms(each[0])):
             if stream_id not in with_ticks and not self._firing.windows.waiting(stream_id):
                 settled[stream_id] = due_ms
             elif self._big.has_rows(stream_id, due_ms):
-                self.busy = self._big.take(stream_id, due_ms, least=1) or self.busy  # else they wait for the evaluator
+                self.busy = self._big.take(stream_id, due_ms, least=1) or self.busy  # or the ticks wait
             elif self._big.take(stream_id, due_ms) or self._firing.fire(stream_id, due_ms):
                 self.busy = True
             elif not self._firing.windows.waiting(stream_id):
@@ -188,9 +188,10 @@ class Timers:
         return self._probes.progress(stream_id).fired_ms
 
     def evaluated_ms(self, stream_id: StreamId) -> int:
-        """Return the time up to which everything published to a stream is evaluated and its matches are taken in.
+        """Return the time up to which all events of a stream are evaluated and their matches taken in.
 
-        A CQ over a table goes at its EXPIRE, which is the last tick of digests of the table's rows: they come first.
+        For the changes of a table, the ticks up to this time must have fired too: the last digest of the table's rows
+        is due at the EXPIRE, and comes before the end of the CQ.
         """
         progress = self._probes.progress(stream_id)
         return min(progress.evaluated_ms, progress.fired_ms) if is_changes(stream_id) else progress.evaluated_ms
@@ -199,7 +200,7 @@ class Timers:
     def taken_in(self) -> int:
         """How often all committed matches were taken in.
 
-        When the count has grown by two since a moment, all matches that were committed by that moment are taken in.
+        Once the count has grown by two, all matches that were committed before are taken in.
         """
         return 0 if self._cuts.untried else self._probes.completed
 
@@ -208,12 +209,12 @@ class Timers:
         return stream_id == self._big.stream_id
 
     def waits(self, destination: Destination) -> bool:
-        """Tell whether a destination still owes a digest of an earlier tick, which found no room."""
+        """Tell whether a digest of a destination is still unwritten: a crash prevented it, or it found no room."""
         return destination.destination_id in self._cuts.waiting
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        """By stream: how many digests found no room and are tried again."""
+        """Stream → number of unwritten digests that are tried again."""
         return self._cuts.of_streams()
 
     def tick_after(self, destination: Destination, at_ms: int) -> int:
@@ -237,9 +238,9 @@ class Timers:
         return self._firing.fired
 
     def shortened(self) -> dict[DestinationId, tuple[int, int]]:
-        """Return destination → epoch and version of the constant tables from which its history is still needed.
+        """Return destination → epoch and version from which its visibility is still needed.
 
-        A call returns the destinations that have come since the last call.
+        Each call returns the destinations that were noted since the last call.
         """
         found, self._firing.shortened = self._firing.shortened, {}
         return found

@@ -1,7 +1,7 @@
-"""Ticks of OVER LAST: each counts a whole window anew, so they fire after all others, in a share of the CPU time.
+"""Ticks of OVER LAST: each aggregates a whole window, so they fire after all others, in a share of the CPU time.
 
 The gateway first serves all other due destinations; the ticks of windows, and with them the stream's progress, wait
-meanwhile. After each batch of windows, the gateway serves no window for several times the batch's time.
+meanwhile. After each batch of windows, the gateway serves no window for four times the duration of the batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WindowTicks:
         return len(self._waiting.get(stream_id, ()))
 
     def defer(self, stream_id: StreamId, names: Iterable[DestinationId]) -> None:
-        """Let destinations wait."""
+        """Let destinations wait until all others are served."""
         self._waiting.setdefault(stream_id, set()).update(names)
 
     def divide(self, stream_id: StreamId, due: _Due) -> tuple[_Due, _Due]:
@@ -54,7 +54,7 @@ class WindowTicks:
 
     @contextmanager
     def lot(self) -> Iterator[None]:
-        """Time the batch of windows that is served within the block, and begin the pause afterwards."""
+        """Measure the block, which serves a batch of windows, and begin the pause after it."""
         began = self._clock()
         yield
         ended = self._clock()

@@ -36,7 +36,7 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
         raise _refusal(f'topic "{topic}" may not be read', f"Streams may read topics like {', '.join(patterns)}.")
     granted = readable_topics(settings, subscriber)
     if granted is not None and not any(fnmatchcase(topic, pattern) for pattern in granted):
-        may = f"You may read topics like {', '.join(granted)}." if granted else "You may read no topics."
+        may = f"You may read topics like {', '.join(granted)}." if granted else "You may read none."
         raise InputError(
             f'you may not read topic "{topic}"',
             code="not-allowed",

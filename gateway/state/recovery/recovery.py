@@ -146,7 +146,7 @@ class Recovery:
             log.warning("redis is of an earlier epoch", extra={"epoch": epoch, "last": mark.epoch})
             return None
         if len(found) > _FEW or (found and now_ms > position.at_ms + _TOMBSTONES_MS):
-            log.warning("redis lacks too much", extra={"records": len(found), "since_ms": position.at_ms})
+            log.warning("redis is of another time", extra={"records": len(found), "since_ms": position.at_ms})
             return None
         return found
 
