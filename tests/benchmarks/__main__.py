@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.benchmarks import numbers
 from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import fixed, footprint, nested, replica, residual, timers
-from tests.benchmarks.rates import edges, executors, greedy, guarded, joins, kinds, stored, throughput, ticks
+from tests.benchmarks.rates import edges, executors, exploded, greedy, guarded, joins, kinds, stored, throughput, ticks
 from tests.benchmarks.result import RESULTS
 from tests.benchmarks.whole import (
     beside_streams,
@@ -31,6 +31,7 @@ BENCHMARKS = {
     "guarded": guarded,
     "joins": joins,
     "edges": edges,
+    "exploded": exploded,
     "kinds": kinds,
     "paper": paper,
     "peers": peers,

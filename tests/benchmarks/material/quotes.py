@@ -18,6 +18,7 @@ __all__ = [
     "publish",
     "queries",
     "quote_rows",
+    "records",
     "send",
     "stream",
     "symbol",
@@ -56,16 +57,18 @@ def queries(prefix: str, count: int) -> Iterator[tuple[str, str]]:
 
 
 def publish(bootstrap: str, count: int, topic: str = TOPIC) -> None:
-    """Write that many quotes, about 75 bytes each, the same ones each time."""
+    """Write that many quotes."""
+    send(bootstrap, topic, records(count))
+
+
+def records(count: int) -> Iterator[tuple[str, str]]:
+    """Yield that many keys and quotes, about 75 bytes each, the same quotes each time."""
     random = np.random.default_rng(1)
     numbers = random.integers(0, SYMBOLS, count).tolist()
     prices = np.round(random.uniform(0, TOP_PRICE, count), 4).tolist()
-    names = map(symbol, numbers)
-    bodies = (
-        f'{{"symbol": "{symbol(number)}", "price": {price}, "volume": {row}, "venue": "XNAS"}}'
-        for row, (number, price) in enumerate(zip(numbers, prices, strict=True))
-    )
-    send(bootstrap, topic, zip(names, bodies, strict=True))
+    for row, (number, price) in enumerate(zip(numbers, prices, strict=True)):
+        name = symbol(number)
+        yield name, f'{{"symbol": "{name}", "price": {price}, "volume": {row}, "venue": "XNAS"}}'
 
 
 def send(bootstrap: str, topic: str, records: Iterable[tuple[str, str | bytes]]) -> None:
