@@ -50,7 +50,7 @@ class Member(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The column with the answer, NULL included; each slot stands in one place only."""
+        """The column with the answer, which may be NULL; named by the slot, since a slot stands in one place only."""
         return f":member {self.slot}"
 
 

@@ -31,8 +31,9 @@ _SETS = {
 }
 """The character sets that Spark 4 knows: Python's name by Java's name."""
 _BIG_ENDIAN = {"utf-16": ("utf-16-be", b"\xfe\xff"), "utf-32": ("utf-32-be", b"")}
-"""Java's encoding for a character set without a byte order: the order, and the mark before a text that isn't empty."""
+"""For names without a byte order: the order that Java writes, and the mark that it puts before a non-empty text."""
 _MARKED = {"utf-16": (b"\xfe\xff", b"\xff\xfe"), "utf-32": (b"\0\0\xfe\xff", b"\xff\xfe\0\0")}
+"""For the same names: the marks by which bytes tell their order."""
 
 
 def _bytes(value: str | bytes) -> bytes:
@@ -41,7 +42,7 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 def _sha2(value: str | bytes, bits: int) -> str | None:
-    """Return the digest of `bits` bits, NULL where there is none of this size."""
+    """Return the digest of `bits` bits; NULL for a size that SHA-2 does not have."""
     digest = _SHA2.get(bits)
     return digest(_bytes(value)).hexdigest() if digest else None
 
@@ -72,8 +73,8 @@ def _base64(value: str | bytes) -> str:
 def _unbase64(text: str) -> bytes | None:
     """Read base64 as java.util.Base64's MIME decoder does: other characters are skipped, padding may be left out.
 
-    NULL where Java refuses the text: for a single sextet at its end, and for sextets or a missing ``=`` behind the
-    padding.
+    NULL where Java refuses the text: a single sextet is left over, the padding is incomplete or not due, or sextets
+    follow the padding.
     """
     made = bytearray()
     bits, place = 0, _TRIPLE

@@ -26,7 +26,7 @@ __all__ = ["HASHES"]
 _SEED = 42
 _INT, _LONG = 2**32 - 1, 2**64 - 1
 _LONGEST_UNSCALED = 18
-"""Digits up to which Spark hashes a DECIMAL as a number; a longer one as bytes."""
+"""Most digits of a DECIMAL type whose values Spark hashes as numbers; values of longer types are hashed as bytes."""
 _EXACT = Context(prec=2 * WIDEST)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _P1, _P2, _P3, _P4, _P5 = (
@@ -150,7 +150,7 @@ def _by_type(of_int: Hash, of_long: Hash, of_bytes: Hash) -> Callable[[SqlType],
 
 
 def _bits(form: str, read_as: str, value: float) -> int:
-    """Return the bits of a number: one NaN, and no negative zero."""
+    """Return the bits of a number; every NaN has the same bits, and -0.0 has the bits of 0.0."""
     number: int = struct.unpack(read_as, struct.pack(form, math.nan if math.isnan(value) else value + 0.0))[0]
     return number
 
@@ -158,7 +158,7 @@ def _bits(form: str, read_as: str, value: float) -> int:
 def _of_decimal(of: Hash, scale: int, value: Decimal, seed: int) -> int:
     unscaled = int(value.scaleb(scale, _EXACT))
     if of in (_murmur_bytes, _xx_bytes):
-        # As java.math.BigInteger has its bytes: the fewest that hold the number and its sign.
+        # The bytes of java.math.BigInteger: the fewest that hold the number and its sign.
         size = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8) + 1
         return of(unscaled.to_bytes(size, "big", signed=True), seed)
     return of(unscaled, seed)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _PER_BYTE = 16
 _BESIDES = 10_000
-"""Places for a text's values beside the places for each byte, as in `decode.json_extent`."""
+"""Places for the values of a text, in addition to `_PER_BYTE` for each character, as in `decode.json_extent`."""
 
 
 class _BoundedText(JsonTokens):
@@ -122,7 +122,7 @@ def _reader(sql_type: SqlType) -> JsonValueReader:
         while tokens.current is Token.NAME:
             tokens.next()
         if tokens.current is Token.STRING:
-            tokens.string()  # Jackson finds its fault whatever is asked for, and goes on behind it
+            tokens.string()  # a broken string is a fault for any type, and Jackson resumes behind it
         return None if tokens.current in (None, Token.NULL) else read(tokens)
 
     return reader

@@ -90,7 +90,7 @@ class JsonTokens:
 
     @property
     def name(self) -> str | None:
-        """The name of the field that the current token is of, None within an array."""
+        """The name of the field to which the current token belongs; None within an array."""
         opened = self.current in (Token.OBJECT, Token.ARRAY)
         level = len(self._levels) - 1 - opened
         return self._levels[level].name if level >= 0 else None

@@ -172,7 +172,7 @@ def _day(_: SqlType) -> ValueReader:
 
 
 def _of_days(text: str) -> date | None:
-    """Return the date that lies a number of days after 1970; None for texts that are not read so, such as a year."""
+    """Return the date a number of days after 1970; None for texts that are no number of days, such as a year."""
     if not _DAYS.fullmatch(text):
         return None
     days = int(text)

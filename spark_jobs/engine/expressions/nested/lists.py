@@ -66,7 +66,7 @@ def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_]
 
 
 def identities_of(elements: pa.Array) -> Ints:
-    """Return codes that are equal for elements that Spark's set functions take for equal; 0.0 and -0.0 differ there."""
+    """Return codes that are equal for elements that Spark's set functions call equal: 0.0 and -0.0 are different."""
     codes = codes_of(elements)
     if pa.types.is_floating(elements.type):
         values = elements.fill_null(1.0).to_numpy()

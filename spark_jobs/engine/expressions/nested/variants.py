@@ -1,4 +1,4 @@
-"""VARIANTs, as columns of their texts: parts by paths, read as other types like by Spark's try_variant_get."""
+"""VARIANTs as columns of JSON texts: parts at paths, read as other types as Spark's try_variant_get reads them."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _sign(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _half_up(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round to whole numbers, halves away from zero; every double is on the same side of a half as its decimal form."""
+    """Round to whole numbers, halves away from zero; a double and its decimal form lie on one side of each half."""
     size = np.abs(values)
     whole = np.floor(size)
     rounded: NDArray[np.float64] = np.copysign(whole + (size - whole >= 0.5), values) + 0.0  # no negative zero
@@ -190,7 +190,7 @@ _TO_WHOLE: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 
 
 def _round(rounding: str) -> Implementation:
-    """Make a rounding to a scale, of a double's shortest decimal form; a result too large for its type is NULL."""
+    """Make a rounding to a scale. A double is rounded in its shortest decimal form; too large a result is NULL."""
     of_double = decimals.rounded_double(rounding)
 
     def apply(args: list[Operand], _: SqlType) -> Operand:

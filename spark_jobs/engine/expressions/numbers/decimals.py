@@ -32,7 +32,10 @@ def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
 
 
 def arithmetic(op: str, left: Operand, right: Operand) -> Operand:
-    """Return ``+ - * / % div pmod`` of exact numbers, at least one a DECIMAL; NULL where Spark's ``try_`` form is."""
+    """Return the result of ``+ - * / % div pmod`` for exact numbers, at least one of them a DECIMAL.
+
+    NULL where Spark's ``try_`` form gives NULL.
+    """
     operands = [operand.expr.cast(pl.Decimal(*exact_size(operand.type))) for operand in (left, right)]
     if op == "div":
         return Operand(each_distinct(operands, _whole_quotient, pl.Int64), BIGINT)
@@ -82,7 +85,7 @@ _OPERATORS: dict[str, Callable[[Decimal, Decimal], Decimal | None]] = {
 
 
 def to_scale(value: Decimal, scale: int, rounding: str) -> Decimal:
-    """Return the number rounded to `scale` digits after the point, before the point where negative."""
+    """Return the number rounded to `scale` digits after the point; a negative scale rounds digits before the point."""
     return value.quantize(Decimal(1).scaleb(-scale), rounding, _EXACT)
 
 

@@ -47,7 +47,7 @@ def _logarithm(function: Callable[[Doubles], Doubles], beyond: float = 0.0) -> I
 
 
 def _log(args: list[Operand], sql_type: SqlType) -> Operand:
-    """Return the logarithm to a base, the first of two arguments, as a quotient."""
+    """Return the logarithm to a base as the quotient of two logarithms; the base is the first of two arguments."""
     if len(args) == 1:
         return _logarithm(fdlibm.log)(args, sql_type)
     base, value = (to_double(argument) for argument in args)
@@ -57,7 +57,7 @@ def _log(args: list[Operand], sql_type: SqlType) -> Operand:
 
 _LN2 = fdlibm.log(np.array([2.0]))
 _LARGE = 2.0**28
-"""Beyond it the square root of ``x * x + 1`` is ``x`` in a double (fdlibm, s_asinh.c and e_acosh.c)."""
+"""Above this number the square root of ``x * x + 1`` is ``x`` in a double (fdlibm, s_asinh.c and e_acosh.c)."""
 
 
 def _asinh(x: Doubles) -> Doubles:

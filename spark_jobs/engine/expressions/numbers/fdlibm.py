@@ -1,7 +1,7 @@
 """exp, log, log10 and pow as Java's StrictMath, and so Spark, computes them: fdlibm 5.3, bit for bit.
 
-The C library's functions differ in the last digit for one in some dozens of values. Each step below is one IEEE
-operation in fdlibm's order; names are fdlibm's too, so that the two can be compared. Source: e_exp.c, e_log.c,
+The C library's functions differ in the last digit for one value in some dozens. Each step below is one IEEE operation
+in fdlibm's order, and variables have fdlibm's names, so that the two can be compared. Source: e_exp.c, e_log.c,
 e_log10.c, e_pow.c.
 """
 

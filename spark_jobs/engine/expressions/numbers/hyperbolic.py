@@ -21,7 +21,7 @@ _Q = (
     -2.01099218183624371326e-07,
 )
 _MOST = 7.10475860073943863426e02
-"""Beyond it cosh and sinh are infinite."""
+"""The largest size of a value for which cosh and sinh are finite."""
 
 
 def expm1(values: Doubles) -> Doubles:

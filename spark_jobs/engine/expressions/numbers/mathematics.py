@@ -26,8 +26,8 @@ _SMALLEST_BASE, _LARGEST_BASE = 2, 36
 def _conv(text: str, source: int, target: int) -> str | None:
     """Return a whole number in another base, as Spark's NumberConverter does.
 
-    The number has 64 bits without a sign; a negative target base shows it with one. Digits end at the first character
-    that is none of the source base. NULL for a number of more bits.
+    The number ends before the first character that is no digit of the source base; NULL if the number exceeds 64 bits.
+    The number is unsigned; a negative target base writes the same 64 bits as a signed number.
     """
     bases = range(_SMALLEST_BASE, _LARGEST_BASE + 1)
     text = text.strip(" ")
@@ -39,7 +39,7 @@ def _conv(text: str, source: int, target: int) -> str | None:
         digit = _DIGITS.find(character.upper()) if character.isascii() else -1
         if not 0 <= digit < source:
             break
-        # Spark compares with a 64-bit number as if signed: a number with the highest bit set goes on, and wraps.
+        # Spark checks for overflow with a signed comparison: it misses numbers with the highest bit set, which wrap.
         if value <= _LARGEST and (_LONG - 1 - digit) // source < value:
             return None
         value = (value * source + digit) % _LONG
@@ -60,7 +60,10 @@ def _in_base(value: int, base: int) -> str:
 
 
 def _width_bucket(value: float, first: float, last: float, buckets: int) -> int | None:
-    """Return in which of `buckets` equal parts of a range a number lies, 0 before and one more behind them."""
+    """Return the number of a value's bucket: `buckets` equal parts of a range, counted from 1.
+
+    A value before the range has bucket 0, a value behind it the bucket `buckets` + 1.
+    """
     if buckets <= 0 or buckets == _LARGEST or isnan(value) or first == last:
         return None
     if not (isfinite(first) and isfinite(last)):
@@ -95,7 +98,7 @@ _ROUNDINGS = {
 
 
 def _at_scale(rounding: str) -> Implementation:
-    """Make the rounding of a DECIMAL to a scale, the second argument; NULL where the type does not hold the result."""
+    """Make a rounding of a DECIMAL to a scale, its second argument; NULL where the type cannot hold the result."""
 
     def apply(args: list[Operand], sql_type: SqlType) -> Operand:
         def rounded(number: Decimal, scale: int) -> Decimal | None:
@@ -107,7 +110,7 @@ def _at_scale(rounding: str) -> Implementation:
 
 
 _MOST_DIGITS = 400
-"""Digits before the point beyond which rounding gives zero, or a number that is too large."""
+"""Lowest scale, negated: rounding at more digits before the point gives zero or a number that is too large too."""
 
 
 def _bucket(args: list[Operand], _: SqlType) -> Operand:
@@ -124,4 +127,4 @@ MATHEMATICS: dict[str, Implementation] = {
     "width_bucket": _bucket,
     **{f"{name} to scale": _at_scale(rounding) for name, rounding in _ROUNDINGS.items()},
 }
-"""By function, under the names of `grouping.functions`; `` to scale`` is of DECIMALs."""
+"""By function, under the names of `grouping.functions`; names with `` to scale`` take DECIMALs."""

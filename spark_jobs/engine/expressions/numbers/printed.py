@@ -14,7 +14,7 @@ from spark_jobs.engine.expressions.types import Implementation, Operand, to_doub
 __all__ = ["PRINTED"]
 
 _MOST_DIGITS = 2_000
-"""Enough for all of the largest DOUBLE, and for the decimals that may be asked for."""
+"""Digits of precision: enough for all digits of the largest DOUBLE, and for the decimals that may be asked for."""
 _MOST_DECIMALS = 340
 """Most decimals that DecimalFormat writes, except for a DECIMAL."""
 
@@ -36,8 +36,8 @@ def _of_double(number: float, negative: bool, decimals: int) -> str | None:
 
     Args:
         number: The number.
-        negative: Whether it has a sign: equal zeros are one value here.
-        decimals: How many to write.
+        negative: Whether the number has a sign; -0.0 and 0.0 are passed as one number.
+        decimals: How many decimals to write.
     """
     if decimals < 0:
         return None

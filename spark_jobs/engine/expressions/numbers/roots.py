@@ -38,7 +38,7 @@ def cbrt(values: Doubles) -> Doubles:
 
 
 def hypot(x: Doubles, y: Doubles) -> Doubles:
-    """Return the length of each hypotenuse; infinite where one side is, even beside NaN."""
+    """Return the length of each hypotenuse; infinite if a side is infinite, even if the other side is NaN."""
     with np.errstate(all="ignore"):
         ordinary = np.isfinite(x) & np.isfinite(y)
         sides = np.where(ordinary, np.abs(x), 1.0), np.where(ordinary, np.abs(y), 1.0)
@@ -50,7 +50,7 @@ def hypot(x: Doubles, y: Doubles) -> Doubles:
 
 
 def _hypot(a: Doubles, b: Doubles) -> Doubles:
-    """Return the hypotenuse of two sides, the first being the longer by its upper word."""
+    """Return the hypotenuse of two sides; the upper word of the first side is not less than that of the second."""
     ha = high(a)
     k = np.zeros_like(ha)
     large = ha > 0x5F300000

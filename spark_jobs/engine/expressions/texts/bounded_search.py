@@ -1,8 +1,8 @@
 """Searches for patterns in bounded steps: the engine's time grows with a pattern's elements times a text's bytes.
 
-This holds for a single occurrence. A search for all occurrences may take as much for each, as the engine may look far
-ahead from each place of the text (``.*x|.``); so a step is bounded by the square of the bytes, and asks for the time
-between texts.
+This is the time to find one occurrence. To find all of them, the engine may need this time for each place of the text,
+from which it may look ahead to the end (``.*x|.``): such a step is bounded by the squares of the texts' bytes. The CPU
+time is checked before each step.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from spark_jobs.engine.rows.cpu_budget import check_cpu
 __all__ = ["in_steps", "searchable"]
 
 _MOST = 300_000_000
-"""Elements times bytes searched at once, and at most for a single text: some seconds at the very worst."""
+"""Elements times bytes that are searched in one step, and at most in a single text: some seconds in the worst case."""
 _MOST_SQUARED = 3_000_000_000
-"""Elements times the squares of bytes of texts searched for all occurrences at once; a longer text is searched alone.
-"""
+"""Elements times squared bytes that are searched for all occurrences in one step; a longer text has a step alone."""
 
 
 def searchable(texts: pl.Series, sizes: np.ndarray | int) -> pl.Series:
@@ -28,7 +27,7 @@ def searchable(texts: pl.Series, sizes: np.ndarray | int) -> pl.Series:
 
     Args:
         texts: By row.
-        sizes: The elements of the pattern, or of each row's.
+        sizes: The number of elements of the pattern, or of each row's pattern.
     """
     too_long = _bytes(texts) > _MOST // np.maximum(sizes, 1)
     return texts.set(pl.Series(too_long), None) if too_long.any() else texts
@@ -42,11 +41,11 @@ def in_steps(
     Args:
         search: Gives a value for each text.
         texts: By row.
-        size: The elements of the pattern.
+        size: The number of elements of the pattern.
         throughout: Whether all occurrences in a text are searched for.
 
     Raises:
-        CpuExceeded: There is no time left for it.
+        CpuExceeded: There is no CPU time left.
     """
     length = _bytes(texts).astype(np.float64)
     total = np.cumsum(length * length if throughout else length) * max(size, 1)

@@ -22,13 +22,14 @@ _MARKS = (*range(0xFDD0, 0xFDF0), *range(1, 0x10FFFF))
 """Characters that may mark places in a text, beginning with code points that texts do not use."""
 
 _TWO_OF_JAVA = r"[\x{10000}-\x{10FFFF}]"
+"""Matches a character that takes two of Java's chars."""
 
 SeriesSearch = Callable[..., pl.Series]
 """Takes texts, the pattern and further constants; gives a result for each text that is not NULL."""
 
 
 def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: SqlType) -> Implementation:
-    """Make a function of a text, a pattern and other arguments, NULL when any is, or the text is too long for it."""
+    """Make a function of a text, a pattern and more; NULL if an argument is, or if the text is too long to search."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         texts, *others = of_one_length(columns)
@@ -108,7 +109,7 @@ def _split(texts: pl.Series, groups: Groups, limit: int) -> pl.Series:
 
 
 def _replace(texts: pl.Series, pattern: Groups, replacement: str) -> pl.Series:
-    """Return the text with each occurrence replaced; a line end that ``$`` stands before stays."""
+    """Return the text with each occurrence replaced; the line end before which a last ``$`` has matched stays."""
     written = rust_replacement(replacement, pattern.number)
     if written is None:
         return pl.select(pl.when(~texts.str.contains(pattern.text)).then(texts)).to_series()

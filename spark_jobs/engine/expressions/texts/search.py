@@ -57,7 +57,7 @@ _BY_ONE: dict[PatternKind, Callable[[pl.Series, str], pl.Series]] = {
 
 
 def like(args: list[Operand], _: SqlType) -> Operand:
-    """Return LIKE, its escape character maybe the third argument; NULL for a pattern that Spark refuses."""
+    """Return LIKE; a third argument is the escape character. NULL for a pattern that Spark refuses."""
     return _searched(args, _like_search)
 
 
@@ -141,7 +141,7 @@ def _by_regex(
 def _like_search(pattern: str, escape: str = "\\") -> _LikeSearch | None:
     """Return the search of a LIKE pattern.
 
-    None when its escape stands before a plain character or last, or when it comes from a column and is too large.
+    None if an escape character is last or stands before a plain character, or if a column's pattern is too large.
     """
     parts = None if is_too_large(pattern) else like_parts(pattern, escape)
     if parts is None:

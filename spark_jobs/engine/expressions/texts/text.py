@@ -104,7 +104,10 @@ def _repeat(text: str, times: int) -> str:
 
 
 def _translate(text: str, old: str, new: str) -> str:
-    """Replace each character of `old` by the one at its place in `new`, or by none; the first of equal ones counts."""
+    """Replace each character of `old` by the character at its place in `new`, or by nothing if `new` is too short.
+
+    If `old` has a character twice, the first place counts.
+    """
     table: dict[int, str | None] = {}
     for i, character in enumerate(old):
         table.setdefault(ord(character), new[i] if i < len(new) else None)

@@ -11,7 +11,7 @@ __all__ = ["part_of_url"]
 
 _UNRESERVED = r"A-Za-z0-9_\-!.~'()*"
 _MORE = "%[0-9A-Fa-f]{2}|[^\x00-\x80]"
-"""An escape, or a character that is not of ASCII; `_hidden` tells which of these are not allowed."""
+"""An escape, or a character outside of ASCII; characters that `_hidden` finds are refused afterwards."""
 _URIC = re.compile(rf"(?:[{_UNRESERVED};/?:@&=+$,\[\]]|{_MORE})*")
 _PATH = re.compile(rf"(?:[{_UNRESERVED}:@&=+$,;/]|{_MORE})*")
 _REGISTRY = re.compile(rf"(?:[{_UNRESERVED}$,;:@&=+]|{_MORE})*")
@@ -36,7 +36,7 @@ class _Url(NamedTuple):
 
 
 class _NoUrlError(ValueError):
-    """Java reads no URI there."""
+    """Java refuses the text as a URI."""
 
 
 def part_of_url(text: str, part: str, key: str | None = None) -> str | None:
@@ -105,7 +105,7 @@ def _read(text: str) -> _Url:
 
 
 def _with_authority(url: _Url, authority: str) -> _Url:
-    """Return a URL with its authority: a server's, or else a name of any registry."""
+    """Return a URL with its authority: user, host and port of a server, or else the name in a registry."""
     try:
         user, host = _server(authority)
     except _NoUrlError:
