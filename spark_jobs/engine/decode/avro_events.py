@@ -103,7 +103,7 @@ class AvroBody:
         self._checks = [(column, check) for column, check in checks if check]
 
     def read(self, value: bytes, start: int) -> dict[str, Any]:
-        """Return the values of the columns, with further fields of the record among them.
+        """Return the values of the columns; the result may have further fields of the record.
 
         Args:
             value: The record's value.
@@ -148,7 +148,7 @@ class AvroBody:
 
 
 def _body_of(columns: Sequence[StreamColumn], schema_id: int, schema: Any) -> AvroBody | str:
-    """Return the reader of a schema's bodies, or the fault of all records of a schema that does not fit the columns."""
+    """Return the reader of a schema's bodies; if the schema does not fit the columns, the fault of its records."""
     try:
         text = schema_text(schema)
         check_avro_columns(text, [(column.name, column.type) for column in columns], resolved=True)

@@ -19,7 +19,7 @@ Check = Callable[[Any], object]
 """Takes a value that is not NULL, gives the column's value; raises Misfit."""
 
 _NARROW = ("TINYINT", "SMALLINT", "INT")
-"""Types of whole numbers that cannot hold every number of Avro's."""
+"""Types that cannot hold every whole number of Avro."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 

@@ -244,7 +244,7 @@ def exploded_events(
 
 
 def _by_record(rows: Ints, wrong: Mapping[int, str]) -> dict[int, str]:
-    """Return by row of the batch the fault of a record's first bad element, and how many further ones it has."""
+    """Return by row of the batch the fault of the record's first bad element, with the number of further ones."""
     firsts: dict[int, str] = {}
     for at, why in sorted(wrong.items()):
         firsts.setdefault(int(rows[at]), why)

@@ -66,8 +66,8 @@ _FINITE = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_inf
 REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
-"""Matches in records whose TIMESTAMP the decoder may get wrong; the escapes are of characters in the other patterns,
-and of NUL."""
+"""Matches in records whose TIMESTAMP the decoder may read wrongly. The escapes stand for NUL and for characters of the
+other patterns."""
 
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 

@@ -1,4 +1,4 @@
-"""The authority on JSON records: slow and exact, it decides about records refused by the fast decoder.
+"""Reads JSON records slowly and exactly, and decides about records that the fast decoder refuses.
 
 The reader takes numbers as text, so none is rounded before its check, and bytes outside UTF-8 as surrogates, so they
 harm only their own column.
@@ -58,7 +58,7 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 _BOUNDS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
 FLOAT_BOUND = (2 - 2**-24) * 2.0**127
-"""The least double that is rounded to an infinite FLOAT."""
+"""The least DOUBLE that is too large for a FLOAT: rounded, it would be infinite."""
 _LONGEST_INTEGER = 20
 """Characters of the longest BIGINT: longer texts are not even converted."""
 
@@ -199,7 +199,7 @@ def _value(value: object, sql_type: SqlType, step: str | int | None = None) -> o
     """Return a value of a column, a field or an element, None for NULL: null is a value of VARIANT alone.
 
     Raises:
-        Misfit: The type cannot hold the value; `step` leads to the value from the one around it.
+        Misfit: The type cannot hold the value; `step` leads to the value from the value around it.
     """
     if value is MISSING or (value is None and sql_type != VARIANT):
         return None

@@ -40,9 +40,9 @@ class Layer:
 
         Args:
             root: The paths.
-            types: By column, the type of its field.
+            types: By column, its type for msgspec.
             readers: The columns of type `msgspec.Raw`, and the readers of their values.
-            named: Whether fields have the names that records have; otherwise the decoder only holds values.
+            named: Whether the layer decodes JSON, by the names of fields; otherwise its records only hold values.
             lax: Whether texts are accepted as numbers and booleans.
         """
         self._named = named
@@ -82,7 +82,8 @@ class Layer:
         """Return a column of decoded records.
 
         Args:
-            holders: The decoded records, under ""; the method adds the holders within them, for use by other columns.
+            holders: By path of attributes, the holders of columns. The caller gives the decoded records, under ""; the
+                method adds the holders that it finds, which other columns share.
             column: The column's number.
         """
         holder, attribute = self._places[column]

@@ -30,7 +30,7 @@ _PER_BYTE = 4
 _BESIDES = 10_000
 """Further values that a record may hold."""
 _FIELD_BITS = {3: 64, 4: 65, 5: 32, 6: 65, 7: 33, 13: 33, 15: 32, 16: 64, 17: 32, 18: 64}
-"""Bits of a whole number's field, with its sign, by the number of the field's type."""
+"""Number of a field's type → bits of a signed number that holds every value of the field."""
 
 _ReadField = Callable[[Any], Any]
 
@@ -206,7 +206,7 @@ def _count(left: list[int], values: int, sql_type: SqlType) -> None:
 
 
 def _text(value: str | bytes) -> str:
-    if isinstance(value, bytes):  # a message of proto2 has such texts
+    if isinstance(value, bytes):  # proto2 lets a message have such texts
         raise Misfit("the text is no valid UTF-8", STRING)
     return value
 

@@ -1,4 +1,4 @@
-"""Values of Canal → JSON in the form that records have for a column: Canal writes every value of a row as text."""
+"""Values of Canal → JSON as records have it for a column: Canal writes every value of a row as text."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ class RowChange(NamedTuple):
     set: bytes | None = None
     """The row after, as JSON."""
     by_key: bool = False
-    """Whether the row that the record's key names is removed."""
+    """Whether the change removes the row that the record's key names."""
     empties: bool = False
-    """Whether all rows are removed."""
+    """Whether the change removes all rows."""
 
 
 class RowChanges(NamedTuple):

@@ -1,4 +1,4 @@
-"""Values of Debezium → JSON in the form of records for a column: the schema or an option says how a value is written.
+"""Values of Debezium → JSON as records have it for a column; the schema or an option says how a value is written.
 
 A number never comes from a guess: a text of digits may be a decimal number or the base64 of another one, and a number
 for a TIMESTAMP has no unit by itself. Without a schema and an option both are refused.

@@ -33,7 +33,7 @@ _UNAVAILABLE = (
 )  # fmt: skip
 """Placeholders of Debezium for values that the database did not send: texts, bytes, arrays (also of numbers), maps."""
 _MARKS = (_TEXT.encode(), _BYTES.encode(), b"95,95,100,101", b"95, 95, 100, 101")
-"""Each row with a placeholder has one of these texts."""
+"""A row without any of these texts has no placeholder."""
 _LONGEST_MARK = 300
 _MOST_SCHEMAS = 256
 
