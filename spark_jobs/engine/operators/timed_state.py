@@ -74,11 +74,11 @@ class TimedState(LogState):
         self.watermark, self.late = watermark, self.late + late
 
     def tidy(self) -> None:
-        """Take the keys without rows out, where most keys are such; no change of the state can be undone then."""
+        """Remove the keys without rows, if most keys have none; called where no change of the state can be undone."""
         raise NotImplementedError
 
     def passed(self, times: Ints, offsets: Ints, delay_ms: int) -> PassedTimes:
-        """Return how at least one event, and the marks between events, move the watermark; the state stays as it is.
+        """Return how events (at least one) and the marks between them move the watermark; the state does not change.
 
         Args:
             times: The event times in epoch milliseconds.

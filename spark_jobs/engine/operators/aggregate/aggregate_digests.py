@@ -1,7 +1,7 @@
 """Digests of aggregate queries. Destinations with equal questions share their aggregates; queries are handled in turn.
 
-Gateway and workers ask. Functions import the rest of the room when they need it, so a gateway without aggregate
-queries starts without its libraries, which take a second and 110 MB.
+The gateway and workers call these functions, which import the rest of the room when they need it: a gateway without
+aggregate queries starts without its libraries, which take a second and 110 MB.
 """
 
 from __future__ import annotations

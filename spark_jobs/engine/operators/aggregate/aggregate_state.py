@@ -45,5 +45,5 @@ class AggregateState:
 
 
 def masked(values: pl.Series, counted: Counted) -> pl.Series:
-    """Return values with NULL where FILTER lets the match not through."""
+    """Return values with NULL for the matches that FILTER leaves out."""
     return values if counted is None else values.set(pl.Series(~counted), None)

@@ -32,7 +32,7 @@ class Reach:
 
         Args:
             rows: Rows before an event's own.
-            milliseconds: How much earlier than the own time; None where no frame is by time.
+            milliseconds: How much earlier than the event's own time; None if no frame goes by time.
         """
         self.rows = rows
         self.milliseconds = milliseconds

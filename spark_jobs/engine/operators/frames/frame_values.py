@@ -45,7 +45,7 @@ class FrameValues:
 
         Args:
             rows: The rows of the keys.
-            clock: By row that is asked for, the partition's clock.
+            clock: By row with a frame, the partition's clock.
         """
         self._rows = rows
         self._clock = clock
@@ -53,7 +53,7 @@ class FrameValues:
         self._sums: dict[tuple[AggregateValue, bool], dict[str, Ints]] = {}
 
     def of(self, value: FrameValue, visible: int) -> pa.Array:
-        """Return a value for each row that is asked for.
+        """Return a value for each row with a frame.
 
         Args:
             value: The function and its frame.

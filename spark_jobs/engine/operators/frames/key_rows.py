@@ -1,4 +1,4 @@
-"""The rows of some keys one after the other, each key's by arrival; and where the frame of each row begins."""
+"""The rows of some keys, key by key and in the order of arrival; and where the frame of each row begins."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spark_jobs.engine.operators.frames.frame_part import FramePart
 __all__ = ["Frame", "KeyRows", "lateness"]
 
 _PAIRS = 4_000_000
-"""Pairs of a row and a row of its frame that are made at once, unless one frame has more."""
+"""Pairs of a row and a row of its frame that are in memory at once, unless a single frame has more."""
 _CODE_BITS = 32
 _MINUTE_MS = 60_000
 
 
 def lateness(milliseconds: int) -> int:
-    """Return how far an event may be behind its partition's clock, for its frame to hold all of its rows.
+    """Return how far behind its partition's clock an event may be, so that no row of its frame is forgotten yet.
 
     Args:
         milliseconds: The length of the frame.
@@ -30,16 +30,16 @@ def lateness(milliseconds: int) -> int:
 
 
 class Frame(NamedTuple):
-    """The frames of the rows that are asked for: by row, a range of rows that ends with the row itself."""
+    """The frames of some rows: for each row, a range of rows that ends with the row itself."""
 
     row: Ints
-    """The rows that are asked for."""
+    """The rows with frames."""
     start: Ints
     """The first row of each range."""
     least: Ints | None = None
-    """By row, the least time in its frame; None where each range is the frame."""
+    """By row, the least time in its frame; None if each range is exactly the frame."""
     exact: NDArray[np.bool_] | None = None
-    """Whether the range is the frame; else rows of other times are to be left out. None where all are."""
+    """Whether the range is exactly the frame; otherwise it also has rows with times outside. None if all are exact."""
 
     def pairs(self, times: Ints) -> Iterator[tuple[slice, Ints, Ints]]:
         """Yield frames row by row, some at a time.
@@ -48,7 +48,8 @@ class Frame(NamedTuple):
             times: The times of all rows.
 
         Yields:
-            A slice of the rows that are asked for; and pairs of a place in the slice and a row of its frame, ascending.
+            A slice of the rows with frames; and, for pairs in ascending order, the place of the row in the slice and a
+            row of its frame.
         """
         sizes = self.row - self.start + 1
         total = np.cumsum(sizes)
@@ -75,7 +76,7 @@ class KeyRows:
 
         Args:
             part: All rows of some keys.
-            asked: The rows that came last, for which frames are asked.
+            asked: The rows that need frames; they came last.
         """
         self.part = part
         self._asked = asked
@@ -88,26 +89,26 @@ class KeyRows:
         self._descents: Ints = np.empty(0, np.int64)
 
     def by_rows(self, count: int, visible: int) -> Frame:
-        """Return frames of the row and some rows before it.
+        """Return frames that hold the row and a number of rows before it.
 
         Args:
-            count: How many rows before.
+            count: The number of rows before.
             visible: The offset of the first row that counts.
         """
         return Frame(self._asked, np.maximum(self._asked - count, self._lowest(visible)))
 
     def before(self, back: int, visible: int) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the row some rows before each row, and whether there is one."""
+        """Return for each row the row that came `back` rows earlier, and whether there is such a row."""
         found = self._asked - back
         there = found >= self._lowest(visible)
         return np.where(there, found, 0), there
 
     def by_time(self, milliseconds: int, clock: Ints, visible: int) -> Frame:
-        """Return frames of the rows with times from the own time less a length up to the own time.
+        """Return frames that hold the rows with times from the row's own time less a length up to its own time.
 
         Args:
             milliseconds: The length.
-            clock: By row that is asked for, the partition's clock; rows far behind it are forgotten.
+            clock: By row with a frame, the partition's clock; rows far behind the clock are left out.
             visible: The offset of the first row that counts.
         """
         self._order_times()
@@ -118,7 +119,7 @@ class KeyRows:
         start = np.searchsorted(self._running, code)
         start = np.minimum(np.maximum(start, self._lowest(visible)), self._asked)
         exact = self._descents[self._asked] == self._descents[start]
-        # The first row of a range may be behind a later time of its key's earlier rows.
+        # A row with a later time may have come before the first row of the range: then the first row may be too old.
         exact &= (self.part.times[start] >= least) | (start == self._asked)
         return Frame(self._asked, start, least, None if exact.all() else exact)
 
@@ -130,7 +131,7 @@ class KeyRows:
         return order
 
     def _lowest(self, visible: int) -> Ints:
-        """Return for each row that is asked for the first row of its key that counts; the row itself counts."""
+        """Return for each row with a frame the first row of its key that counts; the row itself counts always."""
         hidden = np.append(0, np.cumsum(self.part.offsets < visible))
         ends = np.append(self._first[1:], self.part.size)
         first = self._first + hidden[ends] - hidden[self._first]
@@ -138,7 +139,11 @@ class KeyRows:
         return lowest
 
     def _order_times(self) -> None:
-        """Number the times: a running maximum of key and time finds the first row that may be in a frame."""
+        """Number the times in their order, and prepare the search for the first row that may be in a frame.
+
+        Codes of key and time would be sorted if no row came late. Their running maximum is sorted, so the first row
+        whose maximum is not less than a time can be found by bisection.
+        """
         if self._running is None:
             self._levels = np.unique(self.part.times)
             codes = self._segment << _CODE_BITS | np.searchsorted(self._levels, self.part.times)

@@ -27,9 +27,9 @@ EVENT_ROWS: int = EvaluatorSettings().event_rows
 ROWS = 2_000_000
 """Joined rows that are made at once at most, unless one event alone has more."""
 _PROBES = 1000
-"""Rows that are looked up at once where a key of several columns is not the primary key: each may meet many rows."""
+"""Rows that are looked up at once by a key of several columns other than the primary key: each may meet many rows."""
 _WHOLE = pa.decimal128(19, 0)
-"""Holds every BIGINT."""
+"""A type that holds every BIGINT."""
 
 
 JoinedSlice = tuple[int, JoinedEvents | None]

@@ -31,7 +31,7 @@ class Numbers(NamedTuple):
         Args:
             one: The join.
             event: For each new row, its event.
-            probe: For each new row, the row before the join that it is made of, ascending.
+            probe: For each new row, the row before the join from which it is made, ascending.
             row: For each new row, the row of the table, -1 for none.
         """
         numbered = self.numbered or not (one.single or one.unique)

@@ -42,7 +42,7 @@ def with_rows(
         numbers: By row, the number of its key.
         minutes: By row, the clock; a key that is forgotten meanwhile begins anew.
         order: The rows ordered by key, then by place.
-        again: Which rows in this order have the key of the row before.
+        again: Which rows in this order have the same key as the row before them.
     """
     stored, above = stored_column(name)
     column = rows.column(read_reference(stored))

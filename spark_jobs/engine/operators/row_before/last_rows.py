@@ -28,7 +28,7 @@ _LONGEST = 1 << 30
 _LOOKS = 64
 """How often forgotten keys are looked for while a quiet key is kept."""
 _LONGEST_LOOK = 43_200
-"""The minutes in which forgotten and removed keys are looked for as often, where quiet keys are kept for longer."""
+"""Minutes: quiet keys that are kept for longer than this are looked for as often as keys kept for this long."""
 NO_ROW = -1
 """The offset of a key that has no row: the row was removed, or was put by a task that was undone."""
 
@@ -125,8 +125,8 @@ class LastRows(LogState):
     def clocks(self, times_ms: Ints, offsets: Ints) -> tuple[NDArray[np.int32], PartitionClock]:
         """Return the clock after each of some rows in minutes, and after the last row.
 
-        The clock of rows that are folded in again begins anew, and a row before it has begun has its own time at most.
-        So the clock is no later than when the rows came first, and a forgotten key stays forgotten.
+        For rows that are folded in again the clock begins anew. It is never later than when the rows came first, so a
+        forgotten key stays forgotten.
 
         Args:
             times_ms: The record times in epoch milliseconds.
@@ -140,7 +140,7 @@ class LastRows(LogState):
         return _minutes(each), clock
 
     def forgotten(self, before: NDArray[np.int32], now: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell of rows that came at some minutes whether their keys are forgotten at later minutes."""
+        """Tell for rows, given the minutes at which they came, whether their keys are forgotten at later minutes."""
         gone: NDArray[np.bool_] = (before != _UNKNOWN) & (now - before > self.kept_minutes)
         return gone
 

@@ -31,7 +31,7 @@ class HeldValues(NamedTuple):
 
 
 class LastValues:
-    """Values of one Arrow type by number, NULL where none was put.
+    """Values of one Arrow type by the number of their key; NULL for a key without a value.
 
     Numbers, booleans and times are kept in NumPy arrays; texts and other values are kept as Python objects, and rows
     of one batch with equal texts share one object.
@@ -42,7 +42,7 @@ class LastValues:
 
         Args:
             kind: The Arrow type.
-            count: How many numbers there are.
+            count: The number of keys.
         """
         self.kind = kind
         self._as: pa.DataType | None = next((stored for test, _, stored in _NUMBERS if test(kind)), None)
@@ -56,27 +56,27 @@ class LastValues:
             self._values, self._valid = np.full(count, None, object), None
 
     def grow(self, count: int) -> None:
-        """Make room for numbers below `count`."""
+        """Make room for keys with numbers below `count`."""
         self._values = grown(self._values, count, None if self._valid is None else 0)
         if self._valid is not None:
             self._valid = grown(self._valid, count, False)
 
     def put(self, numbers: Ints, values: pa.Array) -> None:
-        """Set the values of some distinct numbers."""
+        """Set the values of some distinct keys."""
         self.put_back(numbers, self._held(values))
 
     def held(self, numbers: Ints) -> HeldValues:
-        """Return the values of some numbers for `put_back`."""
+        """Return the values of some keys for `put_back`."""
         return HeldValues(self._values[numbers], None if self._valid is None else self._valid[numbers])
 
     def put_back(self, numbers: Ints, held: HeldValues) -> None:
-        """Set the values of some numbers to values that `held` returned."""
+        """Set the values of some keys to values that `held` returned."""
         self._values[numbers] = held.values
         if self._valid is not None:
             self._valid[numbers] = held.valid
 
     def take(self, numbers: Ints) -> pa.Array:
-        """Return the values of some numbers."""
+        """Return the values of some keys."""
         if self._valid is None:
             return pa.array(self._values[numbers].tolist(), self.kind)
         found = pa.array(self._values[numbers], mask=~self._valid[numbers])

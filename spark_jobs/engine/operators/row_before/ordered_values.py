@@ -31,7 +31,7 @@ def whole_numbers(values: pa.Array) -> list[int | None]:
 
 
 def ordered_numbers(values: pa.Array) -> Ints:
-    """Return numbers in the order of the values, any number for NULL; takes the values that `whole_numbers` takes."""
+    """Return numbers in the order of the values, and any number for NULL; `values` are as in `whole_numbers`."""
     kind = values.type
     if not pa.types.is_floating(kind):
         if not pa.types.is_integer(kind):
@@ -44,7 +44,7 @@ def ordered_numbers(values: pa.Array) -> Ints:
 
 
 def of_whole_numbers(numbers: Ints, kind: pa.DataType) -> pa.Array:
-    """Return the values of an Arrow type that stand for numbers.
+    """Return the values, of an Arrow type, from which `whole_numbers` made some numbers.
 
     Example:
         >>> of_whole_numbers(np.array(whole_numbers(pa.array([-1.5, 2.0]))), pa.float64()).to_pylist()

@@ -49,7 +49,7 @@ class LatestRows(TimedState):
         self.tidy()
 
     def tidy(self) -> None:
-        """Take the keys without rows out, where most keys are such."""
+        """Remove the keys without rows, if most keys have none."""
         kept = self._used()
         if 2 * kept.size < self.keys.count - 1_000:
             self._shrink(kept)

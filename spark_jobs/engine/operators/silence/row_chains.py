@@ -12,7 +12,7 @@ __all__ = ["RowChains"]
 
 
 class RowChains(NamedTuple):
-    """By key, rows in the order in which each was the latest: by event time, of equal times by arrival."""
+    """By key, the rows that were the latest for a while, in their order: by event time, at equal times by arrival."""
 
     keys: Ints
     """The numbers of the keys of the batch, ascending and distinct."""
