@@ -32,13 +32,13 @@ class PipelineStage:
 
 
 ROWS = PipelineStage(matched, (PipelineStage(output),))
-"""The stages for rows that are results of a snapshot where they match: match → output."""
+"""The stages for the rows of a snapshot, and of a computation: match → output."""
 OPERATORS = PipelineStage(operated, (ROWS, PipelineStage(counted)))
 """The stages after decoding."""
 STAGES = PipelineStage(decoded, (OPERATORS,))
 """decode → operators → match → output; and after the matches of all rows: operators → count."""
 TABLE_ROWS = PipelineStage(given, (OPERATORS,))
-"""The stages for the rows of a table at a tick, which are matches if they match: as `STAGES`, without decoding."""
+"""The stages for the rows of a table at a tick: as `STAGES`, without decoding."""
 CLOCK = PipelineStage(advanced, (ROWS,))
 """A mark of the clock → match → output."""
 

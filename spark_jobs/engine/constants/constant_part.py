@@ -39,7 +39,7 @@ class ConstantPart:
         self.lookup = None if is_shared(shape, rows) else _indexed(shape, rows)
         """The part's own index; None when it is looked up in a shared index."""
         self.alive: NDArray[np.bool_] | None = None
-        """By row; None while all count."""
+        """Whether each row still counts; None while all rows count."""
         self.version = 0
         """Changes whenever `alive` does."""
 
@@ -49,7 +49,7 @@ class ConstantPart:
         return np.unique(self.rows.variant)
 
     def remove(self, ids: NDArray[np.void]) -> ConstantPart | None:
-        """Strike out the destinations present here; return the part, a rebuilt part, or None when empty."""
+        """Strike out the rows of some destinations; return this part, a rebuilt part, or None if no row is left."""
         found = self.rows.find(ids)
         if not found.size:
             return self

@@ -39,12 +39,12 @@ _SAMPLED_ROWS = 20_000
 _LOOKS = 0.5
 """Seconds between looks at the loads of all tables."""
 _FIRST_WAIT, _LONGEST_WAIT = 2.0, 10.0
-"""Seconds until a table is weighed again; they double while nothing is gained."""
+"""Seconds until a table may be reviewed again; they double while a review finds no better index."""
 
 
 @dataclass(slots=True)
 class _Review:
-    """When a table may be weighed again."""
+    """When a table may be reviewed again."""
 
     at: float
     wait: float
@@ -105,7 +105,7 @@ class IndexChoice:
         review.at = now + review.wait
 
     def _waste(self, table: ConstantTable, loads: Loads) -> tuple[float, ConstantTable] | None:
-        """Return a table with its candidates per event, or None when it need not be weighed now."""
+        """Return a table with its candidates per event, or None if the table needs no review now."""
         if not table.shape.residual or table.shape.until:
             return None
         load = loads.of(table.shape)

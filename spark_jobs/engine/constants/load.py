@@ -57,7 +57,7 @@ class Loads:
                 del self._loads[key]
                 continue
             before = groups.get(key[0])
-            rows = 0 if key[-1] else load.rows  # the second table of a group has the same rows
+            rows = 0 if key[-1] else load.rows  # the second table of a group, for UNTIL, has the same rows
             groups[key[0]] = GroupLoad(
                 load.path if before is None or load.rows >= before.rows else before.path,
                 rows + (before.rows if before else 0),

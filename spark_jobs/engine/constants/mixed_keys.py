@@ -100,7 +100,7 @@ class MixedKeys:
         return distinct, Ranges(rows[order], first, np.append(first[1:], found.size)[: first.size])
 
     def _same(self, values: NDArray[np.int32], events: Ints, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return for which pairs the event has the row's remaining keys too."""
+        """Tell for each pair of an event and a row whether the event has the row's further keys too."""
         same = np.ones(rows.size, np.bool_)
         for place in range(1, len(self._columns)):
             wanted = self._wanted[place, rows]

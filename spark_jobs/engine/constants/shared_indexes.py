@@ -20,9 +20,9 @@ _RATIO = 8
 
 
 _FEW_ROWS = 64
-"""Rows above which a key of several columns has a shared index of its own."""
+"""Most rows of a small key: a key of several columns with more rows has a shared index of its own."""
 _MANY_KEYS = 8
-"""Keys with few rows: from this number on they are looked up together, by one column after the other."""
+"""Small keys of a computation from which on all of them share one index, looked up column by column (`mixed_keys`)."""
 _IndexName = tuple[str, KeyColumns | None]
 """The key of a shared index: a computation, "" for events, and the columns that are looked up; None for mixed keys."""
 

@@ -14,7 +14,7 @@ from spark_jobs.engine.index.lookup import comparison
 __all__ = ["KeyColumns", "TableShape"]
 
 KeyColumns = tuple[tuple[Reference, SqlType, SqlType], ...]
-"""Column, its type and the constants' type, of each key column."""
+"""For each key column: the column, its type, and the type of the constants."""
 
 
 @dataclass(frozen=True)

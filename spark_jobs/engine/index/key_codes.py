@@ -77,7 +77,7 @@ class KeyCodes:
                 self._clashes[strings[int(code)].as_py()] = int(code)
 
     def _verified(self, texts: pa.Array, found: Codes, strings: pa.Array) -> Codes:
-        """Compare the strings themselves: equal hashes are not yet equal strings."""
+        """Compare the strings themselves, since different strings may have equal hashes."""
         hit = np.flatnonzero(found >= 0)
         same = pc.equal(texts.take(pa.array(hit)), strings.take(pa.array(found[hit])))
         found[hit[~same.fill_null(False).to_numpy(zero_copy_only=False)]] = -1

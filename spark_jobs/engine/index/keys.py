@@ -4,7 +4,7 @@ A `KeySpace` gives constants and event values keys with the same equality and or
 
 - `_DirectKeys`: whole numbers, DATE, TIMESTAMP, BOOLEAN as they are. BIGINT never passes through a double.
 - `_DoubleKeys`: FLOAT and DOUBLE by the bits of a DOUBLE, so that NaN is greatest and equal to itself and -0.0 is 0.0.
-  Exact constants beside them, as in `5e0 IN (i, 1, 1e-30)`, are cast to DOUBLE.
+  Exact constants that are compared with them, as in `5e0 IN (i, 1, 1e-30)`, are cast to DOUBLE.
 - `_ScaledKeys`: DECIMAL of up to 18 digits, and INT and shorter beside exact decimals: twice the unscaled
   integer. A constant with more digits than the column stands at the odd number between its neighbours.
 - `_RankedKeys`: everything else (order of strings, long decimals, BIGINT beside decimals): the rank among the
@@ -47,9 +47,9 @@ _SHORT = frozenset((TINYINT, SMALLINT, INT))
 _PLAIN = _SHORT | {BIGINT, DATE, TIMESTAMP, BOOLEAN}
 _SCALED_DIGITS = 18
 _TOP = 2 * 10**_SCALED_DIGITS + 1
-"""Beyond twice every unscaled value of up to 18 digits."""
+"""More than twice every unscaled value of up to 18 digits."""
 _FAR_DIGITS = 40
-"""Powers of ten beyond which a decimal is past every column value, or below its last digit."""
+"""Exponent of ten from which on a decimal is beyond every value of a column, or below the column's last digit."""
 
 
 class KeySpace(Protocol):

@@ -60,7 +60,7 @@ class Candidates:
             events: The events that were looked up, ascending.
             found: Their rows.
             alive: The rows of the index.
-            repeated: Whether an event may be there several times, each time with other rows.
+            repeated: Whether `events` may have an event several times, each time with other rows.
         """
         self._events = events
         self._repeated = repeated
@@ -68,7 +68,7 @@ class Candidates:
         self._alive = alive
 
     def add_counts(self, counts: Ints) -> int:
-        """Add to each event's count the rows that it meets; return their sum."""
+        """Add to `counts` the number of rows that each event meets; return the sum added."""
         own = self._found.counts()
         if self._repeated:
             np.add.at(counts, self._events, own)

@@ -52,7 +52,7 @@ class Ranges:
         """Tell which events have a candidate, without expanding the runs.
 
         Args:
-            alive_before: At i how many of `rows[:i]` are alive; None when all are.
+            alive_before: By i, how many of `rows[:i]` are alive; None if all are.
         """
         if alive_before is None:
             return self.last > self.first

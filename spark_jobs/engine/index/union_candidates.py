@@ -22,7 +22,7 @@ class UnionCandidates:
         self._count = count
 
     def add_counts(self, counts: Ints) -> int:
-        """Add to each event's count its rows, counted once per branch; return their sum."""
+        """Add to `counts` the rows of each event, a row once for each index that finds it; return the sum added."""
         return sum(part.add_counts(counts) for part in self._parts)
 
     def between(self, first: int, last: int) -> UnionCandidates:

@@ -3,7 +3,7 @@
 All units are evaluated together, at no cost of their own. If this raises, its halves are tried, and so on: the unit at
 fault is left out, its events become dead letters, and from then on the worker evaluates it apart. A unit that takes
 more CPU time than its budget is stopped midway and quarantined. Quarantined units are not tried, and suspects of a
-death are evaluated apart, each lot marked before (`unit_selection`).
+death are evaluated apart: each lot is marked before its evaluation (`unit_selection`).
 """
 
 from __future__ import annotations
@@ -149,9 +149,10 @@ class UnitGuard:
             log.exception("not evaluated", extra={"unit": unit})
 
     def quarantine_stopped(self, stopped: StoppedEvaluation, quarantine: Callable[[Units], None]) -> None:
-        """Quarantine the units of an evaluation that does not come back; another thread may call this.
+        """Quarantine the units of an evaluation that does not return; another thread may call this.
 
-        Several units are marked, and the death of the worker makes them suspects.
+        Units that share one evaluation are quarantined together. Other units are only marked: the death of the worker
+        makes them suspects.
 
         Args:
             stopped: The evaluation.
@@ -170,7 +171,7 @@ class UnitGuard:
 
 
 def _parted(units: Units, stopped: StoppedEvaluation) -> tuple[list[str], list[str]]:
-    """Return the units that were evaluated when they were stopped, and the others; none where all were."""
+    """Return the units that were being evaluated, and the others; all and none if `stopped` names none of them."""
     suspects = [unit for unit in units if not stopped.suspects.isdisjoint(parts_of(unit))]
     found = set(suspects)
     return suspects or [*units], [unit for unit in units if unit not in found] if suspects else []

@@ -56,7 +56,7 @@ class UnitSelection:
         """The units that are marked now."""
 
     def concerns(self, failed: Collection[str]) -> bool:
-        """Tell whether any unit is to be treated unlike the others.
+        """Tell whether any unit is left out, or evaluated apart.
 
         Args:
             failed: Units that have raised in this worker.

@@ -258,7 +258,7 @@ class _PairFrame:
         return steps.result()
 
     def _left_on(self, call: Call) -> pl.Series:
-        """Return for each pair whether ON keeps the row: ON is TRUE or, for a row of NULLs, TRUE for no partner."""
+        """Return for each pair whether ON keeps the row: ON is TRUE for it, or for no partner of a row of NULLs."""
         prefix, condition = call.args
         assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)

@@ -12,7 +12,7 @@ from spark_jobs.engine.index import Ints
 __all__ = ["numbered", "slices"]
 
 _DENSE = 16
-"""Up to this many table rows per pair, distinct rows are found by marking; otherwise by sorting."""
+"""Rows of the table for each pair, up to which distinct rows are found by marking all of them; else by sorting."""
 
 
 def slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:

@@ -2,8 +2,8 @@
 
 A group with UNTIL has two tables with the same entries, one looked up by WHERE and the other by UNTIL. A row for which
 WHERE becomes TRUE enters where the key was out, and a row for which UNTIL becomes TRUE leaves where the key was in. If
-WHERE was TRUE for the row before already, the row cannot enter: the row before made the key enter, or found the key in.
-The same holds for UNTIL.
+WHERE was TRUE for the row before already, the key has been in since that row at the latest, so the row cannot enter.
+The same holds for UNTIL: the key has been out since the row before at the latest.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Test:
         self._entry = entry
 
     def __call__(self, pairs: Ints, values: Ints) -> NDArray[np.bool_]:
-        """Return the answers, for places of entries and places of values."""
+        """Return the answers for pairs, given as indexes into the entries and into the values."""
         part = self._lookup.part
         rows = self._entry[pairs]
         return holds(self._conjuncts, self._values, values, part.shape.types, part.rows.constants, rows)

@@ -37,7 +37,7 @@ _encoder = msgspec.json.Encoder()
 
 
 _SCALAR_BYTES = 64
-"""An upper bound of a value without text, with the JSON around it."""
+"""Most bytes of a value that has no text, with the JSON around it."""
 
 
 class EncodedRows(NamedTuple):

@@ -51,7 +51,7 @@ class _Charge:
     began: float
     deadline: float
     part: float
-    """The largest part of the time that one of the suspects has."""
+    """The largest part of the time among the suspects' parts."""
 
     def stopped(self) -> StoppedEvaluation:
         suspects = frozenset(self.suspects())
@@ -157,7 +157,7 @@ class CpuBudget:
         """Return the evaluation that should have been stopped a while ago; another thread may ask.
 
         Args:
-            seconds: CPU time beyond the budget for suspects with the whole budget; others have the same part of both.
+            seconds: CPU time beyond the budget; suspects with a part of the budget have the same part of this time.
         """
         account = next(iter(self._open[-1:]), None)
         if account is None or self._clock() < account.deadline + seconds * account.part:

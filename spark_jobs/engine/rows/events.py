@@ -169,7 +169,7 @@ class Events:
         return values
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> list[object]:
-        """Return a declared column of some events, distinct and ascending, as Python values; don't change the list."""
+        """Return a declared column of some events, distinct and ascending, as Python values; do not change the list."""
         values = self.values(name)
         # As many rows as there are events are all events.
         return values if len(rows) == self.count else [values[row] for row in rows.tolist()]

@@ -27,7 +27,7 @@ def halved(
     report: Callable[[str], None],
     left_out: Callable[[str, str], Records],
 ) -> Records:
-    """Yield the records of some work units; if these fail, the records of either half, down to the unit at fault.
+    """Yield the records of some work units; if they fail, try each half by itself, and so on down to the unit at fault.
 
     The halves yield the records from before the failure again, as a replay of the batch does. Each unit's records stay
     in order.

@@ -26,7 +26,7 @@ OUTPUT = pa.schema(
 """The columns that the evaluator's tasks write."""
 
 MAX_RECORD_BYTES = 1_000_000
-"""Largest key and value of a record: Kafka's default of 1 MiB a record batch, less ample room for headers and framing.
+"""Most bytes of a record's key and value: Kafka's default of 1 MiB for a batch, less room for headers and framing.
 
 The evaluator checks this limit itself, since the broker would also refuse the other records of the batch.
 """

@@ -21,7 +21,7 @@ NUMBER_BITS = 31
 
 
 class RowSource(PlacedColumns, Protocol):
-    """Decoded rows, numbered from 0, each of which belongs to one event: `Events` and `JoinedEvents`."""
+    """Decoded rows, numbered from 0, each of which belongs to one event, such as `Events` and `JoinedEvents`."""
 
     @property
     def stream(self) -> Stream:

@@ -47,7 +47,7 @@ class LatestMatches(NamedTuple):
     causes: Ints
     """The offset of the row."""
     completed: Ints
-    """The offset of the event that moved the watermark to `due`, or of the event before which the clock did."""
+    """The offset of the event that moved the watermark to `due`; if the clock did, the offset of the next event."""
     number: Ints | None
     """The number of the row among the elements of its record; None where a record is one row."""
     columns: Mapping[str, pa.Array]
@@ -208,5 +208,5 @@ class LastingRows(SilentRows):
 
 
 def cause_offsets(rows: RowSource) -> Ints:
-    """Return the offsets of the events that rows are of; rows that waited have the offset that completed them."""
+    """Return the offset of each row's own event: the `offsets` of rows that waited are those that completed them."""
     return rows.causes if isinstance(rows, SilentRows) else rows.offsets

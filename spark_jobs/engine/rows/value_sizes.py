@@ -15,7 +15,7 @@ _LEAST = 2
 
 
 def value_sizes(values: pa.Array) -> Ints:
-    """Return the bytes of each value, 0 for NULL, and for a number or a time outside of a nested value.
+    """Return the bytes of each value: 0 for NULL, and 0 for a number or a time that is not within a nested value.
 
     Example:
         >>> value_sizes(pa.array([["é", "b"], [], None])).tolist()

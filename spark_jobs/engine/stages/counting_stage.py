@@ -56,7 +56,7 @@ def counting_step(counting: AggregateCounting) -> CountingStep | None:
 
 
 def counted(task: Task, rows: GroupRows, then: Then) -> Iterator[AnyStep]:
-    """Count the matches of rows, once all of these are looked up."""
+    """Count the matches of rows, after all rows were looked up."""
     if (step := counting_step(task.counting)) is not None:
         yield step
 

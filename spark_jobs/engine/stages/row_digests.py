@@ -34,9 +34,9 @@ from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateReq
 __all__ = ["CutQueries", "RowMatches", "left_out", "row_digests"]
 
 _ALL_TIMES = 1 << 62
-"""A tick later than the times of all rows: publishers set the times of records."""
+"""A tick later than any row: every row counts, although publishers may set times of records in the future."""
 _VISIBLE: tuple[VisibilityInterval, ...] = ((0, 0, [(None, None)]),)
-"""Each row is seen, whatever the version of the tables."""
+"""The visibility of the rows: every row counts, at every version of the tables."""
 
 
 class CutQueries:
