@@ -1,4 +1,4 @@
-"""The JVM driven by this evaluator: either started the other; with `spark-submit` the JVM comes first."""
+"""The JVM of this evaluator's driver: Python starts the JVM, or, with `spark-submit`, the JVM starts Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STOP_SECONDS = 5.0
 
 
 def _submitter() -> psutil.Process | None:
-    """Return the JVM that started this process; looked up once, for an orphan has another parent."""
+    """Return the JVM that started this process; looked up once, because an orphan gets another parent."""
     if SUBMITTED not in os.environ:
         return None  # the first process of a container has no parent to look at
     parent = psutil.Process(os.getppid())

@@ -17,7 +17,7 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 @contextmanager
 def properties_file(options: Mapping[str, str]) -> Iterator[None]:
-    """Let a JVM started meanwhile read options from a file readable to this user alone, and removed afterwards.
+    """Pass options to a JVM that is started in the block, by a file that only this user can read; then remove the file.
 
     ``spark-defaults.conf`` counts as before, below these options.
     """

@@ -20,8 +20,8 @@ __all__ = ["JAVA_OPTIONS", "SHUFFLE_PARTITIONS", "archive_path", "hidden_options
 _LOOPBACK = "127.0.0.1"
 
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""For local checkpoints. Spark's default, which stays in use for URLs, forks some 42 processes per micro-batch
-there."""
+"""The manager of checkpoint files in local folders, where Spark's default forks some 42 processes for each micro-batch.
+URLs keep the default."""
 
 JAVA_OPTIONS = "-XX:+UseParallelGC"
 """Java options of the driver: 15% less CPU for each event than the default, with short pauses on a small heap."""
@@ -124,7 +124,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
 
 
 def _refuse_open_cluster(settings: Settings, local: bool) -> None:
-    """Raise where tasks, which hold secrets, would go to an open cluster."""
+    """Raise an error if tasks, which hold secrets, would go to a cluster without authentication."""
     secret, given = settings.evaluator.spark_secret.get_secret_value(), settings.evaluator.spark
     if not local and not secret and "spark.authenticate" not in given:
         raise OperationalError(
@@ -136,7 +136,7 @@ def _refuse_open_cluster(settings: Settings, local: bool) -> None:
 
 
 def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:
-    """Raise where further options would change options that the evaluator relies on, or are not Spark's."""
+    """Raise an error if further options would change options that the evaluator sets, or are no options of Spark."""
     for name in given:
         if name in own:
             setting = _SETTINGS.get(name)

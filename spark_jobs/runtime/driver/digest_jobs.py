@@ -68,7 +68,7 @@ class DigestJobThread:
             try:
                 job = self._taken()
             except OperationalError:
-                job = None  # Redis is away: the lease's thread handles the consequences
+                job = None  # Redis is away: the thread that renews the lease decides what follows
             if job is None:
                 time.sleep(_LOOK_SECONDS)
                 continue

@@ -122,7 +122,7 @@ class Leadership:
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """A lease held by another process, at one moment."""
+    """The state of a lease that another process holds, at one moment."""
 
     holder: str | None
     left_ms: int

@@ -42,13 +42,13 @@ class SnapshotTask:
         self._fences = fences
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return when Kafka has the snapshots; yields nothing.
+        """Complete the snapshots, and end when Kafka has them; yields nothing.
 
         Raises:
             OperationalError: Kafka or Redis failed.
         """
         for _ in batches:
-            pass  # the row has nothing but the number of the task
+            pass  # the input only makes Spark run the task
         stream, settings = msgspec.json.decode(self._stream, type=Stream), pickle.loads(self._settings)
         complete_snapshots(stream, PROCESS.begin(stream, settings, self._fences), self._settings, self._fences)
         PROCESS.end()
@@ -86,7 +86,7 @@ class SnapshotJobThread:
                     run_tasks(self._spark, SnapshotTask(stream, self._settings, self._fences), 1)
                 wait = _LOOK_SECONDS
             except OperationalError:
-                pass  # Redis is away: the lease's thread handles the consequences
+                pass  # Redis is away: the thread that renews the lease decides what follows
             except Exception as error:  # pyspark's and py4j's have no common base
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
                 reason = (str(error) or type(error).__name__).splitlines()[0]

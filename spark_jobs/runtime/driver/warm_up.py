@@ -1,6 +1,6 @@
 """The path of a micro-batch, run a few times before there are events: the first real one is then like the others.
 
-The first time is slow (2 s and more on two cores): workers start, Spark loads and compiles the planner, the Kafka
+The first run is slow (2 s and more on two cores): workers start, Spark loads and compiles the planner, the Kafka
 clients connect. A topic of the evaluator's own is read and written as a stream's would be.
 """
 

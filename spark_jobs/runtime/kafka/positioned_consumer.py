@@ -116,7 +116,7 @@ class PositionedConsumer:
         if error is not None and not message.topic():
             raise KafkaException(error)
         if place not in self.reached:
-            return False  # it was fetched before its partition was left
+            return False  # the message was fetched before its partition was left
         if error is not None and error.code() != _END_OF_PARTITION:
             raise PartitionUnreadable(place[0], error)
         if offset < self.reached[place]:

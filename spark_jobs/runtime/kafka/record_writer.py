@@ -1,4 +1,4 @@
-"""A worker's writer: sends output rows to Kafka in order while more rows are made, and waits for all at a task's end.
+"""A worker's writer: sends output rows to Kafka in order while the task makes more, and waits for all at its end.
 
 aiokafka's producer does all the delicate work: leaders, connections, retries without end or repeats (idempotence), the
 order of batches in a partition. The writer takes batches that are laid out already (`record_batches`). librdkafka and
@@ -267,7 +267,7 @@ class FinishedBatch:
         return True
 
     def append(self, **_: object) -> None:
-        """Refuse, as a full batch does."""
+        """Return None, as a full batch does: no record can be added."""
 
     def _set_producer_state(self, producer_id: int, producer_epoch: int, first_sequence: int) -> None:
         self._state = (producer_id, producer_epoch, first_sequence)
@@ -280,7 +280,7 @@ def producer_options(settings: Settings) -> dict[str, Any]:
     """Return the options of aiokafka's producer: librdkafka's options as far as known there, and our own."""
     options = client_options(settings.kafka)
     known: dict[str, Any] = {_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS}
-    # This is also the limit for waiting behind unsent batches: a restarting broker takes a while.
+    # This also limits the wait behind unsent batches, which a broker that restarts makes long.
     known["request_timeout_ms"] = 2 * int(options["socket.timeout.ms"])
     protocol = known["security_protocol"] = known.get("security_protocol", "plaintext").upper()
     if protocol.endswith("SSL"):

@@ -21,7 +21,7 @@ _POLL_SECONDS = 1.0
 _PATIENCE = 60
 """Most polls in a row without a record although a record must be there."""
 _OPEN_POLLS = 2
-"""The polls in a row without a message after which an open transaction fails the task.
+"""Polls in a row without a message, after which a task that waits for an open transaction fails.
 
 A short transaction is waited for. A longer wait holds one of few cores, and other streams wait as well.
 """

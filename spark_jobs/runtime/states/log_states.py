@@ -205,7 +205,7 @@ class LogStates:
         self._measure(_PartitionPlace(stream.stream_id, stream.source_id, partition), states)
 
     def forget(self, stream_id: str) -> None:
-        """Forget a stream; its states can be had again by snapshot and log."""
+        """Forget a stream; its states can be restored from snapshots and log."""
         self._needs.pop(stream_id, None)
         self._states = {place: states for place, states in self._states.items() if place.stream_id != stream_id}
         known = {name: next(iter(sizes)).stream_id for name, sizes in self._sizes.items()}
@@ -223,7 +223,7 @@ class LogStates:
         return known[1]
 
     def _usable(self, state: LogState | None, first: int, clock: StateClock | None) -> LogState | None:
-        """Return a state at `first` or before, if need be without the last task's changes; None without one."""
+        """Return a state at `first` or before, without the last task's changes if need be; None if it is of no use."""
         if state is None or state.torn:
             return None
         # The results of a mark may not be on Kafka, where the mark's task is carried out again.

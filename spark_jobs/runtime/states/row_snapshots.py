@@ -27,7 +27,7 @@ State = TypeVar("State", bound=LogState)
 
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
-"""Bytes of changed rows after which a state is stored before its time, if it has no more bytes itself."""
+"""Bytes of changed rows after which a state that is not larger is stored before its time."""
 _AWAY_SECONDS = 300.0
 _FAULTS = (OSError, pyarrow.ArrowException)
 _KEPT = 2
@@ -40,7 +40,7 @@ _DIGITS = 20
 
 
 class SnapshotPlace(NamedTuple):
-    """Which state: a folder with its files."""
+    """The folder with the files of one state."""
 
     source_id: str
     """`Stream.source_id`."""

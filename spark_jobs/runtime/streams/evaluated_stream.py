@@ -18,7 +18,7 @@ __all__ = ["EvaluatedStream"]
 _ALONE_SECONDS = 30.0
 """How long a stream that leaves the lane after its first failure has a query of its own."""
 _MOST_PARTINGS = 5
-"""How often further failures double `_ALONE_SECONDS` at most."""
+"""How many times in a row a further failure doubles `_ALONE_SECONDS`."""
 _STANDING_SECONDS = 10.0
 """How long events may wait without a micro-batch until the stream counts as not evaluated."""
 

@@ -31,10 +31,10 @@ class _TimedPartition:
     quiet_since_ms: int
     """When the partition was last seen to have new events, or when the clock began."""
     stood: int | None = None
-    """The watermark at that time; None until a task has reported it."""
+    """The watermark when the partition became quiet; None until a task has reported it."""
     due: int | None = None
     unsettled: bool = False
-    """Whether results of the last mark may still be missing."""
+    """Whether results of the last mark may still be missing on Kafka."""
     told: bool = False
     """Whether a task has reported the time of the partition."""
 

@@ -145,7 +145,7 @@ class Lane:
         return source_id in self._seats or source_id in self._joining
 
     def has_room_for(self, stream: Stream) -> bool:
-        """Tell whether a stream may join: no other stream in the lane, or kept by the log, has the same topic.
+        """Tell whether a stream may join: no other stream in the lane, or `kept` by the log, has the same topic.
 
         The offset log has a single position for each topic.
         """

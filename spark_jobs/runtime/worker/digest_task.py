@@ -39,7 +39,7 @@ _decode = msgspec.msgpack.Decoder(Order).decode
 
 
 class JobMemory:
-    """The records kept by a worker process between tasks of a digest job, as its orders read the same records."""
+    """The records that a worker process keeps between tasks of a digest job: its orders read the same records."""
 
     def __init__(self, task_done: Callable[[], None] | None = None) -> None:
         self._logs: dict[str, tuple[PendingLog, float]] = {}

@@ -120,7 +120,7 @@ class EventTraces:
 
 
 class Trail:
-    """The outcome of the sampled events of an Arrow batch."""
+    """The times and matches of the sampled events of an Arrow batch, as far as they are known."""
 
     def __init__(self, traces: EventTraces, events: RowSource, rows: Ints, began_ns: int) -> None:
         """Begin with the sampled rows of decoded events; called by `EventTraces.trail`."""

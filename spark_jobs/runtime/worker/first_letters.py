@@ -18,9 +18,10 @@ log = logging.getLogger(__name__)
 
 
 class FirstLetters:
-    """The first records of one stream, as a worker sees them. The workers of a stream count together, in Redis.
+    """The outcomes of the first records of one stream in a worker. Redis adds up the counts of all workers.
 
-    A micro-batch that is evaluated again counts again, and two workers may count some records too many.
+    The counts are approximate: a micro-batch that is evaluated again counts again, and two workers that count at the
+    same time may exceed the number of records to count.
     """
 
     def __init__(self, stream_id: StreamId, store: FirstRecordsStore) -> None:
@@ -33,7 +34,7 @@ class FirstLetters:
         self._stream_id = stream_id
         self._store = store
         self._details: list[str | None] = []
-        """The records of the task in their order: the detail of a dead letter, None for a good record."""
+        """By record of the task, in order: the detail of its dead letter, None for a good record."""
         self._is_over = False
 
     def take(self, events: Events, letters: pa.RecordBatch | None) -> None:

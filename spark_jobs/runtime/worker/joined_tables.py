@@ -86,7 +86,7 @@ class JoinedTables:
     def _pinned(
         self, stream_id: StreamId, batch: MicroBatch, tables: Mapping[str, Table], store: TableStore
     ) -> TablePins:
-        """Return the offsets that a batch sees: from Redis if another task has asked for them, else from Kafka."""
+        """Return the offsets that a batch sees: from Redis if an earlier task has stored them, else from Kafka."""
         pins = store.table_pins(stream_id, batch.number)
         wanted = {table.source_id: table for table in tables.values()}
         if not wanted.keys() <= pins.keys():

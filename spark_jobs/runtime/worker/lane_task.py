@@ -51,7 +51,7 @@ class LaneStream(NamedTuple):
 
 
 class LaneRange(NamedTuple):
-    """Records of one source partition; there may be none if the clock has a mark."""
+    """Records of one source partition; no records where the task only makes the results of a mark of the clock."""
 
     records: SourceRange
     clock: StateClock | None = None
@@ -112,7 +112,7 @@ class LaneTask:
             OperationalError: Kafka or Redis failed.
         """
         for _ in batches:
-            pass  # the rows have nothing but the number of tasks
+            pass  # the input only makes Spark run this number of tasks
         task, batch, ranges = _work()
         stream_ids = {self._streams.value[each.records.topic].stream_id for each in ranges}
         with PROCESS.lane_task(stream_ids, batch, _unpickled(self._settings), self._fences):

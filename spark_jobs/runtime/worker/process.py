@@ -95,7 +95,7 @@ class WorkerProcess:
         """The counts that wait for the end of the lane's task."""
 
     def begin(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> StreamWatch:
-        """Begin a task: forget streams without a task for long, and return the observations of this stream."""
+        """Begin a task: forget streams that had no task for a long time, and return the observations of this stream."""
         self._fences, self._time = fences, None
         now = time.monotonic()
         self._used_at[stream.stream_id] = now
@@ -117,7 +117,7 @@ class WorkerProcess:
         self._garbage.task_done()
 
     def tables(self, stream: Stream, batch: MicroBatch, settings: Settings) -> BatchTables:
-        """Return the tables and the declaration of its stream that a micro-batch sees; waits until Redis has them.
+        """Return the tables, and the declaration of the stream, that a micro-batch sees; waits until Redis has them.
 
         Raises:
             TableAway: A table that the stream joins cannot be read. A waiting task would take a core from streams

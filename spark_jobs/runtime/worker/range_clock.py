@@ -1,4 +1,4 @@
-"""Time in a source partition, between the driver and a task: the marks of the clock, and when a result is next due."""
+"""Event time in a source partition, as driver and task tell each other: marks of the clock, and the next result due."""
 
 from __future__ import annotations
 

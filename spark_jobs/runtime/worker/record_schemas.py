@@ -52,7 +52,7 @@ class RecordSchemas:
         self._clock = clock
         self._first: int | None = None
         self._found: dict[int, str] = {}
-        """By id, the schema, or a sentence why there is none, as JSON."""
+        """By id, as JSON: the schema, or a sentence that says why there is none."""
         self._absent: dict[int, float] = {}
         """By id that the registry does not know: until when it is not asked again."""
         self._begun: dict[int, int] = {}

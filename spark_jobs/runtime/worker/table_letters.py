@@ -18,12 +18,12 @@ _MOST = 1_000
 
 
 class TableLetters:
-    """The dead letters of one table that Kafka is not known to have."""
+    """The dead letters of one table that may be missing in Kafka."""
 
     def __init__(self, table_id: str) -> None:
         """Begin without letters."""
         self._table_id = table_id
-        self._writer = secrets.token_hex(8)  # not the module's: workers are forks of a daemon that has imported it
+        self._writer = secrets.token_hex(8)  # made here: the forks of a daemon share the values of its modules
         self._held: list[pa.RecordBatch] = []
         self._written: dict[int, int] = {}
         """By partition: the offset after the last task's letters. Kafka has them once the next task runs."""

@@ -316,7 +316,7 @@ def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
 
 
 def _with_records(batches: Iterable[pa.RecordBatch], begin: RangeBegin | None) -> Iterator[pa.RecordBatch]:
-    """Yield the batches that have records; first an empty one, where the clock may have results without records."""
+    """Yield the batches that have records; before them, if `begin` is given, an empty batch for a mark of the clock."""
     if begin is not None:
         yield pa.record_batch({})
     for batch in batches:
