@@ -1,4 +1,4 @@
-"""`cq sql` and `cq tail`: a subscriber's work from a shell, over Kafka like anybody's."""
+"""`cq sql` and `cq tail`: statements and results of a subscriber in a shell, over Kafka as for any other client."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def down(data: Data = None) -> None:
 
 
 def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:
-    """Run until asked to stop. Return the exit code; a fault is told in a line before."""
+    """Run until asked to stop, and return the exit code; a fault is printed as a line."""
     log_to(sys.stderr, logging.WARNING, launch.settings.logs.form)
     try:
         with run.taken():

@@ -1,4 +1,4 @@
-"""The servers of an operator's command: the command line's, or a running `cq up`'s."""
+"""The servers of an operator's command: those of the command line, or those of a running `cq up`."""
 
 from __future__ import annotations
 

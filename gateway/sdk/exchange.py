@@ -121,7 +121,7 @@ class Exchange:
             pending.sendings += 1
 
     def _headers(self, pending: CommandUnderWay) -> Mapping[str, bytes]:
-        """Return the headers of a command that goes out now: each time with a token of its own."""
+        """Return the headers of a command that is sent now; each sending has a new token."""
         if self._signing_key is None:
             return pending.headers
         token = self._signing_key.token(self._topic, self._subscriber, pending.command_id, pending.text)

@@ -88,8 +88,8 @@ class CommandUnderWay:
 class Outbox:
     """The commands of one subscriber, in their order.
 
-    A missing reply is asked for by sending the same command id again, which never runs the command twice: when nothing
-    at all was answered for `silence` seconds, everything unanswered goes out again in its order. After each attempt
+    To ask for a missing reply, the outbox sends the same command id again, which never runs the command twice: after
+    `silence` seconds without any reply, all unanswered commands are sent again in their order. After each attempt
     without an answer the next wait takes twice as long, so a gateway that comes back does not find a mountain of
     repeats. Any reply ends the silence, so a long queue at the gateway causes no repeats. Not to be used by two threads
     at once.

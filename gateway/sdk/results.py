@@ -12,7 +12,7 @@ __all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Pause", 
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """When results leave: at once (`change`), or gathered until a tick (`timer`)."""
+    """When results are published: each at once (`change`), or together at a tick (`timer`)."""
 
     kind: str = "change"
     every: str | None = None
@@ -21,7 +21,7 @@ class Trigger(msgspec.Struct, frozen=True):
     zone: str | None = None
     next_at: datetime | None = None
     emit: str | None = None
-    """`enter`, `exit` or `enter or exit`; None where each match is a result."""
+    """`enter`, `exit`, `enter or exit`, `silence` or `changes`; None where each match is a result."""
     by: list[str] = []
     """The columns of EMIT … BY."""
 
@@ -151,12 +151,12 @@ class Match(msgspec.Struct, frozen=True):
     row: Mapping[str, Any]
     """The SELECT list in its order, as decoded from JSON: times and decimals are strings."""
     time: datetime
-    """The source record's time (`ce_time`)."""
+    """`ce_time`: the source record's time; for a CQ with FOR or EMIT ON SILENCE, the event's time plus the interval."""
     stream: str
     partition: int
-    """Partition of the source record."""
+    """The partition of the source record."""
     offset: int
-    """Offset of the source record."""
+    """The offset of the source record; for a CQ with FOR or EMIT ON SILENCE, the position of the result."""
     destination: str
     written_at: datetime | None = None
     """When Kafka appended the result."""
@@ -170,7 +170,7 @@ class Match(msgspec.Struct, frozen=True):
     before: Mapping[str, Any] | None = None
     """For an update: the SELECT list of the row before."""
     cause: str | None = None
-    """For a CQ with EMIT ON SILENCE: the id of the event in `row`; `stream` then names the computation."""
+    """With FOR or EMIT ON SILENCE: the id of the event in `row`; `stream` is then the id of the computation."""
 
     @property
     def id(self) -> str:
@@ -185,7 +185,7 @@ class Digest(msgspec.Struct, frozen=True):
     cq: str
     fired_at: datetime
     since: datetime
-    """The previous tick (`from`)."""
+    """`from`: the previous tick; for the first digest START or acceptance; with OVER LAST the begin of the window."""
     until: datetime
     """This tick (`to`); a digest covers [since, until)."""
     count: int

@@ -22,7 +22,7 @@ _BEGINS_CHANGE = re.compile(_BEGIN, re.I | re.S)
 
 
 def section(subscriber: str, statements: Sequence[str]) -> Iterator[str]:
-    """Yield a SET SUBSCRIBER, which has the subscriber and the fingerprint of the statements, then the statements.
+    """Yield a SET SUBSCRIBER with the subscriber and a fingerprint of the statements, and then the statements.
 
     Example:
         >>> print(*section("alice", ["SHOW CQS"]), sep="; ")

@@ -37,7 +37,7 @@ class CqEnd:
         self._bounds = dict(ends)
 
     def complete(self, reached: Mapping[int, int]) -> bool:
-        """Tell whether all is read, given up to where each partition was found to have nothing more."""
+        """Tell whether all is read; `reached` has by partition the offset at which there were no more records."""
         return self._bounds is not None and all(reached.get(part, -1) >= end for part, end in self._bounds.items())
 
     def resume(self, positions: Mapping[int, int]) -> dict[int, int]:

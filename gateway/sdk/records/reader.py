@@ -1,9 +1,9 @@
 """A CQ's results out of the records of its destination, each handed over once; no I/O.
 
-A replay after a crash writes results again with the same ids, and within a destination the first writings of a source
-partition come in source order, and the results of an event in the order of their numbers. So a result is new exactly if
-it lies behind the last result handed over of its source partition: a mark replaces a set of ids. Digests are compared
-by their ticks.
+A replay after a crash writes results again with the same ids. Apart from these repeats, the results of a source
+partition come in source order within a destination, and the results of an event in the order of their numbers. So a
+result is new exactly if it lies behind the last result that was handed over for its source partition: one mark for each
+partition replaces a set of ids. Digests are compared by their ticks.
 """
 
 from __future__ import annotations

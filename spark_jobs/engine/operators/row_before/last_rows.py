@@ -125,8 +125,8 @@ class LastRows(LogState):
     def clocks(self, times_ms: Ints, offsets: Ints) -> tuple[NDArray[np.int32], PartitionClock]:
         """Return the clock after each of some rows in minutes, and after the last row.
 
-        For rows that are folded in again the clock begins anew. It is never later than when the rows came first, so a
-        forgotten key stays forgotten.
+        For rows that are folded in again the clock begins anew. The clock is never later than when the rows came
+        first, so a forgotten key stays forgotten.
 
         Args:
             times_ms: The record times in epoch milliseconds.
