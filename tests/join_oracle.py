@@ -18,7 +18,12 @@ COLUMNS = {
 }
 """Column types of the stream and the tables."""
 _ARROW = {"STRING": pa.string(), "DOUBLE": pa.float64(), "BIGINT": pa.int64(), "INT": pa.int32()}
+_SCHEMAS = [
+    pa.schema([(name, _ARROW[kind]) for name, kind in map(str.split, columns.split(", "))])
+    for columns in (COLUMNS["quotes"] + ", event BIGINT", COLUMNS["profiles"], COLUMNS["owners"])
+]
 _DB = duckdb.connect()
+_DB.execute("SET threads = 1")
 
 QUERIES = [
     "SELECT q.n AS n, p.industry AS i FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE p.staff > 0",
@@ -76,9 +81,10 @@ def alone(select: str, events: list[Row], profiles: list[Row], owners: list[Row]
 def duckdb_rows(select: str, events: list[Row], profiles: list[Row], owners: list[Row]) -> list[tuple[Any, ...]]:
     """Return DuckDB's rows of a query; `event` is the number of an event, from 0."""
     numbered = [{**event, "event": number} for number, event in enumerate(events)]
-    for (name, columns), rows in zip(COLUMNS.items(), (numbered, profiles, owners), strict=True):
-        fields = [pa.field(column, _ARROW[kind]) for column, kind in map(str.split, columns.split(", "))]
-        if name == "quotes":
-            fields.append(pa.field("event", pa.int64()))
-        _DB.register(name, pa.Table.from_pylist(rows, pa.schema(fields)))
+    given = zip((numbered, profiles, owners), _SCHEMAS, strict=True)
+    return _answer(select, *(pa.Table.from_pylist(rows, schema) for rows, schema in given))
+
+
+def _answer(select: str, quotes: pa.Table, profiles: pa.Table, owners: pa.Table) -> list[tuple[Any, ...]]:
+    """Return DuckDB's rows. DuckDB finds a table by the name of an argument, at half the cost of registered tables."""
     return _DB.execute(select).fetchall()

@@ -16,6 +16,7 @@ from grouping.model.column import StreamColumn
 from grouping.model.table import Table
 from grouping.plan.computation import Computation
 from grouping.plan.group import CompiledQuery
+from grouping.plan.lookup_join import LookupJoin
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds
@@ -43,6 +44,7 @@ __all__ = [
     "found_in",
     "rows_of",
     "view_of",
+    "views_of",
 ]
 
 
@@ -81,6 +83,15 @@ def view_of(table: Table, rows: list[Row]) -> TableView:
 def compiled(select: str, catalog: Catalog = CATALOG) -> CompiledQuery:
     """Return a query, compiled once for the many examples of a test."""
     return compile_select(select, catalog)
+
+
+def views_of(select: str, profiles: list[Row], owners: list[Row]) -> dict[str, TableView]:
+    """Return the tables that a query joins, with these rows, by id."""
+    computation = compiled(select).plan.computation
+    assert computation is not None
+    rows = {PROFILES.table_id: (PROFILES, profiles), OWNERS.table_id: (OWNERS, owners)}
+    joined = {node.table_id for node in computation.nodes if isinstance(node, LookupJoin)}
+    return {table_id: view_of(*rows[table_id]) for table_id in joined}
 
 
 def batch_of(select: str, events: list[Row], catalog: Catalog = CATALOG) -> tuple[Events, Computation]:

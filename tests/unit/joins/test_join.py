@@ -26,6 +26,7 @@ from tests.unit.joins.join_queries import (
     found_in,
     rows_of,
     view_of,
+    views_of,
 )
 
 AS_MANY_TEXTS_AS_ROWS = (
@@ -44,7 +45,7 @@ def test_as_each_query_alone(select: str, events: list[Row], profiles: Row, owne
     """Inner and LEFT, by a whole key and by a part of one, several tables, NULLs everywhere: the same rows."""
     named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
-    views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
+    views = views_of(select, named, owned)
     rows, found = rows_of(select, events, views)
     assert sorted(found, key=repr) == sorted(alone(select, events, named, owned), key=repr)
     assert [event for event, *_ in found] == sorted(event for event, *_ in found)
@@ -163,7 +164,7 @@ def test_slices_have_the_same_rows(select: str, events: list[Row], profiles: Row
     """However few rows are made at once: the same in the same order with the same numbers; each event is done once."""
     named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
-    views = {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}
+    views = views_of(select, named, owned)
     batch, computation = batch_of(select, events)
     whole = join(batch, computation, views)
     join_by_slices = LookupJoinOperator(computation, views, slice_rows=most)

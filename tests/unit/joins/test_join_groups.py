@@ -38,6 +38,7 @@ from tests.unit.joins.join_queries import (
     QUOTES,
     compiled,
     view_of,
+    views_of,
 )
 from tests.unit.matching.event_batches import batch
 from tests.unit.replica.table_records import SETTINGS
@@ -91,7 +92,7 @@ def test_groups_are_those_of_the_joined_rows(
     named = [{"symbol": symbol, **row} for symbol, row in profiles.items()]
     owned = [{"owner": owner, "symbol": symbol, **row} for (owner, symbol), row in owners.items()]
     query = compiled(select)
-    bodies = _pending(query, events, {"t_1": view_of(PROFILES, named), "t_2": view_of(OWNERS, owned)}, at_once)
+    bodies = _pending(query, events, views_of(select, named, owned), at_once)
     plan, kept = query.plan, query.plan.kept
     assert kept is not None
     constants = canonical_constants(query.row)
