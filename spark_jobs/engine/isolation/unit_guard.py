@@ -1,9 +1,9 @@
 """The guarded run of a step of the evaluation: a work unit that fails, fails alone.
 
-All units are evaluated together, at no cost of their own. If this raises, its halves are tried, and so on: the unit at
-fault is left out, its events become dead letters, and from then on the worker evaluates it apart. A unit that takes
-more CPU time than its budget is stopped midway and quarantined. Quarantined units are not tried, and suspects of a
-death are evaluated apart: each lot is marked before its evaluation (`unit_selection`).
+All units are evaluated together, at no cost of their own. If this raises, each half of the units is tried, and so on:
+the unit at fault is left out, its events become dead letters, and from then on the worker evaluates it apart. A unit
+that takes more CPU time than its budget is stopped midway and quarantined. Quarantined units are not tried, and
+suspects of a death are evaluated apart: each lot is marked before its evaluation (`unit_selection`).
 """
 
 from __future__ import annotations

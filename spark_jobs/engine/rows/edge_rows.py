@@ -56,7 +56,8 @@ class EdgeRows(TakenPlaces):
         self._kinds = kinds
         deleted = np.flatnonzero(kinds == DELETE)
         self._place: Ints | None = None
-        """Where a row's columns are: in the batch, or from `rows.count` on in the rows before; None without them."""
+        """By row, the place of its columns: in the batch, or for a delete `rows.count` plus that in the rows before;
+        None if no row is a delete."""
         if deleted.size:
             assert before is not None, "a delete has a row before"
             self._place = row.copy()

@@ -51,7 +51,7 @@ def _timestampdiff(unit: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 _MONTH_STEP = 32
-"""More than the days of a month, so months times this number plus days order as dates do
+"""More than the days of a month: months times this number, plus days, have the order of dates
 (``LocalDate.monthsUntil``)."""
 
 

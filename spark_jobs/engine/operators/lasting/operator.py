@@ -123,7 +123,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return self._matches(new.taken(told), self._columns(rows, batch.places[rising[told]]))
 
     def _rises(self, state: PendingRises, rows: RowSource, batch: _BatchRows) -> Rises:
-        """Return each row as a rise; `NO_MATCH` in place of the offset of a row that is none."""
+        """Return a rise for each row; its offset is `NO_MATCH` where the row does not rise."""
         keyed, offsets = batch.values, rows.offsets[batch.places]
         before_offset, before_time, before = (np.roll(each, 1) for each in (offsets, keyed.times, keyed.values))
         before_offset[~np.roll(keyed.is_match, 1)] = NO_MATCH
@@ -177,7 +177,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         numbers = None if element is None else element.fill_null(0).to_numpy()
         types[BEFORE_OFFSET], columns[BEFORE_OFFSET] = BIGINT, pa.array(rises.before_offset)
         if (height := self.node.height) is not None:
-            # For a young rise the row before may be above the lowest value: no constant lies between the two then.
+            # The value before a young rise may be above the lowest value: cut to it, so no constant lies between.
             for name, values in ((LEAST, rises.least), (BEFORE, np.minimum(rises.before, rises.least))):
                 types[name] = height.column.type
                 own = values if height.above else ~values

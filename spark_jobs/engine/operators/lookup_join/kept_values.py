@@ -32,7 +32,7 @@ class OldRows:
         """
         self._parts = parts
         self._found: list[tuple[Ints, Ints]] = []
-        """By part: places of keys, and their rows."""
+        """By part: places in the keys, and the row of each of these keys."""
         probes = SoughtValues(keys)
         for part in parts:
             probe, row = part.find(tuple(key), probes)
@@ -42,7 +42,7 @@ class OldRows:
             self._found.append((probe[counts], row[counts]))
 
     def column(self, name: str, count: int) -> tuple[list[pa.Array], Ints]:
-        """Return the values of a column in these rows, and by key which of them is its own, -1 where there is no row.
+        """Return the values of a column in these rows, and by key the place of its value, -1 where the key has no row.
 
         Args:
             name: The column.
@@ -60,11 +60,11 @@ class OldRows:
 def with_kept_values(
     values: pa.Array, row: NDArray[np.int32], keeps: NDArray[np.bool_], first: Ints, old: tuple[list[pa.Array], Ints]
 ) -> pa.Array:
-    """Return by change the value of a column in the row that the change sets.
+    """Return the value of a column in the row that each change sets. Changes are sorted by key, then by order.
 
     Args:
         values: The column in the rows that changes set.
-        row: By change, sorted by key and order: its row; -1 where it removes the row.
+        row: By change, the row it sets, as a place in `values`; -1 where the change removes the row.
         keeps: By row, whether it keeps the value of the row before.
         first: The first change of each key.
         old: By `OldRows.column`, the values before the first change of each key.
