@@ -14,6 +14,7 @@ from spark_jobs.engine.constants.shared_index_key import is_shared
 from spark_jobs.engine.constants.table_shape import TableShape
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.index.union_lookup import AnyCandidates, AnyLookup, lookup_of
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.faults import FAULTS
 
@@ -46,7 +47,7 @@ class ConstantPart:
     @cached_property
     def variants(self) -> NDArray[np.int32]:
         """The distinct variants of the rows, struck out rows included."""
-        return np.unique(self.rows.variant)
+        return distinct_values(self.rows.variant)
 
     def remove(self, ids: NDArray[np.void]) -> ConstantPart | None:
         """Strike out the rows of some destinations; return this part, a rebuilt part, or None if no row is left."""

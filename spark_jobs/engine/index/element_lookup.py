@@ -12,6 +12,7 @@ from grouping.model.sql_type import SqlType
 from spark_jobs.engine.index import EqualityIndex, Ints
 from spark_jobs.engine.index.key_codes import KeyCodes
 from spark_jobs.engine.index.lookup import AliveRows, Candidates, comparison
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
 
 __all__ = ["ElementLookup"]
@@ -46,7 +47,7 @@ class ElementLookup:
         wanted[selected] = True
         met = np.flatnonzero((codes >= 0) & wanted[elements.event])
         # An array that holds a value twice meets its rows once.
-        once = np.unique(elements.event[met] << 32 | codes[met])
+        once = distinct_values(elements.event[met] << 32 | codes[met])
         found = self._index.find((once & 0xFFFFFFFF).astype(np.int32))
         return Candidates(once >> 32, found, self._alive, repeated=True)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.engine.index.ordered import search
 from spark_jobs.engine.index.ranges import Ints, Pairs, chunks
+from spark_jobs.engine.rows.arrays import distinct_values
 
 __all__ = ["IntervalIndex", "ContainingIntervals"]
 
@@ -39,7 +40,7 @@ class IntervalIndex:
             rows: The rows' numbers.
             codes: The code of each row, None when there is no equality beside the bounds.
         """
-        self._bounds = np.unique(np.concatenate((low, high)))
+        self._bounds = distinct_values(np.concatenate((low, high)))
         self._span = 2 * self._bounds.size + 1
         starts = 2 * np.searchsorted(self._bounds, low) + (1 if ops[0] == ">=" else 2)
         ends = 2 * np.searchsorted(self._bounds, high) + (2 if ops[1] == "<=" else 1)

@@ -13,7 +13,7 @@ from grouping.model.expression import Reference
 from grouping.model.sql_type import STRING, SqlType
 from spark_jobs.engine.index import Ints, KeyDirectory, mix
 from spark_jobs.engine.index.keys import key_space
-from spark_jobs.engine.rows.arrays import Codes
+from spark_jobs.engine.rows.arrays import Codes, distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns, hash_strings
 
 __all__ = ["JointCodes", "KeyCodes"]
@@ -44,7 +44,7 @@ class KeyCodes:
             self._find_clashes(hashes, self._strings)
         else:
             self._space = key_space(column_type, (sql_type,), (constants,))
-            self._distinct = np.unique(self._space.constants(constants.drop_null()))
+            self._distinct = distinct_values(self._space.constants(constants.drop_null()))
             hashes = mix(self._distinct)
         self.count = int(hashes.size)
         self._directory = KeyDirectory(hashes)
@@ -111,7 +111,7 @@ class JointCodes:
         codes = keys[0].constants(constants[0])
         for key, values in zip(keys[1:], constants[1:], strict=True):
             pairs = _pairs(codes, key.constants(values), key.count)
-            distinct = np.unique(pairs[pairs >= 0])
+            distinct = distinct_values(pairs[pairs >= 0])
             directories.append(KeyDirectory(mix(distinct)))
             codes = _known(directories[-1], pairs)
             count = int(distinct.size)

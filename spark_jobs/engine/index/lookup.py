@@ -24,6 +24,7 @@ from spark_jobs.engine.index import (
 )
 from spark_jobs.engine.index.key_codes import JointCodes, KeyCodes
 from spark_jobs.engine.index.keys import key_space
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumn, EventColumns
 
 __all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
@@ -101,7 +102,7 @@ class Candidates:
             hit = self._found.any(alive, version)
         else:
             hit = self._found.any(None if alive is None else self._alive.before(alive, version))
-        return np.unique(self._events[hit]) if self._repeated else self._events[hit]
+        return distinct_values(self._events[hit]) if self._repeated else self._events[hit]
 
 
 class Lookup:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from grouping.model.expression import Reference
 from spark_jobs.engine.index import EqualityIndex, Ints, KeyDirectory, mix
 from spark_jobs.engine.index.lookup import AliveRows, Candidates
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
 
 __all__ = ["PartLookup", "part_lookups"]
@@ -62,7 +63,7 @@ class PartLookup:
         """Return the candidates of the events at the positions `selected`."""
         column = events[self._column]
         found = [np.empty(0, np.int64), *self._met(column.values)]
-        met = np.unique(np.concatenate(found))
+        met = distinct_values(np.concatenate(found))
         value, code = met >> 32, (met & 0xFFFFFFFF).astype(np.int32)
         starts = np.searchsorted(value, np.arange(len(column.values) + 1))
         own = column.spread(np.arange(len(column.values)), -1)[selected]

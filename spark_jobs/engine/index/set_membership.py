@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints, KeyDirectory, mix
+from spark_jobs.engine.rows.arrays import distinct_values
 
 __all__ = ["in_sets"]
 
@@ -40,7 +41,7 @@ def _by_directory(
 ) -> NDArray[np.bool_]:
     """Look (set, value) up among all elements, so that the cost does not depend on the length of the sets."""
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    elements = np.unique((owner << 32 | codes)[codes >= 0])
+    elements = distinct_values((owner << 32 | codes)[codes >= 0])
     wanted = mix(sets.astype(np.int64) << 32 | values)
     found: NDArray[np.bool_] = (KeyDirectory(mix(elements)).find(wanted) >= 0) & (values >= 0)
     return found

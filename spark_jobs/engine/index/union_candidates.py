@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from spark_jobs.engine.index import Ints, Pairs
 from spark_jobs.engine.index.lookup import Candidates
 from spark_jobs.engine.index.ranges import chunks
+from spark_jobs.engine.rows.arrays import distinct_values
 
 __all__ = ["UnionCandidates"]
 
@@ -41,10 +42,10 @@ class UnionCandidates:
             first, last = int(hit[part][0]), int(hit[part][-1]) + 1
             met = [pairs for each in self._parts for pairs in each.between(first, last).pairs(limit)]
             codes = [events.astype(np.int64) << 32 | rows for events, rows in met]
-            once = np.unique(np.concatenate([np.empty(0, np.int64), *codes]))
+            once = distinct_values(np.concatenate([np.empty(0, np.int64), *codes]))
             yield (once >> 32).astype(np.intp), (once & 0xFFFFFFFF).astype(np.int32)
 
     def any(self, alive: NDArray[np.bool_] | None, version: int) -> Ints:
         """Return the events that meet a row that is alive, without expanding pairs."""
-        found: Ints = np.unique(np.concatenate([part.any(alive, version) for part in self._parts]))
+        found: Ints = distinct_values(np.concatenate([part.any(alive, version) for part in self._parts]))
         return found

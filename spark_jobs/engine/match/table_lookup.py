@@ -16,6 +16,7 @@ from spark_jobs.engine.index import Ints, Pairs
 from spark_jobs.engine.index.union_lookup import AnyCandidates
 from spark_jobs.engine.match.matched_pairs import MatchedPairs
 from spark_jobs.engine.match.residual import holds
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.columns import PlacedColumns
 from spark_jobs.engine.rows.cpu_budget import charged
 from spark_jobs.engine.rows.event_column import EventColumns
@@ -108,7 +109,7 @@ class TableLookup:
             return
         for found, rows in self.pairs(events, first, last):
             if self.part.shape.virtual:
-                yield MatchedPairs.virtual(np.unique(found), int(part.rows.variant[0]), self.group)
+                yield MatchedPairs.virtual(distinct_values(found), int(part.rows.variant[0]), self.group)
             else:
                 yield MatchedPairs.of(found, part.rows, rows, self.group_of(rows))
 

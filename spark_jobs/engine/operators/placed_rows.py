@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.row_before.last_values import HeldValues, LastValues, grown
+from spark_jobs.engine.rows.arrays import distinct_values
 
 __all__ = ["PlacedRows"]
 
@@ -54,7 +55,7 @@ class PlacedRows:
     def replaced(self) -> Ints:
         """The places that were overwritten since `begin`."""
         nothing: Ints = np.empty(0, np.int64)
-        return np.unique(np.concatenate([nothing, *(each.places for each in self._replaced)]))
+        return distinct_values(np.concatenate([nothing, *(each.places for each in self._replaced)]))
 
     def grow(self, count: int) -> None:
         """Make room for places below `count`."""

@@ -22,7 +22,7 @@ from grouping.settings.settings import Settings
 from grouping.store.constant_table import MODES
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.results.value_pool import ValuePool, value_pools
-from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.arrays import Ints, distinct_values
 from spark_jobs.engine.rows.headers import computed_ids, event_ids, event_times, hex_keys, match_headers
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, OUTPUT, dead_letters
@@ -92,7 +92,7 @@ def _dedicated(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -
 def _virtual_pairs(matches: Matches) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the distinct (group, event) of the virtual matches: an event goes once to a group's topic."""
     found = np.flatnonzero(matches.mode == _VIRTUAL)
-    pairs = np.unique((matches.group[found].astype(np.int64) << 32) | matches.event[found])
+    pairs = distinct_values((matches.group[found].astype(np.int64) << 32) | matches.event[found])
     return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from grouping.model.ids import GroupId
 from grouping.plan.group import SelectList
 from grouping.store.work_units import unit_of
+from spark_jobs.engine.rows.arrays import distinct_values
 
 __all__ = ["Matches"]
 
@@ -45,7 +46,7 @@ class Matches:
     @property
     def units(self) -> list[str]:
         """The work units (`grouping.store.work_units`) that met an event: SELECT lists of groups."""
-        return [self._unit(code) for code in np.unique(self._codes()).tolist()]
+        return [self._unit(code) for code in distinct_values(self._codes()).tolist()]
 
     def only(self, units: Collection[str]) -> Matches:
         """Return the matches of some work units alone."""

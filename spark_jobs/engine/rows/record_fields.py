@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_jobs.engine.rows.arrays import distinct_values
+
 __all__ = ["HEADERS", "header_maps", "key_texts", "once_each"]
 
 HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
@@ -67,4 +69,4 @@ def _names_repeat(headers: pa.Array) -> bool:
     names = headers.flatten().field("key").dictionary_encode()
     records = np.repeat(np.arange(len(headers)), pc.list_value_length(headers).to_numpy())
     pairs = records * (len(names.dictionary) + 1) + names.indices.to_numpy(zero_copy_only=False)
-    return len(np.unique(pairs)) < len(pairs)
+    return len(distinct_values(pairs)) < len(pairs)

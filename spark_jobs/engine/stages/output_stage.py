@@ -12,6 +12,7 @@ from spark_jobs.engine.isolation.step import AnyStep, Records, Units
 from spark_jobs.engine.results.pending import pending_records
 from spark_jobs.engine.results.split import split
 from spark_jobs.engine.results.updates import without_unchanged
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.stages.task import Found, Task, Then
 
 __all__ = ["OutputStep", "output"]
@@ -49,5 +50,5 @@ class OutputStep:
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
         """Yield the dead letters of a SELECT list, for its matches."""
-        rows = np.unique(self.found.matches.only([unit]).event).astype(np.int64)
+        rows = distinct_values(self.found.matches.only([unit]).event).astype(np.int64)
         yield from letters(self.found.rows, rows, unit, reason)

@@ -23,6 +23,7 @@ from spark_jobs.engine.match.row_slices import slices
 from spark_jobs.engine.operators.aggregate.merging import MergedAggregates, partials_of
 from spark_jobs.engine.results.encode import encode, row_bytes
 from spark_jobs.engine.results.pending import MAX_ROW_BYTES
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.events import arrow_type
 from spark_jobs.engine.rows.value_sizes import value_sizes
@@ -161,7 +162,7 @@ class _AggregateRows:
 
     def of(self, found: Sequence[Ints]) -> Iterator[Iterable[_MadeRow]]:
         """Yield the rows of each destination. If all fit into `_BYTES`, a row of several destinations is made once."""
-        wanted = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        wanted = distinct_values(np.concatenate(found)) if found else np.empty(0, np.int64)
         if int(self._bytes[wanted].sum()) <= _BYTES:
             made = dict(zip(wanted.tolist(), self._made(wanted), strict=True))
             yield from ([made[number] for number in rows.tolist()] for rows in found)

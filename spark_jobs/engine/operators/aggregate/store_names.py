@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from grouping.digests.pending_matches import ID_BYTES
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.aggregate.panes import lengthened
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.matches import Matches
 
 __all__ = ["StoreNames"]
@@ -43,7 +44,7 @@ class StoreNames:
 
     def ranks(self, stores: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the place of each store in the order of partition and id, which does not depend on the numbers."""
-        distinct = np.unique(stores)
+        distinct = distinct_values(stores)
         ids = self._ids[distinct].view(_AS_NUMBERS)
         order = np.lexsort((ids["low"], ids["high"], self._partitions[distinct]))
         rank = np.zeros(self._ids.size, np.int32)

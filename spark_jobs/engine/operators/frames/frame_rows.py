@@ -14,6 +14,7 @@ from spark_jobs.engine.operators.frames.key_rows import lateness
 from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
 from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
+from spark_jobs.engine.rows.arrays import distinct_values
 
 __all__ = ["FrameRows", "Reach"]
 
@@ -117,7 +118,7 @@ class FrameRows(LogState):
 
     def _forget_keys(self) -> None:
         """Number the keys anew, if most of them have no row."""
-        kept = np.unique(np.concatenate([np.empty(0, np.int64), *(part.numbers for part in self.parts)]))
+        kept = distinct_values(np.concatenate([np.empty(0, np.int64), *(part.numbers for part in self.parts)]))
         if 2 * kept.size >= self.keys.count:
             return
         keys = KeyNumbers()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.frames.frame_part import FramePart
+from spark_jobs.engine.rows.arrays import distinct_values
 
 __all__ = ["Frame", "KeyRows", "lateness"]
 
@@ -145,7 +146,7 @@ class KeyRows:
         whose maximum is not less than a time can be found by bisection.
         """
         if self._running is None:
-            self._levels = np.unique(self.part.times)
+            self._levels = distinct_values(self.part.times)
             codes = self._segment << _CODE_BITS | np.searchsorted(self._levels, self.part.times)
             self._running = np.maximum.accumulate(codes)
             self._descents = np.cumsum(codes < self._running)

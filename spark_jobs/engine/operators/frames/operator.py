@@ -23,6 +23,7 @@ from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.key_rows import KeyRows
 from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns, as_plain
 from spark_jobs.engine.rows.events import arrow_type
 from spark_jobs.engine.rows.row_source import RowSource
@@ -123,7 +124,7 @@ class FrameOperator(LogOperator[FrameRows]):
         """Return the values of the rows of a part by arrival."""
         if not part.size:
             return {value: pa.nulls(0, arrow_type(value.type)) for value in self.values}
-        earlier = [each for each in state.of_keys(np.unique(part.numbers)) if each.size]
+        earlier = [each for each in state.of_keys(distinct_values(part.numbers)) if each.size]
         kept = sum(each.size for each in earlier)
         joined = FramePart.appended([*earlier, part], part.columns)
         order = np.argsort(joined.numbers, kind="stable")

@@ -23,6 +23,7 @@ from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.row_before.ordered_values import of_whole_numbers, ordered_numbers
 from spark_jobs.engine.operators.timed_operator import TimedOperator
 from spark_jobs.engine.operators.timed_state import ELEMENT
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.events import arrow_type
 from spark_jobs.engine.rows.row_source import RowSource
@@ -153,7 +154,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
             begins = each.distinct(partition)
             earlier = begins <= first
             found += [begins[~earlier & (begins <= last)], begins[earlier].max(initial=NO_MATCH, keepdims=True)]
-        return np.unique(np.concatenate(found))
+        return distinct_values(np.concatenate(found))
 
     def _waits(self, first: Ints, key: Ints, rises: Rises) -> Waits:
         is_bounded = (rises.before_offset != NO_MATCH) & (rises.young == 0)

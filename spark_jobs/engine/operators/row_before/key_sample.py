@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers, null_masks
+from spark_jobs.engine.rows.arrays import distinct_values
 
 __all__ = ["KeySample", "merged_samples"]
 
@@ -60,4 +61,4 @@ def merged_samples(samples: Iterable[KeyHashes]) -> KeyHashes:
         >>> merged_samples([np.array([3, 5], np.uint64), np.array([4, 5], np.uint64)]).tolist()
         [3, 4, 5]
     """
-    return np.unique(np.concatenate([np.empty(0, np.uint64), *samples]))[:_KEPT]
+    return distinct_values(np.concatenate([np.empty(0, np.uint64), *samples]))[:_KEPT]

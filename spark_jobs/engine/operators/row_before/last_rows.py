@@ -14,6 +14,7 @@ from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
 from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 from spark_jobs.engine.operators.row_before.last_values import HeldValues, LastValues, grown
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.extremes import is_extremes
 
 __all__ = ["NO_ROW", "LastRows"]
@@ -98,7 +99,7 @@ class LastRows(LogState):
 
     def changed_numbers(self) -> Ints:
         """Return the keys that the last task met, in the order of their numbers."""
-        return np.unique(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
+        return distinct_values(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
     def rewind(self, position: int) -> None:
         """Prepare the state for rows from a position on, which may be in the state without a column.

@@ -16,6 +16,7 @@ from spark_jobs.engine.operators.silence.latest_rows import LatestRows
 from spark_jobs.engine.operators.silence.row_chains import RowChains
 from spark_jobs.engine.operators.timed_operator import TimedOperator
 from spark_jobs.engine.operators.timed_state import BEGINNING, ELEMENT, NEVER
+from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.silent_rows import LatestMatches
@@ -52,7 +53,7 @@ class SilenceOperator(TimedOperator[LatestRows, SilentKeys]):
             return []
         places = pa.array(passing)
         numbers = state.keys.of(key_columns([rows.column(each.reference).take(places) for each in self.node.by]))
-        keys, times, after = np.unique(numbers), timed.times, timed.after
+        keys, times, after = distinct_values(numbers), timed.times, timed.after
         known = state.times(keys)
         chains = RowChains.of(numbers, times, np.where(known == NEVER, BEGINNING, known), keys)
         waiting = np.flatnonzero((known != NEVER) & (chains.first >= 0))
