@@ -11,7 +11,19 @@ from pathlib import Path
 from tests.benchmarks import numbers
 from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import fixed, footprint, nested, replica, residual, timers
-from tests.benchmarks.rates import edges, executors, exploded, greedy, guarded, joins, kinds, stored, throughput, ticks
+from tests.benchmarks.rates import (
+    edges,
+    executors,
+    exploded,
+    greedy,
+    guarded,
+    joins,
+    kinds,
+    stays,
+    stored,
+    throughput,
+    ticks,
+)
 from tests.benchmarks.result import RESULTS
 from tests.benchmarks.whole import (
     beside_streams,
@@ -32,6 +44,7 @@ BENCHMARKS = {
     "joins": joins,
     "edges": edges,
     "exploded": exploded,
+    "stays": stays,
     "kinds": kinds,
     "paper": paper,
     "peers": peers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -71,14 +72,23 @@ def records(count: int) -> Iterator[tuple[str, str]]:
         yield name, f'{{"symbol": "{name}", "price": {price}, "volume": {row}, "venue": "XNAS"}}'
 
 
-def send(bootstrap: str, topic: str, records: Iterable[tuple[str, str | bytes]]) -> None:
-    """Write keys and values, to the partitions in turn."""
+def send(
+    bootstrap: str, topic: str, records: Iterable[tuple[str, str | bytes]], times: Iterable[int] = repeat(0)
+) -> None:
+    """Write keys and values, to the partitions in turn.
+
+    Args:
+        bootstrap: The broker.
+        topic: The topic.
+        records: Keys and values.
+        times: The records' times in epoch milliseconds; 0 for the time of writing.
+    """
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4",
                          "queue.buffering.max.messages": 500_000})  # fmt: skip
-    for row, (key, body) in enumerate(records):
+    for row, ((key, body), time_ms) in enumerate(zip(records, times, strict=False)):
         while True:
             try:
-                producer.produce(topic, body, key, partition=row % PARTITIONS)
+                producer.produce(topic, body, key, partition=row % PARTITIONS, timestamp=time_ms)
                 break
             except BufferError:
                 producer.poll(0.1)

@@ -18,7 +18,7 @@ from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.connection import connect
-from grouping.store.constant_table import Block, Entry, Segment, cut
+from grouping.store.constant_table import FRAMES, Block, Entry, Segment, cut
 from grouping.store.keys import RedisKeys
 from grouping.store.segment_log import PIECE_BYTES, VersionSpan, segment_fields
 from grouping.store.table_store import VERSIONS_MARK
@@ -53,8 +53,9 @@ class Contents:
         query = compile_select(select, Catalog([self.stream], self._tables))
         self._know(query.plan, query.select)
         types = query.row.type_texts[: len(constants)]
-        block = Block(query.plan.group_id, types, query.select.select_id, mode, edge=query.edge)
-        if query.edge:  # all events of the topic count
+        edge = FRAMES if query.plan.frames or query.plan.silence else query.edge
+        block = Block(query.plan.group_id, types, query.select.select_id, mode, edge=edge)
+        if edge:  # all events of the topic count
             constants = constants | {"since": pa.array([b""] * len(constants["c0"])).dictionary_encode()}
         if bounds:
             constants = constants | {"bounds": pa.array([bounds] * len(constants["c0"]))}

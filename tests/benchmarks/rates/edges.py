@@ -7,16 +7,14 @@ thresholds upward on the average. The first event of each key lies below all thr
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
+from tests.benchmarks.material.crossings import crossing_quotes, thresholds
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
 from tests.benchmarks.rates.copies import plain_copy
@@ -28,9 +26,6 @@ __all__ = ["add_options", "main"]
 
 _PLAIN = "plain copy"
 _QUERY = "SELECT symbol, price FROM quotes WHERE price > 1.5"
-_CROSSED = 0.8
-_STEPS = 6
-"""Prices uniform in [-w, w] cross upward w / 6 of the thresholds above 0, on the average."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -60,13 +55,12 @@ def _measure(ground: Ground, cqs: int, keys: int, events: int, rounds: int) -> d
     ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
     results = settings.topics.results
     ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
-    quotes.send(settings.kafka.bootstrap, quotes.TOPIC, _quotes(events, keys, cqs))
+    quotes.send(settings.kafka.bootstrap, quotes.TOPIC, crossing_quotes(events, keys, cqs))
     tables = Tables(settings)
     sides = {_PLAIN: plain_copy(quotes.TOPIC, "copy")}
     for count in (1, cqs):
         stream = _stream(f"s_{count}")
-        limits = pa.array((np.arange(count) + 0.5) * quotes.TOP_PRICE / cqs)
-        tables.put(Contents(stream).add(f"{_QUERY} EMIT ON ENTER BY symbol", {"c0": limits}))
+        tables.put(Contents(stream).add(f"{_QUERY} EMIT ON ENTER BY symbol", {"c0": thresholds(count, cqs)}))
         sides["1 CQ" if count == 1 else f"{count:,} CQs"] = through(stream, Evaluation.of(stream, settings))
     with bench_session(settings) as spark:
         return dict(in_turns(spark, sides, events, rounds, settings))
@@ -74,17 +68,3 @@ def _measure(ground: Ground, cqs: int, keys: int, events: int, rounds: int) -> d
 
 def _stream(stream_id: str) -> Stream:
     return msgspec.structs.replace(quotes.stream(stream_id), partition_key=("symbol",))
-
-
-def _quotes(count: int, keys: int, cqs: int) -> Iterator[tuple[str, str]]:
-    """Yield keys and quotes; a key keeps its partition, since `send` writes to the partitions in turn."""
-    random = np.random.default_rng(1)
-    rows = np.arange(count)
-    numbers = random.integers(0, keys // quotes.PARTITIONS, count) * quotes.PARTITIONS + rows % quotes.PARTITIONS
-    width = _CROSSED * _STEPS * quotes.TOP_PRICE / cqs
-    prices = random.uniform(-width, width, count)
-    _, first = np.unique(numbers, return_index=True)
-    prices[first] = -width
-    for row, (number, price) in enumerate(zip(numbers.tolist(), prices.tolist(), strict=True)):
-        symbol = quotes.symbol(number)
-        yield symbol, f'{{"symbol": "{symbol}", "price": {price:.7f}, "volume": {row}, "venue": "XNAS"}}'
