@@ -20,7 +20,6 @@ from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import has_aggregates
 from grouping.compiler.from_clause import Relation
 from grouping.model.catalog import Stream
-from grouping.model.change_format import is_change_format
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, TableColumn, walk
 from grouping.model.group import ConstantRow
@@ -154,17 +153,7 @@ def changes_scope(table: Table, relation: Relation, budget: Budget) -> Scope:
         table: The table.
         relation: The table or view that FROM names.
         budget: The budget of the query.
-
-    Raises:
-        InputError: ``unsupported-query`` for a table in a format of changes, since a record may change several rows.
     """
-    if is_change_format(table.format):
-        raise unsupported(
-            f'a CQ over table "{table.name}" alone',
-            f"A record in the format {table.format} may change several rows.",
-            f"CREATE STREAM … WITH (topic = '{table.topic}', format = '{table.format}') has each change as an event, "
-            "with _op and _before.",
-        )
     columns = {name: (shown, with_leaves(value, _plain)) for name, (shown, value) in relation.source.columns.items()}
     where = tuple(with_leaves(condition, _plain) for condition in relation.where)
     return Scope(table_changes(table), (relation.source._replace(columns=columns),), budget, where=where)

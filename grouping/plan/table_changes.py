@@ -1,4 +1,7 @@
-"""The changes of a table as a stream: each record of the table's topic is an event, with the row's key as its key."""
+"""The changes of a table as a stream: each change of a row is an event, with the row's key as its key.
+
+In the formats of databases a record may change several rows; in the other formats each record is one event.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +51,7 @@ def table_changes(table: Table) -> Stream:
         framing=table.framing,
         topic_id=table.topic_id,
         timestamps=table.encoding.timestamps,
+        decimals=table.decimals,
         partition_key=table.key,
         changes_of=table.table_id,
     )
@@ -74,5 +78,6 @@ def changed_table(changes: Stream) -> Table:
         avro_schema=changes.avro_schema,
         framing=changes.framing,
         topic_id=changes.topic_id,
+        decimals=changes.decimals,
         timestamps=changes.timestamps or msgspec.UNSET,
     )

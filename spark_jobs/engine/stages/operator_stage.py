@@ -12,6 +12,7 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep, PlainStep, Records, Units
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.stages.task import GroupRows, JoinedGroups, Task, Then
+from spark_jobs.engine.stages.whole_rows import whole_rows
 
 __all__ = ["ClockMark", "advanced", "operated"]
 
@@ -109,6 +110,7 @@ class JoinStep:
         if not self._was_whole:
             raise InternalError("the state of a computation lacks events of this task")
         if joined.before is not None:
+            made = rows = whole_rows(rows, joined.before)
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
         if joined.frames is not None:
             _, (made,) = joined.frames.operator.step(joined.frames.state, rows)

@@ -25,13 +25,15 @@ from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.operator import Operator
+from spark_jobs.engine.operators.row_before.key_numbers import key_values
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
 from spark_jobs.engine.operators.timed import timed_operator
 from spark_jobs.engine.operators.timed_operator import TimedOperator
 from spark_jobs.engine.operators.timed_state import TimedState
 from spark_jobs.engine.results.encode import EvaluateExpression
-from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.events import Events, arrow_type
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import dead_letters
 from spark_jobs.engine.rows.row_source import RowSource
@@ -84,6 +86,23 @@ class KeptRows(NamedTuple):
 
     operator: RowBeforeOperator
     state: LastRows
+
+    def numbers(self, rows: RowSource) -> Ints:
+        """Return the number of each row's key (`whole_rows.RowsByKey`)."""
+        return self.operator.numbers(self.state, rows)
+
+    def values(self, name: str, numbers: Ints) -> pa.Array | None:
+        """Return a column of the rows with some keys, NULL for a key without a row; None where no key has a row."""
+        return self.state.values(name, numbers)
+
+    def keys(self) -> dict[str, pa.Array]:
+        """Return the columns of the key of all rows, by stored name; no columns where no key was ever met."""
+        there = self.state.present()
+        kept = self.state.taken((column.stored for column in self.operator.by), there)
+        return {
+            column.stored: kept[column.stored] if column.stored in kept else key_values(keys, arrow_type(column.type))
+            for column, keys in zip(self.operator.by, self.state.keys.columns(there), strict=False)
+        }
 
 
 class KeptFrames(NamedTuple):

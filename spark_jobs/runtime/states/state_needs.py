@@ -24,6 +24,8 @@ from spark_jobs.engine.operators.timed import timed_operator
 from spark_jobs.engine.operators.timed_operator import TimedOperator, columns_read
 from spark_jobs.engine.operators.timed_state import TimedState
 from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.stages.task import KeptRows
+from spark_jobs.engine.stages.whole_rows import whole_rows
 
 __all__ = ["ALL_ROWS", "StateNeeds", "needs_of"]
 
@@ -108,7 +110,9 @@ class _EdgeNeeds:
     def fold(self, state: LogState, rows: RowSource) -> None:
         """Keep the last row of each key."""
         assert isinstance(state, LastRows), "a state of this kind"
-        self.operator.fold(state, rows)
+        whole = whole_rows(rows, KeptRows(self.operator, state))
+        if whole.count:
+            self.operator.fold(state, whole)
 
     def settle(self, state: LogState, watermark: int) -> None:
         """Do nothing: edges do not depend on the clock."""

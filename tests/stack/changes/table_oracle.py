@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["COLUMNS", "QUERIES", "TableChange", "TableFold", "TableQuery", "TableRecord"]
+__all__ = ["COLUMNS", "QUERIES", "UNSENT", "DatabaseFold", "TableChange", "TableFold", "TableQuery", "TableRecord"]
 
 COLUMNS = "k STRING PRIMARY KEY, p DOUBLE, s STRING, l MAP<STRING, INT>"
 """The columns of the table."""
+UNSENT = "__debezium_unavailable_value"
+"""Debezium's placeholder for a value that the database did not send."""
 Row = dict[str, Any]
 
 
@@ -109,3 +111,47 @@ class TableFold:
                 yield name, TableChange("insert" if now else "delete", None, query.shown(row))
             elif now and old is not None and new is not None and query.shown(old) != query.shown(new):
                 yield name, TableChange("update", query.shown(old), query.shown(new))
+
+
+class DatabaseFold:
+    """The changes of single rows in records of Debezium and Canal, as records of a table without envelopes."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Row] = {}
+
+    def changes(self, value: bytes | None) -> list[TableRecord]:
+        """Return the changes of the next record; a malformed record and a tombstone change nothing."""
+        body = {} if value is None else json.loads(value)
+        kind = body.get("op") or body.get("type")
+        if kind in ("t", "TRUNCATE"):
+            keys, self._rows = sorted(self._rows, key=str.encode), {}
+            return [TableRecord(key, None) for key in keys]
+        if kind in ("c", "r", "u", "d"):
+            after, before = [body.get("after")], [body.get("before") if kind in ("u", "d") else None]
+        elif kind in ("INSERT", "UPDATE", "DELETE"):
+            rows = [_typed(row) for row in body["data"]]
+            old = body.get("old") or [None] * len(rows)
+            before = [None if each is None else {**row, **each} for row, each in zip(rows, old, strict=True)]
+            after, before = ([], rows) if kind == "DELETE" else (rows, before)
+        else:
+            return []
+        set_rows = [row for row in after if row is not None]
+        if any(row["k"] is None for row in set_rows):
+            return []
+        set_keys = {row["k"] for row in set_rows}
+        found = [TableRecord(row["k"], None) for row in before if row is not None and row["k"] not in set_keys]
+        for removal in found:
+            self._rows.pop(str(removal.key), None)
+        for row in set_rows:
+            old_row = self._rows.get(row["k"], {})
+            self._rows[row["k"]] = new = {
+                name: old_row.get(name) if value == UNSENT else value for name, value in row.items()
+            }
+            found.append(TableRecord(row["k"], json.dumps(new).encode()))
+        return found
+
+
+def _typed(row: dict[str, str | None]) -> Row:
+    """Return a row of Canal, which writes numbers as texts."""
+    price = row["p"]
+    return {"k": row["k"], "p": None if price is None else float(price), "s": row["s"], "l": None}

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from tests.kafka_tail import Result
-from tests.stack.changes.table_oracle import COLUMNS, QUERIES, TableChange, TableFold, TableQuery, TableRecord
+from tests.stack.changes.table_oracle import (
+    COLUMNS,
+    QUERIES,
+    UNSENT,
+    TableChange,
+    TableFold,
+    TableQuery,
+    TableRecord,
+)
 from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
@@ -180,3 +188,63 @@ def test_a_table_with_changes_is_in_use(lab: Lab) -> None:
     table.drop()
     again = lab.client.execute(f"CREATE CQ big AS {select}", lab.subscriber())
     assert again.code == "unknown-stream", again.fields
+
+
+def test_changes_of_a_database(lab: Lab) -> None:
+    """Debezium's records: a value that was not sent, a changed key and a truncate; and the rows at a tick."""
+    table = LabTable(lab, "k STRING PRIMARY KEY, p DOUBLE, s STRING", form="debezium-json")
+
+    def change(op: str, after: Any = None, before: Any = None) -> tuple[str, bytes]:
+        return "key", json.dumps({"op": op, "before": before, "after": after}).encode()
+
+    def row(k: str, p: float, s: str) -> dict[str, Any]:
+        return {"k": k, "p": p, "s": s}
+
+    table.write(change("r", row("b", 9, "x")), change("r", row("a", 7, "y")), change("r", row("c", 1, "z")))
+    select = f"SELECT * FROM {table.name} WHERE p > 5"
+    snapshot, edges = (
+        lab.create("rows", f"{select} EMIT CHANGES WITH SNAPSHOT"),
+        lab.create("edges", f"{select} EMIT ON EXIT"),
+    )
+    ticks = lab.create(
+        "ticks",
+        f"SELECT k FROM {table.name} WHERE p > 5",
+        clauses="EVERY '2 seconds' DO PUBLISH DIGEST ALL EVEN IF EMPTY",
+    )
+
+    def digest() -> Any:
+        found = [one.row["rows"] for one in lab.results.of(ticks["destination"]) if one.kind == "cq.digest"]
+        return found[-1] if found else None
+
+    lab.results.until(lambda: digest() == [{"k": "b"}, {"k": "a"}], "the rows at a tick")
+    table.write(
+        change("u", row("a", 8, UNSENT)),
+        change("u", row("d", 8, "y"), row("a", 8, "y")),
+        change("u", row("d", 9, UNSENT), row("d", 8, "y")),
+        change("t"),
+        change("c", row("b", 6, "new")),
+    )
+
+    def found(created: Any) -> list[tuple[str, str, Any, Any]]:
+        return [
+            (one.headers["ce_id"].partition("/")[2], *_change(one))
+            for one in lab.results.of(created["destination"])
+            if one.kind == "cq.match"
+        ]
+
+    wanted = [
+        ("0/0/0", "snapshot", None, row("b", 9, "x")),
+        ("0/1/0", "snapshot", None, row("a", 7, "y")),
+        ("0/3/0", "update", row("a", 7, "y"), row("a", 8, "y")),
+        ("0/4/0", "delete", None, row("a", 8, "y")),
+        ("0/4/1", "insert", None, row("d", 8, "y")),
+        ("0/5/0", "update", row("d", 8, "y"), row("d", 9, "y")),
+        ("0/6/0", "delete", None, row("b", 9, "x")),
+        ("0/6/2", "delete", None, row("d", 9, "y")),
+        ("0/7/0", "insert", None, row("b", 6, "new")),
+    ]
+    lab.results.until(lambda: len(found(snapshot)) >= len(wanted), "all changes")
+    assert wanted == found(snapshot)
+    exits = [(place, each["k"]) for place, _, _, each in found(edges)]
+    assert [("0/4/0", "a"), ("0/6/2", "d")] == exits
+    lab.results.until(lambda: digest() == [{"k": "b"}], "the rows at a later tick")

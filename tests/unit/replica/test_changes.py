@@ -139,7 +139,7 @@ ENVELOPES: list[tuple[Any, list[tuple[str, Row | None]] | None]] = [
     ({"op": "r", "before": None, "after": A}, [("A", A)]),
     ({"op": "u", "before": None, "after": A}, [("A", A)]),
     ({"op": "u", "before": A, "after": B}, [("A", None), ("B", B)]),
-    ({"op": "u", "before": {"symbol": "A"}, "after": A}, [("A", None), ("A", A)]),
+    ({"op": "u", "before": {"symbol": "A"}, "after": A}, [("A", A)]),
     ({"op": "d", "before": A, "after": None}, [("A", None)]),
     ({"op": "d", "before": {"symbol": "A", "beta": "unavailable"}}, [("A", None)]),
     ({"op": "m", "message": {"prefix": "x"}}, []),

@@ -29,7 +29,8 @@ from spark_jobs.runtime.worker.table_snapshots import end_record, one_query
 from tests.stack.changes.table_oracle import QUERIES, Row, TableRecord
 from tests.unit.matching.event_batches import batch, headers
 from tests.unit.matching.matching import destination
-from tests.unit.states.test_table_changes import PARTITION, RECORDS, STREAM, TABLE
+from tests.unit.states.table_workers import PARTITION
+from tests.unit.states.test_table_changes import RECORDS, STREAM, TABLE
 
 _SETTINGS = Settings(prefix="cq.")
 _CHANGES = tuple(query for query in QUERIES if not query.has_edges)

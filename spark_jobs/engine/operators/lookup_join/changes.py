@@ -39,7 +39,8 @@ _WITHOUT_ORDER = (
 class Changes:
     """Changes of a table's rows. The changes of a partition are in the order of their records.
 
-    A record with a changed key makes two changes: the old key's row is removed, then the new one's is set.
+    A record with a changed key makes two changes: the old key's row is removed, then the new one's is set. A record
+    removes first, and removes no row that the record sets again.
     """
 
     partition: NDArray[np.int32]
@@ -132,8 +133,8 @@ def decode_changes(
         removed_at, removed = removed_at[still], removed.filter(pa.array(still))
     letters = dead_letters(batch, dict(sorted(wrong.items())), "undecodable", table, settings) if wrong else None
     unavailable = _masks(images.unavailable, which)
-    if unavailable:
-        again = _set_again(removed_at, removed, set_at, rows, table.key, np.logical_or.reduce([*unavailable.values()]))
+    again = _set_again(removed_at, removed, set_at, rows, table.key)
+    if again.any():
         removed_at, removed = removed_at[~again], removed.filter(pa.array(~again))
     keys = [rows.column(name) for name in table.key]
     row = np.arange(set_at.size, dtype=np.int32)
@@ -206,19 +207,18 @@ def _masks(unavailable: Mapping[int, tuple[str, ...]], which: Ints) -> dict[str,
 
 
 def _set_again(
-    removed_at: Ints,
-    removed: pa.RecordBatch,
-    set_at: Ints,
-    rows: pa.RecordBatch,
-    key: Sequence[str],
-    keeping: NDArray[np.bool_],
+    removed_at: Ints, removed: pa.RecordBatch, set_at: Ints, rows: pa.RecordBatch, key: Sequence[str]
 ) -> NDArray[np.bool_]:
-    """Tell which removals are of a row that the same record sets again, keeping values of the removed row."""
+    """Tell which removals are of a row that the same record sets again, so the record changes the row in its place."""
     again = np.zeros(removed_at.size, np.bool_)
-    both = np.flatnonzero(keeping & np.isin(set_at, removed_at))
-    if both.size:
-        places = np.searchsorted(removed_at, set_at[both])
-        before = KeyTuples([removed.column(name).take(pa.array(places)) for name in key])
-        after = KeyTuples([rows.column(name).take(pa.array(both)) for name in key])
-        again[places[before.same(after)]] = True
+    left, right = (np.flatnonzero(np.isin(*pair)) for pair in ((removed_at, set_at), (set_at, removed_at)))
+    if left.size:
+        parts = [(removed, pa.array(left)), (rows, pa.array(right))]
+        columns = [pa.concat_arrays([part.column(name).take(places) for part, places in parts]) for name in key]
+        keys = KeyTuples([pa.array(np.concatenate([removed_at[left], set_at[right]])), *columns])
+        order = keys.order()
+        run = np.cumsum(np.append([0], ~keys.take(order).repeats()))
+        sets = np.bincount(run, weights=order >= left.size) > 0
+        own = order < left.size
+        again[left[order[own]]] = sets[run[own]]
     return again

@@ -32,8 +32,11 @@ _WHOLE = pa.decimal128(19, 0)
 """A type that holds every BIGINT."""
 
 
-JoinedSlice = tuple[int, JoinedEvents | None]
-"""The number of events joined so far, and the joined rows of this slice; None where an event makes too many rows."""
+JoinedSlice = tuple[int, Events | JoinedEvents | None]
+"""The number of events joined so far, and the joined rows of this slice; None where an event makes too many rows.
+
+Without a join the rows are the events.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,9 @@ class LookupJoinOperator:
         return state, self._slices(rows)
 
     def _slices(self, events: Events) -> Iterator[JoinedSlice]:
+        if not self.computation.nodes:
+            yield events.count, events
+            return
         scattered = any(len(one.keys) > 1 and not one.single for one in self.computation.nodes)
         width = _PROBES if scattered else max(events.count, 1)
         waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]

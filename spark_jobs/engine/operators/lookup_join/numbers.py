@@ -9,7 +9,7 @@ import numpy as np
 from grouping.plan.lookup_join import LookupJoin
 from spark_jobs.engine.index import Ints
 
-__all__ = ["NO_NUMBERS", "Numbers"]
+__all__ = ["NO_NUMBERS", "Numbers", "run_places"]
 
 
 class Numbers(NamedTuple):
@@ -37,7 +37,7 @@ class Numbers(NamedTuple):
         numbered = self.numbered or not (one.single or one.unique)
         if not numbered or not (one.undecided or one.unique or self.shared is not None):
             return Numbers(numbered, _zeros_or_none(self, one, probe))
-        place = _places(probe)
+        place = run_places(probe)
         place[(row < 0) | one.unique | one.single] = 0
         if not self.numbered:
             return Numbers(True, place)
@@ -51,7 +51,7 @@ class Numbers(NamedTuple):
         """
         if not self.numbered:
             return None
-        return _places(event) if self.shared is None else self.shared
+        return run_places(event) if self.shared is None else self.shared
 
 
 NO_NUMBERS = Numbers(False, None)
@@ -64,7 +64,7 @@ def _zeros_or_none(numbers: Numbers, one: LookupJoin, probe: Ints) -> Ints | Non
     return None
 
 
-def _places(values: Ints) -> Ints:
+def run_places(values: Ints) -> Ints:
     """Return the place of each item in its run of equal values."""
     first = np.ones(values.size, np.bool_)
     first[1:] = values[1:] != values[:-1]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream, StreamColumn
+from grouping.model.change_format import is_change_format
 from grouping.model.expression import Reference
 from grouping.plan.table_changes import changed_table
 from grouping.settings.settings import Settings
 from spark_jobs.engine.decode.decode import decode_pieces
 from spark_jobs.engine.operators.lookup_join.changes import decode_changes
+from spark_jobs.engine.operators.lookup_join.numbers import run_places
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.events import Events, arrow_type
+from spark_jobs.engine.rows.value_sizes import value_sizes
 
 __all__ = ["TableEvents", "decode_stream"]
 
@@ -25,22 +29,36 @@ def decode_stream(
 ) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
     """Decode a batch of source records piece by piece; a piece is as `decode.decode` returns it."""
     if stream.changes_of:
-        yield _decode_changes(batch, stream, settings)
+        yield from _decode_changes(batch, stream, settings)
     else:
         yield from decode_pieces(batch, stream, settings)
 
 
-def _decode_changes(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[Events, pa.RecordBatch | None]:
-    """Decode records of a table's topic, each of which sets a row or removes one."""
+def _decode_changes(
+    batch: pa.RecordBatch, stream: Stream, settings: Settings
+) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
+    """Decode records of a table's topic; a record that removes all rows is a piece of its own."""
     table = changed_table(stream)
-    changes, letters = decode_changes(batch, table, settings)
+    changes, letters = decode_changes(batch, table, settings, len(stream.start_offsets))
     offsets = batch["offset"].to_numpy()
     good = pa.array(np.searchsorted(offsets, changes.offset))
     removed = changes.row < 0
     row = pa.array(changes.row, mask=removed)
     arrays = {name: changes.rows.column(name).take(row) for name in changes.rows.schema.names}
     arrays |= dict(zip(table.key, changes.keys, strict=True))
-    return TableEvents(stream, batch.take(good), arrays, removed), letters
+    unsent = {name: keeps[changes.row] & ~removed for name, keeps in changes.unavailable.items()}
+    number = run_places(changes.offset) if is_change_format(stream.format) else None
+    events = TableEvents(stream, batch.take(good), arrays, removed, number=number, unsent=unsent)
+    if not changes.emptied:
+        yield events, letters
+        return
+    cuts = np.searchsorted(changes.offset, changes.emptied).tolist()
+    emptied = [batch.slice(int(np.searchsorted(offsets, offset)), 1) for offset in changes.emptied]
+    for place, (first, last) in enumerate(pairwise((0, *cuts, events.count))):
+        yield events.slice(first, last), letters if place == 0 else None
+        if place < len(emptied):
+            nulls = {column.name: pa.nulls(1, arrow_type(column.type)) for column in stream.columns}
+            yield TableEvents(stream, emptied[place], nulls, np.ones(1, np.bool_), empties=True), None
 
 
 class TableEvents(Events):
@@ -53,19 +71,66 @@ class TableEvents(Events):
         arrays: Mapping[str, pa.Array],
         removals: NDArray[np.bool_],
         sizes: Callable[[], Ints] | None = None,
+        *,
+        number: Ints | None = None,
+        unsent: Mapping[str, NDArray[np.bool_]] | None = None,
+        empties: bool = False,
     ) -> None:
         """Keep the changes.
 
         Args:
             stream: The stream of the table's changes.
-            source: The good records.
+            source: The good records, one for each change.
             arrays: The columns by name.
-            removals: Whether each record removes the row.
+            removals: Whether each change removes the row.
             sizes: As in `Events`.
+            number: The number of each change within its record; None where a record changes one row at most.
+            unsent: By column: which rows keep the value of the row before, since the record does not have it.
+            empties: Whether the only record removes all rows, whichever these are.
         """
-        super().__init__(stream, source, self._values_of, sizes=sizes)
+        super().__init__(stream, source, self._values_of, number=number, sizes=sizes)
         self.removals = removals
+        self.unsent = unsent or {}
+        self.empties = empties
         self._columns = arrays
+
+    def slice(self, first: int, last: int) -> TableEvents:
+        """Return the changes in [first, last)."""
+        assert self.removals is not None, "set at the beginning"
+        return TableEvents(
+            self.stream,
+            self.source.slice(first, last - first),
+            {name: array.slice(first, last - first) for name, array in self._columns.items()},
+            self.removals[first:last],
+            number=None if self.number is None else self.number[first:last],
+            unsent={name: keeps[first:last] for name, keeps in self.unsent.items()},
+        )
+
+    def with_sent(self, kept: Mapping[str, pa.Array]) -> TableEvents:
+        """Return the changes with the values of the columns that records lack.
+
+        Args:
+            kept: The columns of `unsent`, with all values.
+        """
+        assert self.removals is not None, "set at the beginning"
+        sizes = sum((value_sizes(array) for array in kept.values()), self.record_bytes)
+        return TableEvents(
+            self.stream, self.source, {**self._columns, **kept}, self.removals, lambda: sizes, number=self.number
+        )
+
+    def removing(self, keys: Sequence[pa.Array]) -> TableEvents:
+        """Return the record that removes all rows as a removal of each row.
+
+        Args:
+            keys: The PRIMARY KEY columns of all rows, in the order of the keys.
+        """
+        count = len(keys[0])
+        arrays = {column.name: pa.nulls(count, arrow_type(column.type)) for column in self.stream.columns}
+        arrays |= dict(zip(self.stream.partition_key, keys, strict=True))
+        sizes: Ints = sum(map(value_sizes, keys), np.zeros(count, np.int64))
+        source = self.source.take(pa.array(np.zeros(count, np.int64)))
+        removals, number = np.ones(count, np.bool_), np.arange(count)
+        return TableEvents(self.stream, source, arrays, removals, lambda: sizes, number=number)
 
     def _values_of(self, column: StreamColumn) -> list[object]:
         values: list[object] = self._columns[column.name].to_pylist()

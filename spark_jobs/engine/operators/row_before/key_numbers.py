@@ -16,7 +16,7 @@ from spark_jobs.engine.index import Ints
 from spark_jobs.engine.index.key_tuples import KeyTuples, comparable, plain
 from spark_jobs.engine.index.value_index import SoughtValues, ValueIndex
 
-__all__ = ["KeyNumbers", "distinct_keys", "key_columns", "null_masks"]
+__all__ = ["KeyNumbers", "distinct_keys", "key_columns", "key_values", "null_masks"]
 
 _RATIO = 8
 """A part is merged with the part before it, unless that part has more than this many times its keys."""
@@ -47,6 +47,20 @@ def key_columns(columns: Sequence[pa.Array]) -> list[pa.Array]:
             values = values.fill_null(_nothing(values.type))
         filled.append(values)
     return [*filled, *map(pa.array, masks)]
+
+
+def key_values(keys: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the values of a column that `key_columns` returned, which is no column of floating-point numbers.
+
+    Args:
+        keys: The column, in which no value is NULL.
+        kind: The type of the values.
+
+    Example:
+        >>> key_values(key_columns([pa.array([7], pa.date32())])[0], pa.date32())[0].as_py()
+        datetime.date(1970, 1, 8)
+    """
+    return (keys.cast(pa.int32()) if pa.types.is_date32(kind) else keys).cast(kind)
 
 
 def null_masks(masks: Sequence[pa.Array], places: Sequence[int]) -> Ints:

@@ -82,7 +82,7 @@ class LastRows(LogState):
         now = _minute(self.clock)
         if now - self._looked > min(self.kept_minutes, _LONGEST_LOOK) // _LOOKS:
             self._looked = now
-            kept = self._present(np.arange(self.keys.count))
+            kept = self.present()
             if 2 * kept.size < self.keys.count:
                 self._shrink(kept)
 
@@ -155,6 +155,10 @@ class LastRows(LogState):
         self._offsets = grown(self._offsets, self.keys.count, NO_ROW)
         self._minutes = grown(self._minutes, self.keys.count, _UNKNOWN)
 
+    def present(self) -> Ints:
+        """Return the keys that have a row and are not forgotten, in the order of their numbers."""
+        return self._present(np.arange(self.keys.count))
+
     def _present(self, numbers: Ints) -> Ints:
         """Return the keys among some keys that have a row and are not forgotten."""
         now = np.full(numbers.size, _minute(self.clock), np.int32)
@@ -172,6 +176,14 @@ class LastRows(LogState):
         self._columns = {name: LastValues(kind, kept.size) for name, (kind, _) in columns.items()}
         for name, (_, values) in columns.items():
             self._columns[name].put(numbers, values)
+
+    def values(self, name: str, numbers: Ints) -> pa.Array | None:
+        """Return a column of the last row of some keys, NULL for a key without a row; None without the column."""
+        if (column := self._columns.get(name)) is None:
+            return None
+        self._grow()
+        column.grow(self.keys.count)
+        return column.take(numbers).take(pa.array(np.arange(numbers.size), mask=self._offsets[numbers] == NO_ROW))
 
     def taken(self, names: Iterable[str], numbers: Ints) -> dict[str, pa.Array]:
         """Return columns of the last row of some keys; columns that the state does not have are left out."""
@@ -228,7 +240,7 @@ class LastRows(LogState):
             >>> LastRows.restored(LastRows(7).stored()).position
             7
         """
-        return self._packed(self._present(np.arange(self.keys.count)), "zstd")
+        return self._packed(self.present(), "zstd")
 
     @classmethod
     def restored(cls, stored: bytes) -> LastRows:

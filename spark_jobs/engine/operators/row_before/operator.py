@@ -76,7 +76,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
             raise InternalError("the state of rows before is torn")
         state.torn = True
         state.kept_minutes = self.kept_minutes
-        numbers, (minutes, clock) = self._numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
+        numbers, (minutes, clock) = self.numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
         order, again = _by_key(numbers)
         place = np.full(rows.count, -1, np.int64)
         place[order[again]] = order[np.flatnonzero(again) - 1]
@@ -104,13 +104,14 @@ class RowBeforeOperator(LogOperator[LastRows]):
         the state has.
         """
         state.kept_minutes = self.kept_minutes
-        numbers, (minutes, clock) = self._numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
+        numbers, (minutes, clock) = self.numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
         order, again = _by_key(numbers)
         found = self._with_rows(state, rows, numbers, minutes, order, again)
         packed = {name: values for name, (_, values) in found.items()}
         self._put(state, rows, numbers, minutes, clock, order, again, packed, undoable=False)
 
-    def _numbers(self, state: LastRows, rows: RowSource) -> Ints:
+    def numbers(self, state: LastRows, rows: RowSource) -> Ints:
+        """Return the number of each row's key in a state."""
         return state.keys.of(key_columns([rows.column(column.reference) for column in self.by]))
 
     def _with_rows(

@@ -1,0 +1,68 @@
+"""Changes of a table with all that their records lack: values that were not sent, and rows that a truncate removes.
+
+Both are in the rows before the change, so the rows after each change are a function of the log alone.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from spark_jobs.engine.index.key_tuples import KeyTuples
+from spark_jobs.engine.operators.lookup_join.kept_values import with_kept_values
+from spark_jobs.engine.operators.lookup_join.table_events import TableEvents
+from spark_jobs.engine.rows.arrays import Ints
+from spark_jobs.engine.rows.row_source import RowSource
+
+__all__ = ["RowsByKey", "whole_rows"]
+
+
+class RowsByKey(Protocol):
+    """The rows of a table in a source partition, by numbers of their keys."""
+
+    def numbers(self, rows: RowSource) -> Ints:
+        """Return the number of each row's key."""
+
+    def values(self, name: str, numbers: Ints) -> pa.Array | None:
+        """Return a column of the rows with some keys, NULL for a key without a row; None where no key has a row."""
+
+    def keys(self) -> dict[str, pa.Array]:
+        """Return the PRIMARY KEY columns of all rows, by name; no columns where no key was ever met."""
+
+
+def whole_rows(rows: RowSource, before: RowsByKey) -> RowSource:
+    """Return rows with the values that keep those of the row before, and a truncate as the removal of each row.
+
+    Args:
+        rows: The next rows; rows of a declared stream, and changes that lack nothing, are returned as they are.
+        before: The rows of the table before them.
+    """
+    if not isinstance(rows, TableEvents):
+        return rows
+    if rows.empties:
+        if not (keys := before.keys()):
+            return rows.slice(0, 0)
+        columns = [keys[name] for name in rows.stream.partition_key]
+        order = pa.array(KeyTuples(columns).order())
+        return rows.removing([column.take(order) for column in columns])
+    if not any(keeps.any() for keeps in rows.unsent.values()):
+        return rows
+    return _with_unsent(rows, before)
+
+
+def _with_unsent(rows: TableEvents, before: RowsByKey) -> TableEvents:
+    assert rows.removals is not None, "changes of a table"
+    numbers = before.numbers(rows)
+    order = np.argsort(numbers, kind="stable")
+    first = np.flatnonzero(np.append([True], np.diff(numbers[order]) != 0))
+    row = np.where(rows.removals[order], -1, order).astype(np.int32)
+    back = np.empty(order.size, np.int64)
+    back[order] = np.arange(order.size)
+    kept = {}
+    for name, keeps in rows.unsent.items():
+        values, old = rows.column(name), before.values(name, numbers[order[first]])
+        found = ([], np.full(first.size, -1)) if old is None else ([old], np.arange(first.size))
+        kept[name] = with_kept_values(values, row, keeps, first, found).take(pa.array(back))
+    return rows.with_sent(kept)
