@@ -71,12 +71,12 @@ class TopicNames:
 
     @cached_property
     def audit(self) -> str:
-        """Statements of operators with their outcomes; the gateway writes, auditors read."""
+        """Statements of operators and changes of sources, with their outcomes; the gateway writes, auditors read."""
         return f"{self.prefix}audit"
 
     @cached_property
     def catalog(self) -> str:
-        """The catalog, compacted: CQs, streams, plans, ends; the gateway writes it, and reads it on start."""
+        """The catalog, compacted: CQs, sources, plans, ends; the gateway writes it, and recovery reads it."""
         return f"{self.prefix}catalog"
 
     @cached_property

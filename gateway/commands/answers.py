@@ -69,7 +69,7 @@ class CqResult(msgspec.Struct, frozen=True):
     pauses: list[dict[str, str | None]] | UnsetType = UNSET
     """The times in which the CQ of a virtual destination was paused."""
     warnings: tuple[str, ...] | UnsetType = UNSET
-    """Warnings about conditions that can never be TRUE; absent for nearly all queries."""
+    """Warnings about conditions that are probably mistakes (`query_warnings`); absent without warnings."""
 
 
 def cq_result(

@@ -29,7 +29,7 @@ _UPPER = frozenset(("<", "<="))
 
 
 class AccessPath(msgspec.Struct, frozen=True):
-    """The way in which candidates of a group are found; numbers are positions in the plan's conjuncts."""
+    """The way in which candidates of a group are found. Conjuncts are named by their positions in the plan."""
 
     kind: IndexKind
     """``hash``: the keys in `equal`, or the values of the set in `set_member`. ``composite``: `equal`, then one bound
@@ -46,7 +46,7 @@ class AccessPath(msgspec.Struct, frozen=True):
     upper: int | None = None
     """The ``column < :c`` or ``column <= :c`` conjunct, on the column of `lower` if there is one."""
     prefix: int | None = None
-    """The ``column LIKE :c``, startswith, endswith or contains conjunct, which is checked as well."""
+    """The ``column LIKE :c``, startswith, endswith or contains conjunct; the residual checks it too."""
     element: int | None = None
     """The ``array_contains(column, :c)`` conjunct; each element of an event's array is looked up."""
     filters: tuple[int, ...] = ()
@@ -138,9 +138,9 @@ def _unions(conjuncts: Sequence[Expression]) -> Iterator[AccessPath]:
 
 
 def _completed(path: AccessPath, filters: tuple[int, ...], count: int) -> AccessPath:
-    """Assign the remaining conjuncts; an OR is checked on candidates unless the indexes decide its branches.
+    """Add the remaining conjuncts to the residual, and an OR too, unless the indexes decide all its branches.
 
-    A LIKE is checked too, since an index has only the beginning of its texts.
+    A LIKE is in the residual as well, since an index has only the beginning of its texts.
     """
     covered = path.prefix is None and all(not branch.residual and not branch.filters for branch in path.branches)
     taken = {*filters, *(path.keys if covered else ())}

@@ -24,13 +24,13 @@ __all__ = ["explain", "explain_stages", "shown_constants"]
 def explain(
     query: CompiledQuery, stream: Stream, statistics: StreamStatistics | None = None, use: Use | None = None
 ) -> dict[str, Any]:
-    """Return EXPLAIN's answer: the plan as data, and the same as text.
+    """Return the result of EXPLAIN: the plan as data, and as text.
 
     Args:
         query: The query to explain.
         stream: Its stream.
         statistics: The workers' statistics of the stream. With them EXPLAIN shows the index in use.
-        use: The other CQs that use the query's parts.
+        use: The numbers of CQs that use the query's parts.
     """
     statistics = statistics or StreamStatistics()
     conjuncts = query.plan.conjuncts
@@ -74,7 +74,7 @@ def explain(
 
 
 def explain_stages(select: str, catalog: Catalog, budget: Budget | None = None) -> dict[str, Any]:
-    """Return EXPLAIN STAGES' answer: the tree after each stage of the compiler, by stage and as one text.
+    """Return the result of EXPLAIN STAGES: the tree after each stage of the compiler, by stage and as one text.
 
     Raises:
         InputError: The SELECT is wrong; with the code of docs/commands.md.

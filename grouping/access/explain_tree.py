@@ -22,7 +22,7 @@ from grouping.plan.silence import SilentKeys
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
 
 _LONGEST_PART = 200
-"""Longest conjunct that is shown whole beside each of its slots; longer ones would make EXPLAIN quadratic."""
+"""Most characters of a conjunct shown beside each of its slots, so that the size of EXPLAIN stays linear."""
 _SLOT_TEXT = re.compile(r":c([0-9]+)")
 
 
@@ -54,7 +54,7 @@ def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> di
         plan: The plan to explain.
         stream: Its stream.
         path: The access path of the group.
-        use: The other CQs that use its parts.
+        use: The numbers of CQs that use its parts.
     """
     source: dict[str, Any] = {**_source(plan, stream), "cqs": use.stream}
     return {
@@ -95,7 +95,7 @@ def _slots(conjunct: Expression, text: str) -> dict[int, int]:
 
 
 def _around(text: str, at: int) -> str:
-    """Return a text; of a long text only the part around a place, with ``…`` for the omitted ends."""
+    """Return a text; a long text is cut to the part around a place, with ``…`` for the omitted ends."""
     if len(text) <= _LONGEST_PART:
         return text
     first = max(0, min(at - _LONGEST_PART // 2, len(text) - _LONGEST_PART))

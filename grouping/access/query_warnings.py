@@ -1,4 +1,4 @@
-"""Warnings about accepted queries with a condition that probably does not mean what its author intended."""
+"""Warnings about accepted queries whose condition probably is not what the author intended."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["query_warnings"]
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "like", "rlike"))
 _NOT_NULL = frozenset(("<>",))
 _AS_WHOLE = frozenset(("<>", "<", "<=", ">", ">="))
-"""Comparisons that are NULL instead of TRUE if a text with a fraction is CAST to BIGINT."""
+"""Comparisons that may be TRUE for a text with a fraction, but are NULL once the text is CAST to BIGINT."""
 _ARITHMETIC = frozenset("+-*/%") | {"neg", "div"}
 _WHOLE_CAST = " AS BIGINT)"
 _WHOLE_NAME = re.compile(r"\b(?:BIGINT|LONG)\b", re.IGNORECASE)
 _DOUBLED = re.compile(r"\\\\[dwsbDWSB.+*?()\[\]{}|^$]")
-"""Two backslashes before a character to which a single backslash would give a meaning."""
+"""Two backslashes before a character that has a meaning after a single backslash."""
 _MOST = 80
 """Most characters of an operand in a warning."""
 
@@ -37,7 +37,7 @@ def query_warnings(plan: GroupPlan, row: ConstantRow, text: CqText | None = None
     Args:
         plan: The group of the query.
         row: The constants of the query.
-        text: The command. A command that names BIGINT itself has no warning about a cast to BIGINT.
+        text: The command; a command with the word BIGINT gets no warning about a CAST to BIGINT.
 
     Example:
         >>> equal = Call("=", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")

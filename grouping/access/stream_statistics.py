@@ -25,11 +25,11 @@ from grouping.values.like_pattern import like_prefix
 __all__ = ["ColumnSample", "GroupLoad", "PartitionStatistics", "Rounded", "StreamStatistics", "rounded"]
 
 _UNKNOWN = 0.1
-"""The assumed share of events that satisfy a predicate without an estimate (the guess of System R)."""
+"""The share of events assumed to satisfy a conjunct without an estimate, as in System R."""
 _ENOUGH = 100
 """Least number of sampled events for an estimate."""
 _STALE_MS = 60_000
-"""Age, relative to the newest figures, from which on a partition's figures are ignored."""
+"""Figures of a partition that are older than the newest figures by this time are ignored."""
 _TEXT = 64
 
 Rounded = float | str
@@ -76,11 +76,11 @@ class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
     """Entries of its constant tables."""
     events: float
     candidates: float
-    """The candidates of the index, over all events."""
+    """The total number of candidates of the index."""
     matches: float
-    """The records for destinations, over all events; at most one for each event in a virtual group."""
+    """The total number of records for destinations; at most one per event in a virtual group."""
     micros: float
-    """The time in microseconds, over all events."""
+    """The total time in microseconds."""
 
     def per_event(self, total: float) -> float:
         """Return a total divided by the number of events."""
@@ -112,7 +112,7 @@ class StreamStatistics:
         self._columns: dict[str, ColumnSample | None] = {}
         self._groups: dict[str, GroupLoad | None] = {}
         self.version = min(((part.epoch, part.version) for part in self._parts), default=(0, 0))
-        """The least epoch and version of the constant tables among the figures: all figures include it."""
+        """The lowest epoch and version of the constant tables that any of the figures is about."""
         self.table_bytes = max((part.table_bytes for part in self._parts), default=None)
         """Bytes of the constant tables in the worker with the largest tables; None without a worker's report."""
 
@@ -150,11 +150,11 @@ class StreamStatistics:
         parts = [self._part(each, row) for each in conjuncts if _bounded(each) not in bounds]
         parts += bounds.values()
         known = [part for part in parts if part is not None]
-        # Without any sample there is no estimate; with one, the unknown parts are guessed.
+        # Without any sample there is no estimate; otherwise, the parts without a sample are guessed.
         return prod(known) * _UNKNOWN ** (len(parts) - len(known)) if known else None
 
     def candidates(self, path: AccessPath, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
-        """Return the expected share of events for which an index gives a query as a candidate."""
+        """Return the expected share of events for which an index finds a query's row as a candidate."""
         return self.matches([conjuncts[position] for position in path.keys], row)
 
     def _bounds(self, conjuncts: Sequence[Expression], row: ConstantRow) -> dict[str, float]:
@@ -226,7 +226,7 @@ def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
 
 
 def _beginning(sample: ColumnSample, prefix: tuple[Rounded, bool] | None) -> float | None:
-    """Return the share of sampled events that begin with a text; None for a pattern that is not only a beginning."""
+    """Return the share of sampled events that begin with a text; None for a pattern of another form."""
     if prefix is None:
         return 0.0
     text, is_all = prefix

@@ -94,7 +94,7 @@ _NEGATED = {"literal": "literal", "whole": "negated"}
 
 
 def positive(operand: Bound, what: str = '"+"') -> Bound:
-    """Return a number unchanged, but type a whole literal as INT or BIGINT, as Spark does."""
+    """Return a number unchanged; as in Spark, a whole literal is then an INT or BIGINT."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):

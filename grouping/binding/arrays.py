@@ -1,7 +1,7 @@
 """Functions that build arrays from arrays, or search arrays: checks of arguments, and types of results.
 
-All arrays and elements of a call must have exactly one type: calls where Spark would widen an array are refused. The
-array decides the type of a constant element, so the fast path reads no other literal in place of a number.
+All arrays and elements of a call must have the same type: a call for which Spark would widen an array is refused. A
+constant element takes its type from the array and is pinned, so the fast path does not exchange it.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def _member(value: Bound, of: SqlType, name: str) -> Bound:
 
 
 def _as_it_is(constant: Constant, of: SqlType) -> Constant:
-    """Return a constant of a type, pinned: the fast path reads no other literal in its place."""
+    """Return a constant as a value of a type, pinned so that the fast path does not exchange it."""
     return msgspec.structs.replace(constant, type=of, is_pinned=True)
 
 

@@ -40,7 +40,7 @@ _BITWISE: dict[type[exp.Expr], tuple[str, int]] = {
     exp.BitwiseXor: ("^", 2),
     exp.BitwiseOr: ("|", 1),
 }
-"""The name and the precedence in Spark of each operator; sqlglot applies them all from left to right."""
+"""The name of each operator and its precedence in Spark; sqlglot parses all of them from left to right."""
 _REDUCING = frozenset(("aggregate", "reduce"))
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -66,7 +66,7 @@ class Binder(PredicateBinder):
         """Return the bound tree of an expression.
 
         Raises:
-            InputError: The expression is wrong; with its code.
+            InputError: The expression is wrong; the error has the code.
         """
         node = node.unnest()
         self._depth += 1
@@ -169,7 +169,7 @@ class Binder(PredicateBinder):
         return string(node.this, position) if node.is_string else number(node.this, position)
 
     def note_literals(self, nodes: int) -> None:
-        """Count expressions of the text that are bound at once, without `bind`."""
+        """Count expressions of the text that are bound as a list, without `bind`."""
         self.scope.budget.note_small(nodes)
 
     def _boolean(self, node: exp.Expr) -> Constant:

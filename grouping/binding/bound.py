@@ -41,7 +41,7 @@ class Constant(msgspec.Struct, frozen=True):
 
     value: ConstantValue
     type: SqlType
-    """A column type, `NUMERIC` or ``SET<…>``, as in a `ConstantRow`; Spark's literal type until it is coerced."""
+    """Spark's type of the literal; after coercion a column type, `NUMERIC` or ``SET<…>``, as in a `ConstantRow`."""
     reader: str | None = None
     """How `text` was read (`literals.READERS`); None for TRUE, FALSE, NULL and sets."""
     text: str = ""
@@ -53,10 +53,10 @@ class Constant(msgspec.Struct, frozen=True):
     members: tuple[Constant, ...] = ()
     """The constants from which a set was made."""
     is_pinned: bool = False
-    """Whether the plan depends on the literal itself: the fast path reads no other literal in its place."""
+    """Whether the plan depends on this literal, so that the fast path must not exchange it for another."""
     merged: tuple[int, ...] = ()
-    """The positions of the equal literals that were merged into this constant: different literals would make a set, so
-    the fast path reads no other literals in these positions."""
+    """The positions of equal literals that were merged into this constant. Different literals would make a set, so the
+    fast path must not exchange the literals in these positions."""
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -83,7 +83,7 @@ def nodes(bound: Bound) -> Iterator[Bound]:
 
 
 class TypedLiteral(Term, frozen=True):
-    """A whole literal with a type suffix, CAST to this type: beside a DECIMAL its precision is its number of digits."""
+    """A whole literal with a type suffix, as a CAST; beside a DECIMAL, its precision is its number of digits."""
 
 
 def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
@@ -94,12 +94,12 @@ def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
 
 
 def pinned(constant: Constant) -> Constant:
-    """Return a constant as pinned: the fast path never exchanges its literal for another one."""
+    """Return a constant as pinned: the fast path never exchanges its literal."""
     return msgspec.structs.replace(constant, is_pinned=True)
 
 
 def without_positions(bound: Bound) -> Bound:
-    """Return a tree with constants without positions in the text, so that the fast path does not exchange them.
+    """Return a tree whose constants have no positions in the text, so that the fast path does not exchange them.
 
     For trees that the plan holds in several places, that come from a view's text, or whose constants are not lifted.
     """

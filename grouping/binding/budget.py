@@ -14,7 +14,7 @@ MOST_NODES = 20_000
 _PER_EXPRESSION = 8
 """Most nodes that an expression of the text may become: BETWEEN becomes two comparisons."""
 MOST_VIEW_WORDS = 6_000
-"""Words and signs of all views that a SELECT reads, directly or not: all are parsed anew with the SELECT."""
+"""Most words and signs of all views that a SELECT reads: their texts are parsed anew with the SELECT."""
 
 
 class Budget:
@@ -37,11 +37,11 @@ class Budget:
         self._words = MOST_VIEW_WORDS
         self._refuse = refuse
         self._sizes: dict[int, tuple[int, Term]] = {}
-        """By the address of each operator: the number of nodes of its tree, and the operator, which prevents reuse of
-        the address."""
+        """Address of an operator → number of nodes of its tree, and the operator itself, so that its address stays
+        in use."""
 
     def make(self, nodes: int) -> None:
-        """Count the nodes that a function of constants produces, at once, since the whole tree is counted much later.
+        """Count, before they are made, the nodes that a function of constants produces.
 
         Raises:
             InputError: ``unsupported-query``: the limit is exceeded.

@@ -1,4 +1,4 @@
-"""Constants: they are typed by the other operand, and lifted into the slots of a row."""
+"""Constants: typed by the other operand, and lifted into the slots of a row."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
 
 
 def plainly_among(needle: Bound, constants: Sequence[Bound]) -> tuple[Bound, ...] | None:
-    """Return an IN of an expression with constants of its kind, as `comparable` does; None for anything else.
+    """Return the operands of an IN whose constants are all of the needle's kind; None for any other IN.
 
     Raises:
         InputError: ``type-mismatch`` for a number that is out of range.
@@ -127,7 +127,7 @@ _QUOTED_NUMBERS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), "quoted whole"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "quoted double"),
 }
-"""By the number's type: the reader of a text compared with it. A DECIMAL is compared with a text as a DOUBLE."""
+"""Type of a number → reader of a text that is compared with it. A DECIMAL and a text are compared as DOUBLEs."""
 
 
 def column_text(operand: Bound | None) -> str:
@@ -180,7 +180,7 @@ def set_of(members: Iterable[Constant]) -> Constant:
 
 
 def as_decimal(constant: Constant) -> Constant:
-    """Return an exact number as a DECIMAL, for a comparison with an expression that is no column."""
+    """Return an exact number as a DECIMAL, for a comparison with an expression other than a column."""
     if constant.reader is not None:
         return read_again(constant, "decimal")
     sql_type, value = (BIGINT, None) if constant.value is None else exact_or_decimal(str(constant.value))
@@ -246,7 +246,7 @@ def _lift_body(body: Bound, lifted: list[Constant]) -> Expression:
 
 
 def _check_used(term: Term) -> None:
-    """Refuse an interval that no operator has used."""
+    """Refuse an interval that is a value by itself."""
     if is_interval(term):
         raise InputError(
             "an interval as a value is not supported",

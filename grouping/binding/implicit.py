@@ -1,4 +1,4 @@
-"""Spark's implicit casts: STRINGs by the types of the other operands, and numbers that have no common DECIMAL."""
+"""Spark's implicit casts: of STRINGs, by the types of the other operands, and of numbers without a common DECIMAL."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ def _promoted(sql_type: SqlType) -> SqlType | None:
 
 
 def of_shape(operand: Bound) -> Bound:
-    """Return an operand, pinned if it is a constant, because its type decides to which type a text is cast."""
+    """Return an operand, pinned if it is a constant, so that its type belongs to the shape of the query."""
     return pinned(operand) if isinstance(operand, Constant) else operand
 
 
 def by_digits(operands: Sequence[Bound]) -> tuple[Bound, ...]:
     """Return numbers without a common DECIMAL, their constants read by digits as Spark does.
 
-    A whole number is a DECIMAL with its own number of digits, or a DOUBLE if it has an exponent. If such a DOUBLE leads
-    the comparison and another constant is too wide for any DECIMAL, all constants are DOUBLEs. The literals are pinned.
+    A whole number is a DECIMAL with its own number of digits, or a DOUBLE if it has an exponent. If the
+    first operand is such a DOUBLE and another constant is too wide for any DECIMAL, all constants are DOUBLEs. The
+    literals are pinned.
     """
     read = tuple(map(_of_its_digits, operands))
     leading = read[0]

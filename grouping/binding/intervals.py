@@ -1,4 +1,4 @@
-"""Intervals during compilation: an interval is a term that wraps a whole number with its unit.
+"""Intervals during compilation: a term that wraps a whole number with its unit.
 
 No column and no result is an INTERVAL. Operators that add to a time, or compare two intervals, unwrap the intervals. An
 interval that is still wrapped in the complete query is refused.

@@ -103,7 +103,7 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
 
 
 def _made(name: str, made: Term, of: Bound) -> Bound:
-    """Return a function's result, given the ARRAY of the lambda's values."""
+    """Return the result of a function from the ARRAY of the lambda's values."""
     match name:
         case "transform_keys":
             return map_of_arrays(made, NESTED_CALLS["map_values"](name, of), name)

@@ -1,8 +1,8 @@
 """Lists in parentheses: rows of values, and the literals after IN.
 
 Rows are compared as in ``(a, b) = (1, 2)`` and ``(a, b) IN ((1, 2), (3, 4))``. A list, or an OR of equalities, may have
-tens of thousands of literals, which are bound at once: if the operand is of the literals' kind, each literal is read
-once, by the reader for the operand's type.
+tens of thousands of literals. So a run of literals is bound as a whole: if all are of the operand's kind, each literal
+is read once, by the reader for the operand's type.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
     """
     values: list[Bound] = []
     runs: list[tuple[int, list[str], list[Constant] | None]] = []
-    """For each list: the number of values before it, its texts, and its constants as read beside the needle."""
+    """For each list of literals: the number of values before it, its texts, and its constants read for the needle."""
     for value in listed:
         if isinstance(value, list):
             runs.append((len(values), value, _beside(needle, value)))
@@ -80,10 +80,10 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
 
 
 def _of_one_width(operands: Sequence[Bound]) -> Sequence[Bound]:
-    """Return the operands of an IN with exact non-constant numbers CAST to DOUBLE if some operand is inexact.
+    """Return the operands of an IN; if a member is FLOAT or DOUBLE, other numeric expressions are CAST to DOUBLE.
 
-    IN compares all operands as one type, and an index of exact numbers does not find a DOUBLE constant. With a DOUBLE
-    needle no CAST is needed, since the comparison is done as DOUBLE anyhow.
+    IN compares all operands as one type, and an index of exact numbers does not find a DOUBLE constant. A FLOAT or
+    DOUBLE needle needs no CAST, since it makes every comparison one of DOUBLEs.
     """
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     inexact = [operand for operand in others if operand.type in (FLOAT, DOUBLE)]

@@ -1,4 +1,4 @@
-"""Operands of an operator: checks of types, constants by the types of the other operands; and CAST."""
+"""Operands of an operator: checks their types, and types constants by the other operands. Also CAST."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     Args:
         operands: The operands; for IN, the needle comes first.
         looked_up: Whether the comparison may use an index.
-        among: Whether the operands are the operands of an IN.
+        among: Whether the operands are those of an IN.
     """
     if looked_up and (pair := _plain(operands)) is not None:
         return pair
@@ -106,9 +106,9 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
 
 
 def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
-    """Return a column and a constant of its kind as `comparable` does; None for anything else.
+    """Return the operands if they are a column and a constant of its kind; None for any other operands.
 
-    This shortcut matters because a predicate may have thousands of comparisons.
+    This is a shortcut, since a predicate may have thousands of such comparisons.
     """
     if len(operands) != 2:
         return None
@@ -122,7 +122,7 @@ def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
     """Return operands with each non-constant text CAST as Spark does.
 
-    A STRING column compared with a constant of another type is not CAST, so that the caller refuses the comparison:
+    A STRING column beside a constant of another type is not CAST, so the caller refuses the comparison, which is
     nearly always a mistake.
     """
     read = read_as([operand.type for operand in operands if not is_null(operand)])
@@ -277,7 +277,7 @@ def boolean(operand: Bound, where: str) -> Bound:
 
 
 def typed(operand: Bound) -> Bound:
-    """Give a constant the type of its CAST: beside a DECIMAL, its precision is the type's, not its number of digits."""
+    """Give a constant the type of its CAST: beside a DECIMAL, its precision is that of the type, not its digits."""
     if is_null(operand):
         return Constant(None, operand.type, text=CAST_NULL)
     if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):
@@ -300,7 +300,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
     if not sql_type.is_ordered:
         raise unsupported(f"CAST of {operand.type} to {sql_type}", f"Only a VARIANT is CAST to {sql_type.name}.")
     castable = CASTS.get(operand.type.name, frozenset())
-    # NULL is CAST to the types of STRING only, since its slot in the signature may hold a STRING of another query.
+    # NULL is CAST only to types that a STRING can be CAST to: another query of the group may have a STRING there.
     if is_null(operand) and (operand.type != STRING or sql_type.name not in castable or sql_type in (DATE, TIMESTAMP)):
         return Constant(None, sql_type)
     if sql_type.name not in castable:

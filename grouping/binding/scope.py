@@ -26,11 +26,11 @@ class BoundSource(NamedTuple):
     columns: Mapping[str, tuple[str, Bound]]
     """By name in lower case: the name as shown, and its bound expression. `*` means all columns in this order."""
     fields: Mapping[str, tuple[str, Bound]]
-    """The record's own fields, which `*` leaves out."""
+    """The fields of the record, such as `_time`, which `*` leaves out."""
     kind: str = "stream"
     """The kind of source for messages: stream, table, view or subquery."""
     merged: frozenset[str] = frozenset()
-    """Columns that USING has merged with columns of an earlier source."""
+    """Columns that USING has merged with columns of a source before this one."""
     own_name: str = ""
     """The name of the stream, table or view, which an alias hides; empty for a subquery."""
 
@@ -63,7 +63,7 @@ class Scope(NamedTuple):
         Args:
             qualifier: The name before the dot, or "".
             name: The column, in any case.
-            quoted: Whether the name has double quotes, which may be meant as a string.
+            quoted: Whether the name is in double quotes, and may be meant as a string.
 
         Raises:
             InputError: ``unknown-column``: no column has this name, or several have it.
@@ -101,7 +101,7 @@ class Scope(NamedTuple):
         return any(source.name.casefold() == wanted for source in self.sources)
 
     def named(self, qualifier: str) -> Sequence[BoundSource]:
-        """Return the sources of a name, or all if the name is empty."""
+        """Return the sources of a name; all sources for an empty name."""
         wanted = qualifier.casefold()
         return [source for source in self.sources if not wanted or source.name.casefold() == wanted]
 

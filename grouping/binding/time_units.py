@@ -49,7 +49,7 @@ _FIELDS = {
 _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 """The units of intervals of days or seconds."""
 _COUNTED_AS = {"WEEK": "DAY", "MILLISECOND": "SECOND", "MICROSECOND": "SECOND"}
-"""Units that Spark's interval types do not have, with the unit that the type names instead."""
+"""Units that Spark's interval types lack → unit of the interval type to which they are converted."""
 _OF_TIMES = frozenset(("hour", "minute", "SECOND"))
 
 
@@ -156,6 +156,6 @@ def _units_of(count: Bound) -> tuple[str, ...]:
 
 
 def _span(units: Iterable[str]) -> tuple[str, ...]:
-    """Return all units between the largest and the smallest of some units; empty for months and years."""
+    """Return all units from the largest to the smallest of some units; empty for months and years."""
     places = sorted(_CLOCK.index(unit) for each in units if (unit := _COUNTED_AS.get(each, each)) in _CLOCK)
     return _CLOCK[places[0] : places[-1] + 1] if places else ()

@@ -1,4 +1,4 @@
-"""Functions of VARIANT and JSON: parts of a VARIANT by path, and reading and writing of JSON texts.
+"""Functions of VARIANT and JSON: parts of a VARIANT by path, parsing and writing of JSON texts.
 
 A CAST of a VARIANT is variant_get with the path ``$``. The type of variant_get is the type of the returned part.
 """

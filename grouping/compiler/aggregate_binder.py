@@ -34,7 +34,7 @@ _CONSTANTS = {
     "PERCENTAGE": (0, 1, "a number from 0 to 1"),
     "ACCURACY": (1, 2**31 - 1, "a whole number above 0"),
 }
-"""By kind of parameter: the least and the greatest constant, and both in words."""
+"""Kind of a parameter → its least and greatest constant, and this range in words."""
 _SETS = frozenset(FUNCTION_MARK + name for name in ("rollup", "cube"))
 _PLACE = "Aggregates are allowed in the SELECT list and in HAVING, but not within other aggregates."
 
@@ -60,7 +60,7 @@ class BoundKey(NamedTuple):
 def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
     """Return the keys of GROUP BY in canonical order, each once.
 
-    As in Spark, a number means an item of the SELECT list, and so does an item's alias if no column has this name.
+    As in Spark, a number means an item of the SELECT list. An alias means its item if no column has the same name.
 
     Raises:
         InputError: ``unsupported-query`` for ROLLUP, CUBE and GROUPING SETS, or the refusal of an expression.
@@ -131,13 +131,13 @@ class AggregateBinder(Binder):
         self.aggregates: dict[str, AggregateValue] = {}
         """The aggregates by the names of their columns, in the order of first use."""
         self._lifted: dict[str, Term] = {}
-        """For aggregates with constants: their terms in HAVING, by the names of their columns."""
+        """Column of an aggregate with constants → the aggregate's term for HAVING, with the constants as operands."""
 
     def having(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
         """Return the condition of HAVING, which may name items of the SELECT list by their aliases.
 
-        As in Spark, a name of both a column and an alias means the column within aggregates and keys, and the alias
-        elsewhere.
+        As in Spark, a name that is both a column's and an alias means the column within aggregates and keys, and the
+        alias elsewhere.
         """
         self._aliases = aliases
         self._shadowed = frozenset(
@@ -146,14 +146,14 @@ class AggregateBinder(Binder):
         return self._with_constants(self.finished(boolean(self.bind(node), "HAVING")))
 
     def _with_constants(self, bound: Bound) -> Bound:
-        """Return HAVING with the constants of its aggregates as operands, so that `lift` moves them into the row."""
+        """Return HAVING with the constants of aggregates as operands, which `lift` then moves into the row."""
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self._with_constants, bound.args)), bound.type)
         return self._lifted.get(bound.stored, bound) if isinstance(bound, Column) else bound
 
     @property
     def lifted(self) -> dict[LiftedKey, AggregateValue]:
-        """The aggregates with constants, by their text without constants and the constants."""
+        """The aggregates with constants, by their `LiftedKey`."""
         return {lifted_key(term): self.aggregates[name] for name, term in self._lifted.items()}
 
     def _bind(self, node: exp.Expr) -> Bound:
@@ -166,13 +166,13 @@ class AggregateBinder(Binder):
         return super()._bind(node)
 
     def _key_of(self, node: exp.Expr) -> AggregateKey | None:
-        """Return the key that equals an expression of HAVING whose names are both columns and aliases, if any."""
+        """Return the key that an expression of HAVING equals if its names mean columns; None if it is no key."""
         names = {below.name.casefold() for below in node.find_all(exp.Column) if not below.table}
         if names.isdisjoint(self._shadowed):
             return None
         try:
             return self._key(self._plain.bind(node))
-        except InputError:  # contains an aggregate, or fits only the type of the alias
+        except InputError:  # the expression has an aggregate, or is valid only with the types of the aliases
             return None
 
     def _key(self, bound: Bound) -> AggregateKey | None:
@@ -226,7 +226,7 @@ class AggregateBinder(Binder):
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self.finished, bound.args)), bound.type)
         if isinstance(bound.reference, Computed):
-            return bound  # the column of a key, reached through an item's alias
+            return bound  # an alias has been replaced by the column of a key
         shown = render_part(bound)
         raise unsupported(
             f'column "{shown}" outside GROUP BY and aggregates',
@@ -252,7 +252,7 @@ def _is_there(bound: Bound) -> bool:
 
 
 def _arguments(name: str, args: Sequence[Bound], *, whole: bool) -> Sequence[Bound]:
-    """Return arguments fitted to an aggregate; ``count(*)`` has none."""
+    """Return arguments converted to the parameters of an aggregate; ``count(*)`` has no arguments."""
     function = AGGREGATES[name]
     wanted = len(function.params)
     if whole:

@@ -1,7 +1,7 @@
-"""Names of the columns of aggregate queries: in HAVING and in the signature, a name has slots instead of constants.
+"""Renames the columns of keys and aggregates, whose names are texts, so that the names have slots instead of constants.
 
-So queries that differ only in these constants share a plan. The constants remain in the keys and aggregates of the
-SELECT list, which identify the partial aggregates and the store.
+HAVING and the signature use these names, so queries that differ only in constants share a plan. The constants stay in
+the keys and aggregates of the SELECT list, because partial aggregates and stores differ by them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def named_without_constants(
     select: Sequence[SelectItem],
     constants: Sequence[Constant],
 ) -> tuple[BoundAggregation, tuple[Expression, ...], tuple[SelectItem, ...]]:
-    """Return the aggregation, HAVING and the SELECT list under names without constants.
+    """Return the aggregation, HAVING and the SELECT list with renamed columns.
 
     Args:
         aggregation: GROUP BY and the aggregate functions of the query.

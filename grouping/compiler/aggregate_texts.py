@@ -1,4 +1,4 @@
-"""Keys and aggregates as texts, which name their columns, with constants or with placeholders."""
+"""Keys and aggregates as texts, with constants or with placeholders; the texts name their columns."""
 
 from __future__ import annotations
 

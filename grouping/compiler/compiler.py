@@ -163,7 +163,7 @@ def stage_texts(select: str, catalog: Catalog, budget: Budget | None = None) -> 
     """Yield the name of each stage and the tree after the stage as text.
 
     Raises:
-        InputError: At the stage that refuses the query, with the code of docs/commands.md.
+        InputError: The SELECT is wrong; raised after the texts of the stages before the refusal.
 
     Example:
         >>> from grouping.model.catalog import Stream, StreamColumn
@@ -201,7 +201,7 @@ def finish(draft: Draft) -> CompiledQuery:
 
 
 def _distinct_text(draft: Draft) -> str:
-    """Return a text that only queries of one plan have: the signature, with the types of literals within frames."""
+    """Return the text that identifies a plan: the signature, with the types of literals within frames."""
     values = sorted({value.column.stored for value in frame_values(draft.expressions)})
     return "\n".join((draft.signature, *values))
 

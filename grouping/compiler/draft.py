@@ -1,4 +1,4 @@
-"""The compiler's work in progress: each stage fills in further fields."""
+"""The result of the compiler so far: each stage fills in further fields."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Draft(NamedTuple):
     edge: Edge = ""
     """Which edges are results; "" where each match is a result."""
     snapshot: bool = False
-    """Whether the rows of the table come before its changes."""
+    """Whether results begin with a snapshot of the table (WITH SNAPSHOT)."""
     reads: frozenset[str] = frozenset()
     """The views that the query reads, directly or through other views."""
     named: frozenset[str] = frozenset()
@@ -47,7 +47,7 @@ class Draft(NamedTuple):
     aggregation: BoundAggregation | None = None
     """Keys and aggregates; None if each matching row is a result."""
     conjuncts: tuple[Bound, ...] = ()
-    """Set by `normalize`, with constants in place; sorted by `order`."""
+    """The conjuncts of WHERE with their constants, set by `normalize` and sorted by `order`."""
     having: tuple[Bound, ...] = ()
     """The conjuncts of HAVING, in the form of `conjuncts`."""
     ties: bool = False
@@ -66,4 +66,4 @@ class Draft(NamedTuple):
     select: tuple[SelectItem, ...] = ()
     """The SELECT list, whose constants stay in place."""
     signature: str = ""
-    """Set by `render`."""
+    """The signature, set by `render`."""

@@ -2,9 +2,9 @@
 
 EMIT over a table alone reads the stream of the table's changes, and its key is the PRIMARY KEY.
 
-With UNTIL a key that entered stays in until a second condition is TRUE. Whether a key is in follows from the key's last
-event for which WHERE or UNTIL was TRUE, if no event makes both TRUE. With a bound of one column in WHERE and the
-opposite bound in UNTIL, this event is found for any constants (`spark_jobs/engine/rows/extremes.py`).
+With UNTIL, a key that entered stays in until a second condition is TRUE. If no event makes WHERE and UNTIL both TRUE,
+the last event for which one of them was TRUE decides whether the key is in. WHERE and UNTIL must be opposite bounds of
+one column: then a worker finds this event for all constants at once (`spark_jobs/engine/rows/extremes.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 _KEY = "_key"
 STAY_TYPES = frozenset((TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP))
-"""The types of columns the order of which decides whether a key stays in."""
+"""The types that the column of UNTIL may have."""
 _FORM = "WHERE temp > 90 EMIT ON ENTER OR EXIT BY device UNTIL temp < 80."
 _OPPOSITE = "UNTIL is one comparison of a column with a constant, and WHERE bounds the same column from the other side."
 
@@ -78,7 +78,7 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
 
 
 def check_unconditional(scope: Scope) -> None:
-    """Check that FROM has no conditions, since a condition in FROM would decide which events exist.
+    """Refuse conditions in FROM, which would decide which events exist.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -114,7 +114,7 @@ def check_covered(stream: Stream, by: set[str], clause: str) -> None:
     Args:
         stream: The stream.
         by: The columns of the key.
-        clause: The words before the columns in the query.
+        clause: The words before the columns in the query, such as ``BY``.
 
     Raises:
         InputError: ``unsupported-query``.

@@ -39,7 +39,7 @@ class InlinedSelect(NamedTuple):
 
     base: Stream | Table
     scope: Scope | None
-    """The scope of a stream's events; None over a table alone."""
+    """The scope of the SELECT over a stream; None for a SELECT over a table alone."""
     where: tuple[Bound, ...]
     columns: tuple[tuple[str, Bound], ...]
 
@@ -168,7 +168,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
         source = _conditional(source, (*free, *bound))
         free = bound = ()
     elif outer and bound:
-        # Whether an event has a join partner depends on lifted constants, so its group evaluates the condition.
+        # The condition has constants that are lifted, so the group evaluates it: it decides whether a row joins.
         bound = (Term(LEFT_ON, (Value(prefix, str(STRING)), _all_of(bound)), BOOLEAN),)
     elif single and not outer:
         free, bound = (), rest
@@ -207,7 +207,7 @@ def _free_prefix(scope: Scope, name: str) -> str:
 
 
 def _renamed(relation: Relation, old: str, new: str) -> Relation:
-    """Return a relation over a table with another prefix for its columns, since the query joins the table twice."""
+    """Return a relation whose columns have another prefix: the query joins the table more than once."""
 
     def rename(leaf: Leaf) -> Leaf:
         if not isinstance(leaf, Column):
@@ -242,9 +242,9 @@ def _all_of(conditions: tuple[Bound, ...]) -> Bound:
 
 
 def _conditional(source: BoundSource, conditions: tuple[Bound, ...]) -> BoundSource:
-    """Return the source of a LEFT JOIN by the primary key, with columns that are NULL if the other conditions fail.
+    """Return the table of a LEFT JOIN by its primary key, with columns that are NULL unless further conditions hold.
 
-    The conditions of ON are put in canonical order, so that SELECT lists do not differ in the order of conditions.
+    The conditions are put in canonical order, so that their order in ON makes no difference for SELECT lists.
     """
     condition = without_positions(_all_of(order(conditions)[0]))
     columns = {

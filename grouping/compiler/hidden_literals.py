@@ -16,7 +16,7 @@ from grouping.plan.frame_value import frame_value
 __all__ = ["hidden_literals"]
 
 _STRUCTURE = frozenset(("field", "timestampadd", "timestampdiff", "date_part", "from_json", LEFT_ON))
-"""Operators whose literals are names of the schema, units or types, which are not hidden."""
+"""Operators whose literals are not hidden: names of the schema, units or types."""
 
 
 def hidden_literals(expression: Expression) -> Expression:

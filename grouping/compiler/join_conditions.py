@@ -28,7 +28,7 @@ def divide(rest: Sequence[Bound], prefix: str, *, outer: bool) -> tuple[tuple[Bo
 
 
 def without_keys(conditions: Iterable[Bound], prefix: str, name: str) -> InputError:
-    """Return the refusal of a join whose ON has no look-up equality; `name` is the joined source's."""
+    """Return the refusal of a join whose ON has no look-up equality; `name` is the name of the joined source."""
     for equality in filter(None, (_equality(condition, prefix) for condition in conditions)):
         return unsupported(
             f"a join of {equality.left.type} with {equality.column.type}",
@@ -46,9 +46,9 @@ def split(
 ) -> tuple[list[JoinKey], tuple[Bound, ...]]:
     """Split the conjuncts of ON into look-up equalities, in a canonical order, and the rest.
 
-    If there are equalities without constants, equalities with constants are not used for the look-up: their constants
-    are lifted, so that queries with different constants share a join. In an inner join by the whole primary key,
-    further equalities are not used for the look-up either.
+    Equalities with constants are used for the look-up only if there are no others: otherwise their constants are
+    lifted, so that queries with different constants share a join. In an inner join by the whole primary key, further
+    equalities are not used for the look-up either.
     """
     plain = [condition for condition in conditions if not _has_constants(condition)]
     keys, rest = find_keys(plain, prefix)

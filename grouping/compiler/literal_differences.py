@@ -1,7 +1,7 @@
-"""Comparison of two compiled forms of one query: do they differ in literals, or only in their canonical form?
+"""Compares two compiled forms of one query: they may differ in literals, or only in their canonical form.
 
-A later release may compile the same query to another canonical form with another group id; then both forms have the
-same literals.
+Another release of the compiler may give a query another canonical form, and so another group id; the literals are then
+the same.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _literal_sets(query: CompiledQuery) -> tuple[set[str], set[str]]:
 
 
 def _predicates(query: CompiledQuery) -> tuple[Expression, ...]:
-    """Return the expressions that decide which events match, and their join partners."""
+    """Return the expressions of the plan: of its predicate, its joins and HAVING."""
     return (*query.plan.expressions, *(query.plan.kept.having if query.plan.kept else ()))
 
 

@@ -94,7 +94,7 @@ class _Normalizer:
         constants = [member for member in members if isinstance(member, Constant)]
         others = [member for member in members if not isinstance(member, Constant)]
         self._spent = check_size(needle, len(others), self._spent)
-        if needle.type != NUMERIC:  # a NUMERIC before IN has one column beside it, and compares with it exactly
+        if needle.type != NUMERIC:  # a NUMERIC needle is beside a single column, with which it compares exactly
             for member in others:
                 _check_common(needle, member)
         parts = [_turned("<>" if negated else "=", needle, member) for member in others]
@@ -123,7 +123,7 @@ def _negated(bound: Bound, negated: bool) -> Bound:
 def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
     if not constants.type.is_set:
         if constants.type in (NUMERIC, BIGINT) and not isinstance(needle, Column):
-            # Also a BIGINT: the fast path (prepared.py) may read a number that needs a DECIMAL in its place.
+            # A BIGINT too, since another query of the template may have a number here that needs a DECIMAL.
             constants = as_decimal(constants)
             _check_common(needle, constants)
         return _turned("<>" if negated else "=", needle, constants)

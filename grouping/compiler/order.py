@@ -16,11 +16,11 @@ __all__ = ["commuted", "order"]
 _RANKS = {"=": 0, "in": 1, "<": 2, "<=": 2, ">": 2, ">=": 2}
 _COMMUTING = frozenset(("=", "<>", "<=>"))
 _COMPUTING = frozenset(("+", "*", "&", "|", "^", "greatest", "least"))
-"""Commutative operators: Spark ignores their operands' order when it compares SELECT with the keys of GROUP BY."""
+"""Operators whose operands Spark may reorder when it compares expressions with the keys of GROUP BY."""
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 PartOrder = tuple[int, str, str, tuple[Any, ...]]
-"""The sort key of a part: rank, first column, text with ``:c`` for every constant, and the constants."""
+"""The sort key of a part: rank, column of a plain comparison, text with ``:c`` for constants, and the constants."""
 
 
 def order(conjuncts: Iterable[Bound]) -> tuple[tuple[Bound, ...], bool]:
@@ -46,7 +46,7 @@ class _Orderer:
         return ordered
 
     def canonical(self, bound: Bound) -> tuple[Bound, PartOrder]:
-        """Return a part in canonical order with its key."""
+        """Return a part in canonical order, with its sort key."""
         if isinstance(bound, Column):
             return bound, (9, "", render_reference(bound.reference), ())
         if isinstance(bound, Constant):
@@ -68,7 +68,7 @@ class _Orderer:
         return term, (rank, parts[0][1][2] if plain else "", text, constants)
 
     def _sides(self, op: str, parts: list[tuple[Bound, PartOrder]]) -> tuple[str, list[tuple[Bound, PartOrder]]]:
-        """Return a comparison with its sides in order; sides of equal shape are turned to get ``<`` or ``<=``."""
+        """Return an operator with both sides in order; for sides of equal shape, ``>`` is turned to ``<``."""
         left, right = parts[0][1], parts[1][1]
         if op in _COMMUTING:
             return op, self.sort(parts)
@@ -94,7 +94,7 @@ def _value_key(value: ConstantValue, kind: str) -> tuple[Any, ...]:
 
 
 def commuted(expression: Expression) -> Expression:
-    """Return an expression with sorted operands: the results for ``n + 1`` and ``1 + n`` are equal.
+    """Return an expression with sorted operands, so that ``n + 1`` equals ``1 + n``.
 
     Nested operations of one operator and type are flattened, so ``(a + b) + c`` and ``a + (b + c)`` are equal too. The
     result is only for comparison; signatures keep the query's order of operands.

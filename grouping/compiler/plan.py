@@ -46,7 +46,7 @@ class BoundItem(NamedTuple):
 
 
 class BoundAggregation(NamedTuple):
-    """Keys and aggregates of a SELECT, which are the columns that the SELECT list and HAVING read."""
+    """The keys and aggregates of a SELECT: the columns that its SELECT list and HAVING read."""
 
     keys: tuple[AggregateKey, ...]
     aggregates: tuple[AggregateValue, ...]
@@ -79,7 +79,7 @@ class BoundQuery(NamedTuple):
     until: Bound | None = None
     """The condition of UNTIL, if any."""
     snapshot: bool = False
-    """Whether the rows of the table come before its changes."""
+    """Whether results begin with a snapshot of the table (WITH SNAPSHOT)."""
 
 
 _ORDER = "Results come in the order of the events of a partition."
@@ -113,7 +113,7 @@ _PARTS = {
 
 _KEPT = frozenset(("expressions", "from_", "where", "joins", "group", "having"))
 _FRAMED = frozenset(("qualify", "windows"))
-"""Parts of a SELECT that are accepted only with window functions."""
+"""Parts of a SELECT that need window functions."""
 _DEEPEST = 32
 """Limit on the nesting of views and subqueries."""
 
@@ -169,7 +169,7 @@ class _Planner:
         self._depth = 0
         self.reads: set[str] = set()
         self.aggregation: BoundAggregation | None = None
-        """The groups of the outermost SELECT."""
+        """The keys and aggregates of the outermost SELECT; None without aggregates."""
         self.until: Bound | None = None
         """The condition of the outermost SELECT's UNTIL."""
 
@@ -230,7 +230,7 @@ class _Planner:
             self._depth -= 1
 
     def _within_view(self, tree: exp.Select) -> InlinedSelect:
-        """Return the plan of a view; the view's owner, not the query's sender, needs the right to read the sources."""
+        """Return the plan of a view's SELECT, with all sources: the view's owner has the right to read them."""
         seen, self._catalog = self._catalog, self._catalog.whole
         try:
             return self.select(tree)
@@ -284,7 +284,7 @@ def _table_key(scope: Scope, table: Table, emit: EmitClause) -> RowBefore:
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:
-    """Return a view's plan without positions of literals: the literals are not in the text of the query."""
+    """Return a view's plan without positions of literals, which are not in the text of the query."""
     columns = tuple((name, without_positions(value)) for name, value in select.columns)
     return select._replace(where=tuple(map(without_positions, select.where)), columns=columns)
 

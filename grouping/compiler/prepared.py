@@ -44,8 +44,8 @@ class Preparer:
         self._catalog = catalog
         self._shapes: dict[_Pieces, TemplateShape] = {}
         self._firsts: dict[_Pieces, CompiledText] = {}
-        """The text of each template with one text so far. A shape is made only at the second text, because making it
-        takes a quarter of the time of a compilation."""
+        """Template with one text so far → the compiled text. The shape is made at the second text, because this takes
+        a quarter of the time of a compilation."""
 
     def create(self, text: CqText, seen: Catalog | None = None) -> tuple[CreateCq, CompiledQuery]:
         """Return the command of a CREATE CQ without its SELECT, and the compiled SELECT.
@@ -92,7 +92,7 @@ class Preparer:
     def has_fixed_literals(self, text: CqText) -> bool:
         """Return whether literals of a text's SELECT influence more than the row of constants.
 
-        Only for these texts could the fast path of earlier versions give a wrong result.
+        For other texts, the fast path of earlier versions gave the right result.
 
         Raises:
             InputError: As `create` does.
@@ -135,7 +135,7 @@ class Preparer:
 def _may_be_template(compiled: CompiledText) -> bool:
     """Return whether the scan has found all literals of a text, so that its template may have a shape."""
     pieces = compiled.text.template.pieces
-    # A closing quote behind the CQ's name hides no literal.
+    # The closing quote of the CQ's name is at the beginning of the next piece, and hides no literal.
     rest = (pieces[1].removeprefix('"'), *pieces[2:])
     return compiled.start >= 0 and not any(_OPAQUE.search(piece) for piece in rest)
 

@@ -1,8 +1,8 @@
 """Arithmetic, casts and functions that DuckDB computes exactly like Spark (docs/expressions.md).
 
-As in the evaluator, a failure on an event gives NULL: whole numbers are computed as DECIMALs that hold every result,
-and TRY_CAST turns a result outside its type into NULL. Only plain columns and constants are repeated in the SQL, so the
-length of a filter is proportional to the length of its query.
+As in the evaluator, an operation that fails on an event gives NULL: whole numbers are computed as DECIMALs large enough
+for every result, and TRY_CAST makes a result outside its type NULL. The SQL repeats only plain columns and constants,
+so the length of a filter is proportional to the length of its query.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _form(call: Call, types: Sequence[SqlType]) -> TextMaker | None:
 
 
 def _choices(call: Call, types: Sequence[SqlType]) -> set[SqlType]:
-    """Return the types of an expression's alternative values; all whole numbers count as a single type."""
+    """Return the types of the values among which an expression chooses; all whole numbers count as one type."""
     match call.op:
         case "case":
             last = call.args[-1:] if len(call.args) % 2 else ()
@@ -138,7 +138,7 @@ def select_sql(select: SelectList) -> str:
 
 
 def _rendered(expression: Expression, constants: list[str], types: Sequence[SqlType]) -> str:
-    """Return SQL in which every name is quoted, because reserved words differ between engines."""
+    """Return an expression as SQL; all names are quoted, because reserved words differ between engines."""
     texts = list(constants)
 
     def with_names(part: Expression) -> Expression:
@@ -186,7 +186,7 @@ def _like(args: Sequence[str]) -> str:
 
 _BACKSLASH = "'\\'"
 _STANDARD: dict[str, TextMaker] = {"case": _case, "<=>": _same, "like": _like}
-"""The operators that standard SQL writes differently than a signature."""
+"""The operators that SQL writes differently from a signature."""
 
 
 def _quoted(name: str) -> str:

@@ -1,6 +1,6 @@
 """The tree after each stage of the compiler as text, for EXPLAIN STAGES and for the cases of each stage.
 
-AND, OR and each of their operands take a line. A constant is written as in SQL with its type before it
+AND, OR and each of their operands have a line of their own. A constant is written as in SQL with its type before it
 (``DATE '2026-11-21'``), except for texts, TRUE and FALSE, which need no type.
 """
 
@@ -51,7 +51,7 @@ def planned_text(draft: Draft) -> str:
 
 
 def _planned_frames(node: Frames | SilentKeys | LastingMatches | None) -> list[str]:
-    """Return the conditions within a node with a key, and the key of frames."""
+    """Return the conditions of WHERE below frames, silences or stays, and the key of frames."""
     if node is None:
         return []
     below = "frames" if isinstance(node, Frames) else "silences" if isinstance(node, SilentKeys) else "stays"

@@ -1,4 +1,4 @@
-"""Positions of errors: lines and columns of a SELECT converted to lines and columns of the whole statement."""
+"""Converts the line and column of an error from its SELECT to the whole statement."""
 
 from __future__ import annotations
 

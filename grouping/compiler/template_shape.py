@@ -1,7 +1,7 @@
-"""The shape of a template: for each slot, the literal of the text that the slot comes from, and its reader.
+"""The shape of a template: for each slot, the literal of the text from which its constant is read, and the reader.
 
-A shape leaves a text to the full compilation if the results could differ: a literal that is not lifted has changed, a
-set has shrunk to one value, a number has another type where types matter, or the text would be refused.
+A shape does not compile a text if the full compilation could give another result: a literal that is not lifted has
+changed, a set has only one value, a number has another type where types matter, or the text would be refused.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CompiledText(NamedTuple):
 
 
 class _Fallback(Exception):  # noqa: N818 - no error: it never leaves this module
-    """A literal may lead to a result that this shape cannot give."""
+    """A literal may need the full compilation."""
 
 
 class _ConstantSource(NamedTuple):
@@ -66,13 +66,13 @@ class _ConstantSource(NamedTuple):
     literal_type: SqlType | None
     """The type that the literal by itself must have, because the plan depends on it; None if any type will do."""
     beside: SqlType | None
-    """The type of the other operand, which must have a common type with the constant; None if any number will do."""
+    """The type of the other operand, if the constant must have a common type with it; None if any number will do."""
     fixed: Typed
     """The constant in the first text."""
     is_typed: bool = False
-    """Whether the constant must have the type of `fixed`, since all operands of its IN are compared as one type."""
+    """Whether the constant must have the type of `fixed`: all operands of its IN are compared as one type."""
     pinned: frozenset[int] = frozenset()
-    """For a fixed value: the numbers of its literals, in which all texts of a variant must agree."""
+    """For a fixed value, the numbers of its literals, which must be equal in all texts of a variant."""
 
     def read(self, literals: Sequence[str]) -> Typed:
         """Return the constant's type and value for the literals of another text."""
@@ -114,7 +114,7 @@ class TemplateShape(NamedTuple):
     places: tuple[tuple[_ConstantSource, ...] | _ConstantSource, ...]
     """The source of the constant of each slot; for a set, the sources of its members."""
     kept: tuple[int, ...]
-    """The numbers of the literals in which all texts of a variant agree."""
+    """The numbers of the literals that are equal in all texts of a variant."""
     variants: dict[tuple[str, ...], _Variant]
     ordered: tuple[tuple[Bound, ...], ...]
     """The conjuncts of WHERE, the keys, and the conjuncts of HAVING; empty unless constants decide their order."""
@@ -125,7 +125,7 @@ class TemplateShape(NamedTuple):
 
     @classmethod
     def of(cls, compiled: CompiledText) -> TemplateShape:
-        """Return the shape of a template, made from one text; the shape must only be used if it `suits` this text."""
+        """Return the shape of a template, made from one text; use it only if `suits` is True for this text."""
         text, start, draft, _, query = compiled
         positions = _positions(str(text), text.name_end, start)
         loose = _compared((*draft.conjuncts, *draft.having, *draft.until))
@@ -211,8 +211,8 @@ def _predicates(plan: GroupPlan) -> tuple[Expression, ...]:
 def _compared(conjuncts: Sequence[Bound]) -> dict[int, SqlType]:
     """Return the type of the other operand of each constant in a comparison, by the constant's `id`.
 
-    A constant that is also an operand elsewhere is left out, because the comparison alone does not decide its type: in
-    ``5 IN (a, 1, 2)``, which becomes ``a = 5 OR 5 IN (1, 2)``, the constant 5.
+    A constant that is also an operand elsewhere is left out, because the comparison alone does not decide its type. An
+    example is the 5 of ``5 IN (a, 1, 2)``, which becomes ``a = 5 OR 5 IN (1, 2)``.
     """
     found = {}
     elsewhere: set[int] = set()

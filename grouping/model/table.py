@@ -13,9 +13,9 @@ __all__ = ["DroppedTable", "Table"]
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A table as it was created; afterwards only its topic may be deleted and made anew.
+    """A table. After its creation, GRANT and REVOKE change its access, and its topic may be deleted and made anew.
 
-    Its topic is read from the beginning. All changes of a key lie in one partition, and apply in the order there.
+    The topic is read from its beginning. All changes of a key must be in one partition, and apply in its order.
     """
 
     table_id: str
@@ -23,7 +23,7 @@ class Table(msgspec.Struct, frozen=True):
     name: str
     columns: tuple[StreamColumn, ...]
     key: tuple[str, ...]
-    """The columns of the PRIMARY KEY, in their order there, with the spelling of their declaration."""
+    """The columns of the PRIMARY KEY, in its order, spelt as declared."""
     topic: str
     format: str
     """``json``, ``avro``, or a format of changes (`change_format.CHANGE_FORMATS`)."""
@@ -67,6 +67,6 @@ class DroppedTable(msgspec.Struct, frozen=True):
 
     table: Table
     groups: tuple[tuple[StreamId, GroupId], ...]
-    """Streams and groups that join the table. The table is forgotten with the last plan of these groups."""
+    """Groups that join the table, with their streams. The table is forgotten when no plan of these groups is left."""
     lost: bool = False
     """Whether the topic is gone too: then the groups that join the table have no further results."""

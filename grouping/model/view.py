@@ -10,7 +10,7 @@ __all__ = ["View"]
 
 
 class View(msgspec.Struct, frozen=True):
-    """A view as it was created."""
+    """A view. After its creation, only GRANT and REVOKE change it."""
 
     name: str
     select: str

@@ -90,9 +90,8 @@ def connect(settings: Settings) -> Any:
 def check_primary(client: Any) -> None:
     """Check that the server of the last command is the primary; without Sentinels it always is.
 
-    A former primary that was suspended or cut off goes on as primary for some ten seconds, until Sentinels announce the
-    promoted server. The former primary lacks the writes to the promoted server, and writes to the former primary are
-    lost.
+    A former primary that was suspended or cut off answers as primary for some ten seconds, until Sentinels announce the
+    promoted server. It lacks the writes to the promoted server, and writes to it are lost.
 
     Raises:
         PrimaryUnknown: No Sentinel answers.
@@ -107,7 +106,7 @@ def check_primary(client: Any) -> None:
     except redis.RedisError as error:
         raise PrimaryUnknown("no sentinel answers", detail=str(error)) from error
     if primary != asked:
-        raise StoreUnavailable("redis has another primary", detail="The data of the former primary do not count.")
+        raise StoreUnavailable("redis has another primary", detail="The data of the former primary are out of date.")
 
 
 def _sentinel_options(server: RedisSettings, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,7 +146,7 @@ def _certificates(server: RedisSettings) -> dict[str, str]:
 
 
 def eviction_policy(settings: Settings) -> str | None:
-    """Return how Redis evicts keys when its memory is full, ``noeviction`` without a limit; None if unknown.
+    """Return the eviction policy of Redis; ``noeviction`` if its memory has no limit, None if unknown.
 
     INFO is used, because managed servers answer it but refuse CONFIG.
     """
@@ -157,7 +156,7 @@ def eviction_policy(settings: Settings) -> str | None:
 
 
 class _Packer:
-    """Packs commands without the driver's checks of each argument, which is always text, bytes or a number here."""
+    """Packs commands without the driver's checks of arguments: here they are always text, bytes or numbers."""
 
     def pack(self, *args: Any) -> list[bytes]:
         """Return a command in Redis's protocol; the command's name may have several words."""

@@ -32,7 +32,7 @@ MODES = ("shared", "dedicated", "virtual", "pending")
 
 
 FRAMES: Literal["frames"] = "frames"
-"""In `Block.edge`: each match is a result, and the entries have `Entry.since`."""
+"""A value of `Block.edge`, for queries over frames: each match from `Entry.since` on is a result."""
 
 
 class Block(NamedTuple):
@@ -45,8 +45,7 @@ class Block(NamedTuple):
     until: tuple[int, ...] = ()
     """For a leaving destination: by source partition, the offset of the first event that no longer counts."""
     edge: Edge | Literal["frames"] = ""
-    """For entries of a group with rows before: which edges are results; `FRAMES` for entries of a group over frames, ""
-    for other entries."""
+    """For a group with EMIT, the edges that are results; `FRAMES` for a group over frames, "" for any other group."""
 
     @property
     def types(self) -> tuple[SqlType, ...]:
@@ -64,7 +63,7 @@ class Entry(msgspec.Struct, frozen=True):
     number: int
     """The number under which matches of the destination are counted; numbers of a stream are dense."""
     partition: int
-    """Partition of `cq.results` for a shared destination, of `cq.pending` for a pending one, else 0."""
+    """Partition of `cq.results` for mode shared, of `cq.pending` for mode pending, else 0."""
     start_ms: int | None = None
     expire_ms: int | None = None
     bounds: bytes = b""
@@ -96,7 +95,7 @@ def _stored(sql_type: SqlType, value: object) -> object:
 
 
 def constants_array(sql_type: SqlType, values: Sequence[object]) -> pa.Array:
-    """Return the constants of a slot in the evaluator's form, with each distinct string once."""
+    """Return the constants of a slot in the evaluator's form; equal strings share memory."""
     array = pa.array(
         values if sql_type in ARROW_TYPES else [_stored(sql_type, value) for value in values], storage_type(sql_type)
     )
@@ -171,7 +170,7 @@ class Segment:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
-            stored = block if block.edge else block[:-1]  # as earlier versions wrote it
+            stored = block if block.edge else block[:-1]  # the form of earlier versions, if it suffices
             blocks.append((stored, memoryview(sink.getvalue())))
         return msgspec.msgpack.encode((_id_bytes(self.removed), blocks, more))
 
@@ -228,7 +227,7 @@ def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segm
 
 
 def cut(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
-    """Yield the same changes in pieces of at most `nbytes`, as far as single rows allow; at least one."""
+    """Yield the same changes in pieces of at most `nbytes` (more for a single large row); at least one piece."""
     held: list[Segment] = []
     blocks: set[Block] = set()
     size = 0
@@ -257,7 +256,7 @@ def _parts(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
 
 
 def _slices(table: pa.Table, nbytes: int) -> Iterator[pa.Table]:
-    """Yield a table in parts, halved repeatedly, since its rows may differ much in size."""
+    """Yield a table in parts; it is halved repeatedly, since its rows may differ much in size."""
     if table.nbytes <= nbytes or table.num_rows == 1:
         yield table
         return

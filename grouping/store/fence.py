@@ -19,14 +19,14 @@ from grouping.store.connection import connect, mapped
 
 __all__ = ["FRESH_SECONDS", "Fence", "FenceWatch", "LeaseLost", "transaction"]
 
-# KEYS: fence. ARGV: token. Touches the fence of another process, so that a transaction that watches the fence fails.
+# KEYS: fence. ARGV: token. Writes the fence if another process holds it, so that a transaction that watches it fails.
 _GUARD = """
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
 """
 _WAIT_SECONDS = 0.2
 FRESH_SECONDS = 0.05
-"""Time for which a task relies on an answer of Redis, since it may have thousands of writes in succession."""
+"""Time for which a task relies on an answer of Redis: it may have thousands of writes in succession."""
 
 
 class LeaseLost(OperationalError):

@@ -25,7 +25,7 @@ _LONGEST_REASON = 300
 
 
 class FirstRecords(NamedTuple):
-    """Counts over the first records of a stream: `FIRST_RECORDS`, or a few more."""
+    """Counts over the first `FIRST_RECORDS` records of a stream, or a few more."""
 
     records: int = 0
     letters: int = 0
@@ -42,7 +42,7 @@ class FirstRecords(NamedTuple):
 
     @property
     def warning(self) -> str | None:
-        """The warning if at least half of the records are dead letters; otherwise None.
+        """The warning if at least half of the records are dead letters; None otherwise.
 
         Example:
             >>> FirstRecords(100, 60, "The value is JSON but no object.").warning

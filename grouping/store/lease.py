@@ -18,8 +18,8 @@ from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 __all__ = ["LIFETIME_MS", "Lease", "holder_is_dead"]
 
 LIFETIME_MS: Mapping[LeaseTaker, int] = {"gateway": 3_000, "evaluator": 8_000}
-"""Lifetime of a lease without renewal, and thus the longest wait of a standby. The evaluator's is longer, since it must
-end a JVM.
+"""Lifetime of a lease without renewal, and so the longest wait of a standby. An evaluator's lease lasts longer, since
+the evaluator must end a JVM.
 """
 
 # KEYS: lease, fence. ARGV: token, lifetime in ms.
@@ -42,8 +42,8 @@ class Lease:
     process of this machine, its successor does not wait. A *fence* beside the lease names the last holder, even of a
     lapsed lease, so a suspended holder that wakes up can write nothing.
 
-    The `Lock` of redis-py is a lease too, but transactions cannot depend on it, and it does not name its holder, so a
-    successor could not see that the holder is dead.
+    The `Lock` of redis-py does not suffice: transactions cannot depend on it, and it does not name its holder, so a
+    successor cannot see that the holder is dead.
     """
 
     def __init__(self, settings: Settings, role: LeaseTaker, name: str = "") -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["MatchTally"]
 
 _AT_ONCE = 1 << 16
-"""Most destinations in a value: half a megabyte, or a megabyte if each has its own time."""
+"""Most destinations in a value. A value has up to half a megabyte, or a megabyte if each has its own time."""
 
 
 class MatchTally(NamedTuple):

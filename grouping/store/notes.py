@@ -90,12 +90,12 @@ class Output(NamedTuple):
 
 
 class PartitionWatermark(NamedTuple):
-    """The watermark of a source partition after a task, and when the clock begins to move the watermark on."""
+    """The watermark of a source partition after a task, and when the partition counts as idle."""
 
     watermark: int
     """Epoch milliseconds."""
     moves_at: int
-    """Epoch milliseconds: the end of the idle time if no event comes."""
+    """Epoch milliseconds: from then on, without a new event, the watermark advances with the clock."""
 
     @classmethod
     def unpack_all(cls, fields: Mapping[bytes, bytes]) -> dict[int, PartitionWatermark]:
@@ -240,7 +240,7 @@ class ExecutorsNote(msgspec.Struct, frozen=True):
     cores: int = 0
     """The number of cores of all executors; each core runs one task at a time in its own Python worker."""
     worker_bytes: int | None = None
-    """Bytes of an executor's memory for each worker; None for unknown."""
+    """Bytes of an executor's memory for each worker; None if unknown."""
 
     @classmethod
     def unpack(cls, body: bytes | None) -> ExecutorsNote:

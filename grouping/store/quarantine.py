@@ -1,4 +1,4 @@
-"""Quarantine: which work units of a stream are left out, and why. The evaluator writes this, the gateway shows it.
+"""Quarantine: the work units of a stream that are left out, and why. The evaluator writes them, the gateway reads them.
 
 docs/design/039-quarantine.md has the rules. Quarantines are lost with Redis: faulty units are then found anew.
 """
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 SEVERAL = Subscriber("")
-"""In place of a sole user: several subscribers use or used the unit, or its users are unknown."""
+"""Instead of a sole user, if several subscribers use or used the unit, or if its users are unknown."""
 
 _FIRST_MS = 60_000
 """Length of the first quarantine of a unit, and how long an error of a unit is shown."""
@@ -84,7 +84,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
     def begun(
         cls, now_ms: int, before: Quarantine | None, reason: str = KILLED, user: Subscriber = SEVERAL
     ) -> Quarantine:
-        """Return the quarantine of a unit that killed workers or was too slow, twice as long as its last one.
+        """Return the quarantine of a unit that killed workers or was too slow; each is twice as long as the one before.
 
         Args:
             now_ms: The present time.
@@ -102,7 +102,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         return now_ms < self.until_ms
 
     def leaves_out(self, now_ms: int) -> bool:
-        """Tell whether the unit is not tried in a batch."""
+        """Tell whether batches leave the unit out."""
         return self.times > 0 and self.holds(now_ms)
 
     @property
@@ -124,7 +124,7 @@ class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def careful(self) -> bool:
-        """Whether suspects are evaluated apart, and marked before."""
+        """Whether suspects are evaluated one by one, each marked before."""
         return self.deaths > 0
 
     def after_death(self, marked: Iterable[str]) -> CulpritSearch:
@@ -139,9 +139,9 @@ class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
 def culprits(search: CulpritSearch, marked: Collection[str], known: Mapping[str, Quarantine]) -> Collection[str]:
     """Return the work units that are at fault; empty while this is not certain.
 
-    A unit is at fault if it was the only marked unit at two deaths in a row, since a single death may have any cause;
-    for a unit with an earlier quarantine a single death is enough. If several units are marked twice in a row, they
-    share a computation, because other suspects are divided after each death.
+    A single death may have any cause, so units are at fault if the same units were marked at two deaths in a row. These
+    are several units only if they share a computation: all other suspects are evaluated one by one after a death. For a
+    single marked unit with an earlier quarantine, one death is enough.
 
     Args:
         search: The search before this death.

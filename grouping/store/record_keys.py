@@ -53,7 +53,7 @@ class CatalogKey(NamedTuple):
     """The key of a record of `cq.catalog`."""
 
     kind: str
-    """The first word of the key; an unknown kind is of a later version."""
+    """The first word of the key; a later version may have further kinds."""
     name: bytes
     """The rest."""
 
@@ -107,7 +107,7 @@ class TickKey(NamedTuple):
     """The key of a record of `cq.ticks`."""
 
     kind: str
-    """The first word of the key; an unknown kind is of a later version."""
+    """The first word of the key; a later version may have further kinds."""
     name: str
     """The rest of the key: a cut's name, a cursor's incarnation, or the stream of a progress."""
 

@@ -29,7 +29,7 @@ class RoleNote(msgspec.Struct, frozen=True):
     since_ms: int
     """The time of the process's first note, epoch milliseconds."""
     told_ms: int
-    """The time of the note, by the role's own clock."""
+    """The time of the note, by the clock of the role's machine, epoch milliseconds."""
     last_error: dict[str, str] | None = None
     more: dict[str, Any] = {}
     """Further facts: `streams` and `tables` by name, and the address of the role's metrics."""

@@ -1,9 +1,9 @@
 """The segments of a stream's constant tables, in a hash of Redis.
 
-A value in Redis has at most 512 MB, some 9.5 million rows, and far smaller values already delay every client of Redis.
-So a segment over the versions (since, until] is the field ``since-until``, which has the first piece and the number of
-further pieces. Further pieces are the fields ``since-until/1``, ``/2`` and so on, which are written first. The segment
-exists once its own field exists; pieces without this field are left over from an interrupted merge.
+A value in Redis has at most 512 MB, some 9.5 million rows, and far smaller values already delay all clients of Redis.
+So a segment is stored in pieces. For the versions (since, until], the field ``since-until`` has the first piece and the
+number of further pieces; the fields ``since-until/1``, ``/2`` and so on have the further pieces, and are written first.
+The segment exists once its own field exists; pieces without this field are left over from an interrupted merge.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class SegmentLog:
 def chain(spans: Sequence[VersionSpan], since: int, until: int) -> list[VersionSpan] | None:
     """Return neighbouring segments that lead from one version to another; None if there are none.
 
-    With `since` 0 the last segment may end after `until`, if `until` is no end of a segment any more.
+    If `since` is 0, the last segment may end after `until`: the version `until` may have been merged into a later one.
 
     Example:
         >>> chain([VersionSpan(0, 5), VersionSpan(5, 6), VersionSpan(6, 9)], 5, 6)

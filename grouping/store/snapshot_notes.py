@@ -1,4 +1,4 @@
-"""Snapshots of tables that queries are owed (EMIT CHANGES WITH SNAPSHOT): notes of the gateway for the evaluator."""
+"""Snapshots of tables that the evaluator still has to write (EMIT CHANGES WITH SNAPSHOT), as notes of the gateway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SnapshotNote(msgspec.Struct, frozen=True, array_like=True):
     at_ms: int
     """When the CQ was created, epoch milliseconds."""
     since: tuple[int, ...]
-    """By source partition, the position that bounds the snapshot: changes from there on are results themselves."""
+    """By source partition, the position at which the snapshot ends; later changes are results of their own."""
     mode: str
     """``shared`` or ``dedicated``."""
     partition: int
@@ -49,7 +49,7 @@ _decode = msgspec.msgpack.Decoder(SnapshotNote).decode
 
 
 class SnapshotStore:
-    """The evaluator's side. A single worker writes a snapshot at a time; a repeated snapshot has the same records."""
+    """The evaluator's side. One worker at a time writes a snapshot; a repetition has the same records."""
 
     def __init__(self, redis: Any, keys: RedisKeys) -> None:
         """Use a connection to Redis."""
@@ -57,7 +57,7 @@ class SnapshotStore:
         self._keys = keys
 
     def owed(self, stream_id: StreamId | None = None) -> dict[str, SnapshotNote]:
-        """Return by destination the snapshots that are owed, of one stream or of all.
+        """Return the snapshots to be written, by destination: of a stream, or of all streams.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -71,11 +71,11 @@ class SnapshotStore:
         """Take charge of a snapshot.
 
         Args:
-            destination_id: The destination that is owed the snapshot.
+            destination_id: The destination that waits for the snapshot.
             worker: Names the worker.
 
         Returns:
-            How often a worker took charge of it, this time included; 0 where another worker has charge now.
+            How often workers took charge of the snapshot, including this time; 0 if another worker is in charge now.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -86,7 +86,7 @@ class SnapshotStore:
             return int(self._redis.hincrby(self._keys.snapshot_tries, destination_id, 1))
 
     def count_try(self, name: str) -> int:
-        """Count a try of an order of digests of rows, until `release`; return how many there were.
+        """Count a try to carry out an order of digests of rows; return the number of tries since the last `release`.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -95,7 +95,7 @@ class SnapshotStore:
             return int(self._redis.hincrby(self._keys.snapshot_tries, name, 1))
 
     def keep(self, destination_id: str, worker: str) -> bool:
-        """Stay in charge of a snapshot; return whether it is still owed.
+        """Stay in charge of a snapshot; return whether it is still to be written.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -118,7 +118,7 @@ class SnapshotStore:
             self._forget(pipeline, destination_id)
 
     def release(self, destination_id: str) -> None:
-        """Give up the charge of a snapshot that is not owed any more, or of an order that is carried out.
+        """Give up the charge of a snapshot that is not needed any more, or of an order that is carried out.
 
         Raises:
             StoreUnavailable: Redis does not answer.

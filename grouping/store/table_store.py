@@ -2,8 +2,8 @@
 
 The gateway writes constant tables in commits; each commit makes a new version for the streams that it changes. The
 evaluator pins a version for each micro-batch, so all tasks of a batch, and its replay, see the same version. The
-gateway confirms an *epoch* of the tables for the run of the Redis server that it filled; with any other run the
-evaluator waits (docs/design/003-redis-is-a-working-copy.md).
+gateway confirms an *epoch* of the tables for the run of the Redis server that it filled. After a restart of Redis, the
+evaluator waits for another confirmation (docs/design/003-redis-is-a-working-copy.md).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
 _DROPPED_MS = 86_400_000
-"""How long a note on dead letters is kept for a table that is not live, since Redis may be in the course of being
-filled.
+"""How long a note on the dead letters of a table stays when Redis does not have the table: Redis may just be filled,
+and get the table later.
 """
 _WRITER_MS = 30_000
 """Time without a sign of a worker after which another worker takes over the dead letters of a table."""
@@ -47,8 +47,7 @@ _Id = TypeVar("_Id", bound=str)
 _Stored = TypeVar("_Stored")
 
 VERSIONS_MARK = b""
-"""A field that the hash of versions always has: without it Redis has lost the versions, even if it still has
-streams.
+"""A field that the hash of versions always has, so that a lost hash is noticed although Redis has streams.
 """
 
 
@@ -220,7 +219,7 @@ class TableStore:
         return {int(partition): int(offset) for partition, offset in told.items()}
 
     def letters_written(self, table_id: str, offsets: Mapping[int, int]) -> None:
-        """Note the offsets that `letters_of` returns; the note of a dropped table lapses."""
+        """Note the offsets that `letters_of` returns; the note lapses if Redis does not have the table."""
         key = self._keys.table_letters(table_id)
         with mapped():
             live = self._redis.hexists(self._keys.tables, table_id)
@@ -233,7 +232,7 @@ class TableStore:
             pipeline.execute()
 
     def writes_letters(self, table_id: str, worker: str) -> bool:
-        """Tell whether this worker writes a table's dead letters; it takes the task if no other worker has it."""
+        """Tell whether this worker writes a table's dead letters, a task that it takes if no other worker has it."""
         key = self._keys.letters_writer(table_id)
         with mapped():
             self._redis.set(key, worker, nx=True, px=_WRITER_MS)

@@ -51,7 +51,7 @@ class CountWriter:
         self._fences = fences
         self._count = redis.register_script(COUNT)
         self._most_waiting: dict[str, int] = {}
-        """By stream, the number of waiting values from which on they are summed up."""
+        """Stream → number of waiting values above which they are replaced by their sum."""
 
     def add(self, counts: Sequence[TaskCount]) -> None:
         """Add the matches and the output of tasks, with one request to Redis.
@@ -60,7 +60,7 @@ class CountWriter:
 
         Raises:
             StoreUnavailable: Redis does not answer.
-            LeaseLost: Another evaluator has taken a stream; its counts are left out.
+            LeaseLost: Another evaluator has taken a stream; the counts of this stream are left out.
         """
         if not counts:
             return
@@ -76,7 +76,7 @@ class CountWriter:
             for each, waiting in zip(counts, found, strict=True):
                 self._sum_up(each.stream_id, waiting)
         if _LOST in found:
-            raise LeaseLost("another evaluator has taken over", detail="Its streams' counts are left out.")
+            raise LeaseLost("another evaluator has taken over", detail="The counts of its streams are left out.")
 
     def _places(self, stream_id: StreamId) -> tuple[list[str], str]:
         """Return the keys of a stream for the script `COUNT`, and the holder that its fence must have."""

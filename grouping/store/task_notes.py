@@ -1,7 +1,7 @@
-"""Notes that tasks leave in Redis for the driver and for each other.
+"""Notes in Redis that tasks write for the driver and for each other.
 
-The notes are about the stream that a lane's task evaluates and its cost, about streams with queries that read headers
-or depend on the clock, and about the schemas that records name.
+`LaneHand`: the stream that each task of a lane evaluates, and its cost. `HeaderNotes`, `ClockNotes`: streams with
+queries that read headers, or depend on the clock. `SchemaNotes`: the schemas that records name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LANE = "lane"
 
 
 class LaneHand:
-    """Notes on the streams that tasks of an evaluator's lane evaluate. For one thread."""
+    """Notes on the stream that each task of an evaluator's lane evaluates. For one thread."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
@@ -132,7 +132,7 @@ class _QueryNotes:
 class HeaderNotes(_QueryNotes):
     """Notes on streams with queries that read `_headers`.
 
-    A query of Spark decides at its start whether it reads headers from Kafka.
+    Spark decides at the start of a query whether it reads headers from Kafka.
     """
 
     def _key(self, stream_id: StreamId) -> str:
@@ -183,7 +183,7 @@ class SchemaNotes:
         """
         key = self._keys.schema_id(stream_id)
         with mapped():
-            # If Redis was filled anew, the stream's record from the catalog has the id.
+            # After Redis was filled anew, only the stream itself, from the catalog, has the id.
             body = self._redis.hget(self._keys.streams, stream_id)
             kept = msgspec.UNSET if body is None else msgspec.json.decode(body, type=Stream).schema_id
             if kept is not msgspec.UNSET:

@@ -1,8 +1,8 @@
 """Names of work units, and the reasons to leave out a unit.
 
 A *work unit* is the smallest part of a stream's queries that can be left out by itself: a group (``g_…``), or one
-SELECT list of a group (``g_…/s_…``). A group may have very many CQs, and a SELECT list that fails is no fault of the
-other lists.
+SELECT list of a group (``g_…/s_…``). A group may have very many CQs, so a SELECT list that fails must not stop the
+group's other lists.
 """
 
 from __future__ import annotations
