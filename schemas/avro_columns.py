@@ -1,4 +1,4 @@
-"""Avro writer schemas of source streams: their SQL columns, and the schema to read records with.
+"""Avro writer schemas of source streams: the SQL columns of a schema, and the schema for reading records.
 
 Gateway (CREATE STREAM) and evaluator (decoding) use this module.
 """
@@ -27,7 +27,7 @@ _PRIMITIVES = {
     "enum": "STRING",
 }
 _NARROW = {"int": ("TINYINT", "SMALLINT"), "float": ("FLOAT",), "bytes": ("BINARY",), "fixed": ("BINARY",)}
-"""Narrower SQL types that a column may have for an Avro type; values of an int are then checked."""
+"""Avro type → narrower SQL types that a column may have; values of an int are then checked."""
 _LOGICAL = {
     ("int", "date"): "DATE",
     ("long", "timestamp-millis"): "TIMESTAMP",
@@ -40,7 +40,7 @@ _PROMOTED = {
     "bytes": ("STRING",),
     "string": ("BINARY",),
 }
-"""Wider SQL types that a column may have for an Avro type, by the rules of Avro's schema resolution."""
+"""Avro type → wider SQL types that a column may have, by the rules of Avro's schema resolution."""
 
 
 class AvroMismatch(ValueError):
@@ -51,7 +51,7 @@ class AvroMismatch(ValueError):
         self.message = message
         """The message in lower case, with names in quotes."""
         self.detail = detail
-        """The form of the schema, in full sentences."""
+        """The reason, in full sentences."""
 
 
 def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], *, resolved: bool = False) -> None:
@@ -64,8 +64,8 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
             types of their columns by Avro's rules, and a column without a field is NULL.
 
     Raises:
-        AvroMismatch: With the first column that the schema lacks or has in another type; or the schema is nested
-            too deep.
+        AvroMismatch: The schema lacks a column, has it in another type, or is nested too deep; the error names the
+            first such column.
 
     Example:
         >>> schema = '{"type": "record", "name": "Quote", "fields": [{"name": "price", "type": ["null", "double"]}]}'
@@ -104,7 +104,7 @@ class AvroTypes:
         self._named = parsed["__named_schemas"]
 
     def found(self, avro: Any) -> dict[str, Any]:
-        """Return the definition of a type; for a union with null, of its other member; {} for any other union.
+        """Return the definition of a type; for a union with null, that of the other member; {} for any other union.
 
         Example:
             >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'

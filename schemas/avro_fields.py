@@ -9,11 +9,11 @@ from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns
 __all__ = ["MOST_FIELDS", "avro_fields", "too_many_fields"]
 
 MOST_FIELDS = 1_000
-"""Most fields of all levels, so that the gateway can parse the statement with their names."""
+"""Most fields of all levels, so that the gateway can also parse the statement with all columns."""
 _MOST_DIGITS = 38
 """Most digits of a DECIMAL."""
 _DEEPEST = 16
-"""Most types around a type."""
+"""Deepest nesting of types in a column."""
 
 
 def avro_fields(schema: str) -> dict[str, str | None]:

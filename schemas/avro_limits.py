@@ -1,7 +1,7 @@
 """Limits on the contents of an Avro body, checked before fastavro decodes the body.
 
-From five bytes fastavro makes a list of 10^8 nulls, and it follows a recursive schema until the C stack ends, which
-Python cannot catch. Few schemas allow such bodies; for all others `body_check` is None, and their records need no
+fastavro makes a list of 10^8 nulls from five bytes, and follows a recursive schema until the C stack overflows, which
+Python cannot catch. Few schemas allow such bodies; for all other schemas, `body_check` returns None and records need no
 check.
 """
 
@@ -15,9 +15,9 @@ __all__ = ["MAX_DEPTH", "body_check"]
 MAX_DEPTH = 128
 """Most levels of nested records, arrays and maps, and of a schema's JSON."""
 _PER_BYTE = 4
-"""Most values for each byte of a body: a record of an INT in an array is two values in a byte."""
+"""Most values per byte of a body: in an array of records with one INT, a byte has two values."""
 _BESIDES = 10_000
-"""Most values of a body beyond `_PER_BYTE` for each byte."""
+"""Most further values of a body, beyond `_PER_BYTE` per byte."""
 
 _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
 """Least bytes of a value of a primitive type, if not 1."""
@@ -58,7 +58,7 @@ class _Extent:
     def __init__(self, named: dict[str, Any]) -> None:
         self._named = named
         self._known: dict[str, tuple[int, int] | None] = {}
-        """Bounds by the name of a type; None while a record is computed, to detect the record within itself."""
+        """Name of a type → its bounds; None while they are computed, so that a recursive record is noticed."""
 
     def of(self, avro: Any, level: int) -> tuple[int, int]:
         """Return upper bounds for a value of a type: the values beyond the allowance for its bytes, and the levels.

@@ -42,7 +42,7 @@ class _CommandFields(msgspec.Struct, frozen=True):
 
 
 class _CommandId(msgspec.Struct, frozen=True):
-    """The field that is needed to reply to a malformed command."""
+    """The only field that the reply to a malformed command needs."""
 
     command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
 
@@ -107,8 +107,8 @@ def decode_command(value: bytes | None) -> Command:
     """Decode a command from a record's value.
 
     Raises:
-        MalformedCommand: it is neither a JSON object nor an Avro object with a command's fields, or its id or its
-            subscriber is none.
+        MalformedCommand: The value is neither a JSON object nor an Avro object with the fields of a command, or its
+            id or its subscriber is not valid.
 
     Example:
         >>> decode_command(b'{"command_id": "1", "subscriber": "alice", "text": "SHOW CQS"}').text
@@ -137,7 +137,7 @@ def _subscriber_fault(name: str) -> str | None:
 def _decode_json(value: bytes) -> Command:
     try:
         fields = _FIELDS.decode(value)
-    # Errors of msgspec and of UTF-8 are ValueErrors; endless brackets exceed the recursion limit.
+    # Errors of msgspec and of UTF-8 are ValueErrors; deeply nested JSON exceeds the recursion limit.
     except (ValueError, RecursionError) as error:
         raise MalformedCommand(_json_fault(error), command_id=_readable_id(value)) from None
     sent_at = fields.sent_at

@@ -69,8 +69,8 @@ _TYPES = {
     17: _SIGNED,
     18: ("BIGINT",),
 }
-"""By the number of a field's type (`FieldDescriptorProto.Type`): the SQL types that a column may have. The first is the
-natural type; for narrower types values are checked.
+"""Number of a field's type (`FieldDescriptorProto.Type`) → the SQL types that a column may have. The first type is the
+natural type; for narrower types, values are checked.
 """
 
 
@@ -114,7 +114,7 @@ def check_proto_columns(descriptor: str, message: str, columns: Iterable[tuple[s
         columns: Names and SQL types.
 
     Raises:
-        AvroMismatch: With the first column that the message lacks or has in another type.
+        AvroMismatch: The message lacks a column, or has it in another type; the error names the first such column.
     """
     fields = message_type(descriptor, message).fields_by_name
     for name, kind in columns:
@@ -207,7 +207,7 @@ def _files(text: str) -> dict[str, Any]:
 
 
 def _in_order(files: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of files, each after its imports; in a circle of imports, a file is later refused."""
+    """Yield the names of files, each after its imports; a circle of imports is noticed later, and refused."""
     done: set[str] = set()
     waiting = [(name, False) for name in reversed(files)]
     while waiting:

@@ -75,7 +75,7 @@ class SingleObject:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._schema, None)  # type: ignore[assignment]
         # fastavro has no error class for a malformed body, so errors of reading bytes come through.
         except (ArithmeticError, EOFError, LookupError, MemoryError, TypeError, ValueError):
-            raise ValueError("Its Avro body is cut short or of another form.") from None
+            raise ValueError("Its Avro body is cut short, or has another form.") from None
         if body.tell() != len(data):
             raise ValueError("There are bytes after its Avro body.")
         return record

@@ -1,8 +1,8 @@
-"""The stored partial aggregates of digests at a tick: the counterpart of `gather` for aggregates, by whole records.
+"""Gathers the partial aggregates of digests, as `gather` does for matches, but by whole records.
 
 A partial aggregate covers a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within the pane,
-and a cut holds the whole range or nothing of it. So a digest holds a partial aggregate exactly if it would hold a match
-at the range's first offset.
+and a cut covers the whole range or no part of it. So a digest has a partial aggregate if and only if it would have a
+match at the first offset of the range.
 
 Nearly every record has aggregates of every store. So the log is read once, in its order, for all questions, and each
 record is processed for all questions at once.
@@ -46,7 +46,7 @@ class AggregateQuestion(NamedTuple):
     from_ms: int = 0
     """The time at which the digest begins: matches of earlier times are late."""
     ended_ms: int = 0
-    """The end of a destination, whose last window holds all waiting matches; 0 while the destination lives."""
+    """The end of an ended destination, whose last window has all waiting matches; 0 for a live destination."""
 
 
 class AggregatePart(NamedTuple):
@@ -72,7 +72,7 @@ def gather_aggregates(
     Args:
         log: The log with the aggregates.
         questions: The questions of destinations.
-        take: Called with the counted partial aggregates of some records at a time, in the order of the log.
+        take: Called with the parts of some records at a time, in the order of the log.
         bounds: Limits on the records in memory.
     """
     sweep = _Sweep(questions)
@@ -93,7 +93,7 @@ class _Sweep:
         count = len(questions)
         numbers = defaultdict[bytes, list[int]](list)
         self._holders = defaultdict[int, list[int]](list)
-        """By record: the questions whose cursor still holds the record."""
+        """Record → the questions whose cursors name the record in `Cursor.held`."""
         for number, question in enumerate(self._questions):
             numbers[question.store].append(number)
             for position in question.cursor.held:
@@ -102,7 +102,7 @@ class _Sweep:
         self._next = np.array([question.cursor.next for question in self._questions], np.int64)
         self._before = np.array([FIRST if each.before_ms is None else each.before_ms for each in self._questions])
         self._over = np.array([bool(each.over_ms) for each in questions], np.bool_)
-        """By question: whether it has OVER LAST, so a match may count in several digests."""
+        """By question: whether it has OVER LAST, so that a match may be in several digests."""
         self._now = CoveredOffsets([_cut(question) for question in self._questions])
         had, done = [], []
         for question, over_ms, _, ended_ms in questions:
@@ -149,7 +149,7 @@ class _Sweep:
     # -- parts of records ----------------------------------------------------------------------------------------------
 
     def part(self, position: int, record: PendingMatches) -> AggregatePart | None:
-        """Return the part of a record that counts now, and note the part for later ticks."""
+        """Return the part of a record that belongs to this tick, and note the part for later ticks."""
         stores = list(self._of_store.keys() & record.spans.keys())
         if not stores:
             return None
@@ -217,7 +217,7 @@ def _cut(question: DigestQuestion) -> SourceOffsets | None:
 
 
 def _coverage(cursor: Cursor, before_ms: int | None, over_ms: int) -> tuple[DigestCoverage, ...]:
-    """Return the coverages of earlier digests; with OVER LAST only coverages before the window of a tick."""
+    """Return the coverages of earlier digests; with OVER LAST, only of the digests before the window of the tick."""
     if over_ms:
         base = window_base(cursor, before_ms if before_ms is not None else cursor.tick_ms + 1, over_ms)
         return () if base is None else (base,)

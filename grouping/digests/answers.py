@@ -17,9 +17,9 @@ class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[int, ...] = ()
     """The records with matches that are left, ascending."""
     oldest: tuple[int, int] | None = None
-    """The oldest epoch and version of the tables by which a remaining match was found."""
+    """The lowest epoch and version of the constant tables among the matches that are left."""
     repeats: int = 0
-    """How many matches were written again by replayed micro-batches."""
+    """The number of repeated matches, which replayed micro-batches have written."""
 
     @property
     def written(self) -> bool:
@@ -49,7 +49,7 @@ class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
     reached: int
     """The offset of the log up to which the aggregates were gathered, perhaps for an earlier question."""
     left_out: str = ""
-    """Why some rows are missing, as a full sentence: they are too large for a record."""
+    """A full sentence on why some rows are left out: they are too large for a record. Empty if no row is."""
 
     @property
     def written(self) -> bool:

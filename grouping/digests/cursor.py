@@ -44,7 +44,7 @@ _LEAST_COVERAGES = 60
 
 
 class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
-    """The matches up to a digest: with times before its tick, and offsets covered by its cut."""
+    """The matches that a digest and all earlier digests had: with times before its tick, and offsets below its cut."""
 
     tick_ms: int
     covered: SourceOffsets
@@ -53,8 +53,8 @@ class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """The state of a destination after its last digest.
 
-    A match was in an earlier digest exactly when its offset is below `covered` and its time below `tick_ms`, or when
-    both hold for an entry of `earlier`.
+    A match was in an earlier digest if and only if its offset is below `covered` and its time below `tick_ms`, or if
+    this is so for an entry of `earlier`.
     """
 
     tick_ms: int = 0
@@ -62,9 +62,9 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     covered: SourceOffsets = {}
     """By source partition: the offset up to which the last digest's cut covered events."""
     next: int = 0
-    """The offset on `cq.pending` before which earlier digests hold all matches, except matches of records in `held`."""
+    """The offset on `cq.pending` before which only records in `held` have matches for later digests."""
     held: tuple[int, ...] = ()
-    """Earlier records with matches for later digests, ascending; cursors of an earlier version have them unsorted."""
+    """Records before `next` with matches for later digests, ascending; unsorted in cursors of earlier versions."""
     earlier: tuple[DigestCoverage, ...] = ()
     """Coverages of digests whose ticks lie ahead because the clock was turned back."""
     window: tuple[DigestCoverage, ...] = ()
@@ -128,7 +128,7 @@ class MovedCursors:
         place = (id(cursor), tick, reached, held, over_ms)
         found = self._known.get(place)
         if found is None:
-            # Keep the old cursor too, so that no other object gets its id while this object lives.
+            # Keep the old cursor, so that its id is not reused for another object.
             found = cursor, moved(cursor, tick, self._covered, reached, held, over_ms=over_ms)
             self._known[place] = found
         return found[1]
@@ -160,7 +160,7 @@ def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | 
 
 
 def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covered: SourceOffsets) -> Cursor:
-    """Return a cursor as if each missed tick within a tick's window had had a digest, by record times.
+    """Return a cursor as if each missed tick within a tick's window had had a digest of the matches by record time.
 
     Example:
         >>> [one.tick_ms for one in behind_gap(Cursor(tick_ms=2), 30, 2, 4, {"0": 7}).window]
@@ -186,7 +186,7 @@ def _windows(cursor: Cursor, latest: DigestCoverage, over_ms: int) -> tuple[Dige
 def _resolution(over_ms: int, covered: SourceOffsets) -> int:
     """Return the least time between two coverages that a cursor keeps of a window, milliseconds.
 
-    If a window has more ticks than allowed (only with CQs of earlier versions), it may begin earlier by this time.
+    If a window has more ticks than allowed (possible for CQs of earlier versions), it may begin earlier by this time.
     """
     return over_ms // max(_LEAST_COVERAGES, _MOST_OFFSETS // max(len(covered), 1))
 
@@ -199,7 +199,7 @@ def _ahead(cursor: Cursor, tick: int) -> tuple[DigestCoverage, ...]:
 
 
 def highest(covered: SourceOffsets, before: SourceOffsets) -> SourceOffsets:
-    """Return the higher offset of each partition of two cuts, since after a restart a cut may be lower than before.
+    """Return the higher offset of two cuts for each partition: after a restart, a cut may be lower than before.
 
     Example:
         >>> highest({"0": 5, "1": 2}, {"0": 7})
@@ -229,7 +229,7 @@ def windows_at(visibility: tuple[VisibilityInterval, ...], epoch: int, version: 
 def visibility_since(
     visibility: tuple[VisibilityInterval, ...], table: tuple[int, int]
 ) -> tuple[VisibilityInterval, ...]:
-    """Return the part of a history to which matches of a version of the tables, or of later versions, can refer.
+    """Return the part of a visibility that matters for matches of a table version and of later versions.
 
     Example:
         >>> visibility_since(((1, 4, []), (1, 9, [(None, None)]), (1, 12, [])), (1, 10))

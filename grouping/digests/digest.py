@@ -25,7 +25,7 @@ from grouping.values.times import instant
 __all__ = ["PART_BYTES", "Digest", "DigestTimes", "column_type", "digest_parts", "parts_of", "shown"]
 
 PART_BYTES = 900_000
-"""Most bytes of rows in a part: Kafka's default of 1 MiB for a record, less ample room.
+"""Most bytes of rows in a part: Kafka's default limit of 1 MiB for a record, with a margin.
 
 A longer row has a part of its own.
 """
@@ -52,7 +52,7 @@ class Digest(NamedTuple):
 
     @classmethod
     def of(cls, clause: DigestClause, sql_type: SqlType, matches: DigestRows, from_ms: int) -> Digest:
-        """Select the rows of a digest. Writing its records needs no room on a disk after this.
+        """Select the rows of a digest. Afterwards, writing its records needs no further disk space.
 
         Args:
             clause: The digest clause; its columns are names of the SELECT list.
@@ -132,7 +132,7 @@ def _latest(columns: Sequence[str], rows: Iterable[DigestRow], in_memory: int) -
 
 
 def _plain(value: Any) -> Any:
-    """Return a value whose JSON is the same for all equal values: DOUBLE has two zeros, and texts for NaN."""
+    """Return a value whose JSON is the same for all equal values: 0.0 and -0.0 are equal, as are all NaNs."""
     if not isinstance(value, float):
         return value
     return value + 0.0 if isfinite(value) else {"special": str(value)}
@@ -173,7 +173,7 @@ def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
     if sql_type == BINARY:
         return b64decode
     if not sql_type.is_ordered:
-        return _encode  # CREATE refuses other types today; CQs of earlier versions may have them
+        return _encode  # CREATE refuses other types, but CQs of earlier versions may have them
     return lambda value: value
 
 
@@ -195,7 +195,7 @@ def parts_of(rows: Iterable[DigestRow], count: int, frame: DigestTimes) -> Itera
 
 
 def _parts(rows: Iterable[DigestRow]) -> Iterator[list[bytes]]:
-    """Cut rows into the bodies of parts; a single empty part without rows."""
+    """Divide rows into the bodies of parts; without rows, there is one empty part."""
     part: list[bytes] = []
     size = 0
     for row in rows:

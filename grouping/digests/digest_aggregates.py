@@ -1,6 +1,6 @@
-"""Aggregates of digests as data: the question to the evaluator's code for aggregates, and its answer.
+"""Data types for aggregates of digests: questions to the evaluator's code, and its answers.
 
-`aggregate_digests.py` in `spark_jobs/engine/operators/aggregate/` asks, and the other files of the room answer.
+In `spark_jobs/engine/operators/aggregate/`, `aggregate_digests.py` asks, and the other files answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AggregateDestination(NamedTuple):
     """A destination of a query."""
 
     aggregates: Any
-    """From `AggregateMerge.aggregates`: destinations that differ in constants of HAVING alone share the aggregates."""
+    """From `AggregateMerge.aggregates`; destinations that differ only in constants of HAVING share the aggregates."""
     row: ConstantRow
     with_none: bool
     """Whether the digest has a row even without matches, as for queries without GROUP BY."""

@@ -23,9 +23,9 @@ class FirstTimes:
     def of(self, items: PendingAggregates, owner: QuestionNumbers, seen: Flags, version: tuple[int, int]) -> Flags:
         """Return which visible items of a record are not repeats.
 
-        If Redis was lost before a replay, the replay has other tables and other ordinals, but the same range of
-        offsets. If the checkpoint was lost, offsets of an item may lie within an earlier range, which is held until a
-        cut covers the whole range.
+        A replay after a loss of Redis has other tables and other ordinals, but the same ranges of offsets. After a loss
+        of the checkpoint, an item's offsets may lie within an earlier range, which waits until a cut covers it as a
+        whole.
         """
         first_time = seen.copy()
         for partition in np.unique(items.partitions[seen]).tolist():

@@ -20,7 +20,7 @@ class Bounds(NamedTuple):
     """Most records in memory at the same time."""
 
     one: int = 64
-    """Records of a single destination; with more, its records are read one after the other."""
+    """Records of a single destination; if there are more, they are read one by one."""
     together: int = 256
     """Records of several destinations that are read together."""
 
@@ -30,7 +30,7 @@ class DigestQuestion(NamedTuple):
 
     store: bytes
     stored: MatchPlaces | None
-    """The positions of the store's matches; None: nothing is pending."""
+    """The positions of the store's matches; None if no match is pending."""
     cursor: Cursor
     visibility: tuple[VisibilityInterval, ...]
     before_ms: int | None
@@ -81,25 +81,24 @@ def _answers(
 
 
 def _places(question: DigestQuestion, most: int) -> list[Place] | None:
-    """Return the positions of the matches that no digest of the destination held, in the order of the log.
+    """Return the positions of the matches that no digest of the destination had, in the order of the log.
 
-    The result is None if there are very many, or if the index has no positions of the older matches; `_scanned` is used
-    then.
+    The result is None, for `_scanned`, if there are very many, or if the index lacks positions of older matches.
     """
     stored, cursor = question.stored, question.cursor
     if stored is None:
         return []
     first = bisect_left(stored.positions, cursor.next)
     if len(stored.positions) - first > most or (stored.older is not None and cursor.next < stored.positions[0]):
-        return None  # a store with older records also has positions
+        return None  # without positions, there are no older records either
     offsets = stored.positions[first:]
     return [(stored.partition, offset) for offset in (sorted({*cursor.held, *offsets}) if cursor.held else offsets)]
 
 
 def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, PendingMatches]]:
-    """Yield the records of a question in the order of the log, reading one at a time.
+    """Yield the records of a question in the order of the log, one in memory at a time.
 
-    Only records that the cursor names are read together.
+    Only the records that the cursor names are read together.
     """
     stored, cursor = question.stored, question.cursor
     assert stored is not None, "there is something to read"

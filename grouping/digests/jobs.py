@@ -1,7 +1,7 @@
-"""Requests for Spark jobs that carry out orders: a key in Redis, compared and set by gateway and evaluator.
+"""Requests for Spark jobs that carry out orders: a key in Redis, which gateway and evaluator change by compare-and-set.
 
-So either the evaluator takes a request or the gateway withdraws it, never both. The key can be restored from Kafka: if
-Redis loses it, the gateway requests again.
+The evaluator takes a request, or the gateway withdraws it, never both. If Redis loses the key, the gateway makes the
+request again from the orders on Kafka.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _encode = msgspec.json.encode
 
 
 class DigestJobs:
-    """Access to the present request, if any. Gateway and evaluator use the class, with an instance per thread."""
+    """Access to the present request, for gateway and evaluator. Use one instance per thread."""
 
     def __init__(self, settings: Settings) -> None:
         self._redis = connect(settings)
@@ -78,7 +78,7 @@ class DigestJobs:
         return msgspec.json.decode(body, type=Job) if body else None
 
     def ask(self, job: Job) -> str:
-        """Write a request over the last one; return the run id of the Redis server."""
+        """Replace the request; return the run id of the Redis server."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.set(self._key, _encode(job))

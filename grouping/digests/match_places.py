@@ -45,16 +45,16 @@ class MatchPlaces:
         """The rolled record, which replaces all records before `rolled_before`; None if no rolled record is needed."""
         self.rolled_before = rolled_before
         self.earliest_ms = earliest_ms
-        """The earliest time of a match for which all readers are armed; None while they are not armed."""
+        """All readers are armed for matches from this time on; None if they are not armed."""
         self.idle: set[DestinationId] = set()
         """The readers that the next match arms."""
         self.readers = 0
         """The number of readers at the last count."""
         self.fired = 0
-        """The number of readers served since positions that all readers have passed were last removed."""
+        """The number of readers served since positions were last forgotten."""
 
     def add(self, offset: int, most: int = _MOST_POSITIONS) -> None:
-        """Note that a record holds matches; with more than `most` positions the older half is dropped."""
+        """Note that a record has matches; if there are more than `most` positions, drop the older half."""
         positions = self.positions
         if positions and positions[-1] >= offset:
             return

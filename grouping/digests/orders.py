@@ -43,7 +43,8 @@ ORDERS, ANSWERS = 0, 1
 """Partitions of `cq.orders`."""
 
 _MANY = 64
-"""Most positions that an order names; beyond this number it names the first and the last, and the job reads the rest.
+"""Most positions that an order names. If there are more, the order names the first and the last, and the job reads all
+records between.
 """
 
 
@@ -111,7 +112,7 @@ class TableCut(msgspec.Struct, array_like=True, frozen=True):
     stream: bytes
     """The stream of the table's changes, as JSON."""
     ends: SourceOffsets
-    """By source partition: the rows are those that the records before this position have set."""
+    """By source partition: the rows are as the records before this position have set them."""
     segment: bytes
     """A `Segment` with an entry for each store of the digests; an entry's number is its place."""
     plans: bytes
@@ -132,10 +133,10 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
     """The time of the digests' records, epoch milliseconds."""
     digests: tuple[DigestOrder, ...]
     table: TableCut | None = None
-    """The rows of the digests with `DigestOrder.of_rows`; None where there are none."""
+    """The table for digests with `DigestOrder.of_rows`; None without such digests."""
 
     def only(self, *, of_rows: bool) -> Order:
-        """Return the order with its digests of a table's rows alone, or without them."""
+        """Return the order with only its digests of a table's rows, or only its other digests."""
         digests = tuple(each for each in self.digests if (each.of_rows is not None) == of_rows)
         return msgspec.structs.replace(self, digests=digests, table=self.table if of_rows else None)
 
@@ -154,9 +155,9 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
     left_ms: int | None
     """The earliest time of the matches that are left for later ticks."""
     oldest: tuple[int, int] | None
-    """The oldest epoch and version of the tables by which a remaining match was found."""
+    """The lowest epoch and version of the constant tables among the matches that are left."""
     repeats: int = 0
-    """How many matches were written again by replayed micro-batches."""
+    """The number of repeated matches, which replayed micro-batches have written."""
     failure: str = ""
     """Why the digest could not be made, in which case no part is written; empty otherwise."""
 
@@ -184,10 +185,10 @@ class MadeDigest(NamedTuple):
 
     order: DigestOrder
     digest: Digest | None
-    """None where there is nothing to send."""
+    """None if there is nothing to send."""
     outcome: DigestOutcome
     fault: str = ""
-    """The detail of a dead letter: why the digest, or some of its rows, are left out, full sentences; else empty."""
+    """The detail of a dead letter, in full sentences, if the digest or some of its rows are left out; else empty."""
 
 
 def carry_out(
@@ -237,7 +238,7 @@ def carry_out(
 
 
 def _digest(each: DigestOrder, matches: DigestRows) -> Digest | None:
-    """Return the digest of an order; None if there is nothing to send."""
+    """Return a digest of an order; None if there is nothing to send."""
     if not matches and not each.clause.even_if_empty:
         return None
     return Digest.of(each.clause, SqlType.of(each.column_type), matches, each.from_ms)

@@ -21,7 +21,7 @@ RecordsReader = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
 _KEPT_BYTES = 128 << 20
 """Bytes of the records kept in memory, in their packed form; unpacked records take somewhat more."""
 _NEAR = 64
-"""The longest gap, in records, that is read; longer gaps are skipped by a seek."""
+"""Longest gap, in records, that is read through; longer gaps are skipped by a seek."""
 
 
 class PendingLog:
@@ -33,7 +33,7 @@ class PendingLog:
         Args:
             span: Reads the log.
             most_bytes: Size of the records kept in memory, as packed on the log.
-            keeping: Whether `load` keeps its records: for callers that never call `keep`.
+            keeping: Whether `load` itself keeps records, for callers that do not call `keep`.
         """
         self._span = span
         self._most_bytes = most_bytes

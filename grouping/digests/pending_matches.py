@@ -1,4 +1,4 @@
-"""Pending matches in the form in which Spark sends them to the gateway: many in a record of `cq.pending`.
+"""Pending matches as Spark sends them to the gateway: many in a record of `cq.pending`.
 
 A record holds matches of a task for a partition of the topic. Items are sorted by store (`p_…`), and within a store in
 source order; a row of JSON is stored once for all stores that have it.
@@ -38,7 +38,7 @@ class PendingAggregates(NamedTuple):
     last: NDArray[np.int64]
     """The last offset of the range."""
     ordinals: NDArray[np.int32]
-    """Numbers that grow within a store and range."""
+    """The place of the item among the items of its store and range, ascending."""
     times: NDArray[np.int64]
     """When the pane begins, epoch milliseconds."""
     rows: NDArray[np.int32]
@@ -110,7 +110,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
 
     @cached_property
     def time_of(self) -> NDArray[np.int64]:
-        """By item: the source record's time."""
+        """The time of each item's source record."""
         return np.frombuffer(self.times, np.int64)
 
     @cached_property

@@ -15,7 +15,7 @@ __all__ = ["FIRST", "LAST", "CoveredOffsets", "Flags", "EarlierDigests", "Questi
 QuestionNumbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-"""Values below and above all times and offsets."""
+"""Sentinels below and above all times and offsets."""
 _ALWAYS: list[Window] = [(None, None)]
 _NOTHING = DigestCoverage(0, {})
 
@@ -64,7 +64,7 @@ class EarlierDigests:
         return found
 
     def holds_partly(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell for each item whether it was in a digest with a cut within the item's range."""
+        """Tell for each item whether the cut of an earlier digest lies within the item's range."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items) & ~covered.holds_all(owner, items)
@@ -84,7 +84,7 @@ class VisibleTimes:
         """The windows of questions with several windows, which are few."""
 
     def at(self, epoch: int, version: int) -> Flags:
-        """Move to a version, and tell for each question whether it sees any time at this version."""
+        """Select a version, and tell for each question whether it sees any time at this version."""
         if self._version == (epoch, version):
             return self._flags
         self._version = (epoch, version)

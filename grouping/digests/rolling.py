@@ -1,9 +1,9 @@
-"""Which stored aggregates of a store may be merged, because no later digest of any reader distinguishes them.
+"""Decides which stored aggregates may be merged, because every later digest of each reader has both or neither.
 
-The aggregates have the same pane and source partition, and their ranges of offsets are committed, so each later cut
-covers both. Each reader saw both, or neither, at the versions of the tables by which they were found. Each earlier
-digest of a reader, and each digest after which its window begins, held both or neither. The last range of a source
-partition stays unchanged: a later record may continue or repeat the range.
+This is so if the aggregates have the same pane and source partition; if their ranges of offsets are committed, so each
+later cut covers both; if each reader saw both or neither at their versions of the tables; and if each earlier digest of
+a reader that still matters had both or neither. The last range of a source partition is not merged, since a later
+record may continue or repeat the range.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from grouping.digests.question_columns import Flags, QuestionNumbers
 __all__ = ["Piece", "RolledParts", "StoreReaders", "plan_roll"]
 
 _NEVER_REPEATED = np.iinfo(np.int32).max
-"""The ordinal of a merged aggregate: a repeat of its first range is not new."""
+"""The ordinal of a merged aggregate, so that a repeat of its first range never counts as new."""
 
 
 class StoreReaders(NamedTuple):
@@ -32,7 +32,7 @@ class StoreReaders(NamedTuple):
 
     places: MatchPlaces
     versions: tuple[tuple[int, int], ...]
-    """Epochs and versions of the tables from which on a reader sees other times than before; ascending."""
+    """Epochs and versions of the tables at which the visible times of a reader change; ascending."""
     covered: tuple[SourceOffsets, ...]
     """The cuts of their digests."""
 
@@ -40,7 +40,7 @@ class StoreReaders(NamedTuple):
     def of(
         cls, places: MatchPlaces, visibility: Iterable[tuple[VisibilityInterval, ...]], cursors: Iterable[Cursor]
     ) -> StoreReaders:
-        """Return the limits of readers, from the history and the cursor of each."""
+        """Return the limits from the visibility and the cursor of each reader."""
         versions = set()
         for history in visibility:
             before: list[Window] = []
@@ -181,7 +181,7 @@ def _committed(aggregates: PendingAggregates, covered: SourceOffsets) -> NDArray
 
 
 def _part_of(items: _Items, covered: Sequence[tuple[SourceOffsets, ...]]) -> tuple[QuestionNumbers, Flags]:
-    """Return the number of each item's part, and whether the item is of its source partition's last range."""
+    """Return the number of each item's part, and whether the item is in the last range of its source partition."""
     aggregates = items.aggregates
     low, high = np.empty(items.store.size, np.int64), np.empty(items.store.size, np.int64)
     single = np.full(items.store.size, -1)
@@ -204,7 +204,7 @@ def _parts(
 ) -> RolledParts:
     """Return the parts.
 
-    If a store's readers saw several parts of a source partition alike, these parts get the latest of their versions.
+    Parts of a source partition that look the same to all readers of the store get the latest of their versions.
     """
     known = sorted(versions)
     place = np.empty(len(known), np.int64)

@@ -100,7 +100,7 @@ class RowFile:
             at += size
 
     def _more(self, left: bytes, begin: int, end: int, least: int) -> tuple[bytes, int, int]:
-        """Return the unread bytes with more of the file appended, and the next positions in them and in the file."""
+        """Append bytes of the file to the unread bytes; return them with the next positions in them and in the file."""
         wanted = min(max(_READ_BYTES, least - len(left)), end - begin)
         with _kept():
             read = os.pread(self._file.fileno(), wanted, begin)
@@ -118,12 +118,12 @@ def _kept() -> Iterator[None]:
         raise RowsUnavailable(
             "the rows of a digest cannot be kept",
             detail=f"{exc.strerror or exc}.",
-            hint="Make room where temporary files are kept (TMPDIR); the digest is tried again.",
+            hint="Free disk space in the folder of temporary files (TMPDIR); the digest is tried again.",
         ) from exc
 
 
 class DigestRows:
-    """Rows in the order of appending. They can be read several times: a digest of any size is written in passes."""
+    """Rows in the order of appending, to be read any number of times: a digest of any size is written in passes."""
 
     def __init__(self, rows: Iterable[DigestRow] = (), *, in_memory: int = IN_MEMORY) -> None:
         """Begin with the given rows.

@@ -17,12 +17,12 @@ RowLimit = Callable[[Iterable[DigestRow]], Iterable[DigestRow]]
 def sorted_rows(
     rows: Iterable[DigestRow], key: SortKey, cut: RowLimit, *, in_memory: int = IN_MEMORY
 ) -> Iterable[DigestRow]:
-    """Sort rows by a key and return the rows that a cut leaves.
+    """Sort rows by a key, and return the rows that a cut selects.
 
     Args:
         rows: The rows; they are read once.
         key: Returns the key of a row; rows with equal keys, which come from one event, keep their order.
-        cut: Selects from sorted rows. A row that the cut keeps among all rows must also be kept among any subset.
+        cut: Selects from sorted rows. A row that it selects among all rows must also be selected in any subset.
         in_memory: Approximate bytes of rows that are held at once.
 
     Raises:

@@ -42,8 +42,9 @@ _GENERATION = 10**13
 class Stream(msgspec.Struct, frozen=True):
     """A source stream. Its topic may be deleted and made anew, and ALTER STREAM changes its declaration.
 
-    Places of events are *positions*: offsets, raised so that a topic deleted and created again continues above the
-    positions of the old topic. So ids of results, cursors and cuts go on, and positions of a partition only grow.
+    The place of an event is a *position*: its offset plus `base`, so that the positions of a topic that is made anew
+    lie above those of the old topic. So positions of a partition only grow, and ids of results, cursors and cuts stay
+    valid.
     """
 
     stream_id: StreamId
@@ -70,7 +71,7 @@ class Stream(msgspec.Struct, frozen=True):
     access: Access = Access()
     """The subscribers besides the owner that may read the stream."""
     lenient: bool = False
-    """Whether a value that does not fit its column is NULL, in place of making the record a dead letter."""
+    """Whether a value that does not fit its column becomes NULL; otherwise the record becomes a dead letter."""
     timestamps: str = ""
     """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty where no number fits."""
     explode: str | msgspec.UnsetType = msgspec.UNSET
@@ -151,9 +152,9 @@ class Stream(msgspec.Struct, frozen=True):
         """Return this stream with the declaration of another state of the stream.
 
         Args:
-            other: The other state; its revision is the wanted one or a later one.
-            revision: The number of the wanted declaration; for a number before the oldest kept declaration, the oldest
-                is used.
+            other: The other state, of this revision or a later revision.
+            revision: The number of the wanted declaration; if it is not kept any more, the oldest kept declaration is
+                used.
 
         Example:
             >>> old = Stream("s_1", "quotes", (StreamColumn("a", "INT"),), "quotes", "json", {}, "")
@@ -187,7 +188,7 @@ class Stream(msgspec.Struct, frozen=True):
 
     @property
     def source_id(self) -> str:
-        """The id of the stream's checkpoint; a topic that is made anew gets another one."""
+        """The id of the stream's checkpoint, another id for each generation of the topic."""
         return self.stream_id if self.generation == 1 else f"{self.stream_id}.{self.generation}"
 
     @property
@@ -243,7 +244,7 @@ class Catalog:
             self.add(view)
 
     def seen_by(self, may_read: Callable[[Stream | Table | View], bool]) -> Catalog:
-        """Return this catalog limited to the sources readable to a subscriber; it shows later changes too."""
+        """Return this catalog with only the sources that a subscriber may read; it shows later changes too."""
         seen = Catalog()
         seen._streams, seen._tables, seen._views = self._streams, self._tables, self._views
         seen._may_read, seen.whole = may_read, self.whole
@@ -261,7 +262,7 @@ class Catalog:
         return found
 
     def stream(self, name: str) -> Stream:
-        """Return the live stream of that name.
+        """Return the live stream of a name.
 
         Raises:
             InputError: ``unknown-stream``, with a near name.
@@ -272,14 +273,14 @@ class Catalog:
         return found
 
     def table(self, name: str) -> Table:
-        """Return the live table of that name; raises as `stream` does."""
+        """Return the live table of a name; raises as `stream` does."""
         found = self._shown(self._tables.get(name.casefold()))
         if found is None:
             raise self._unknown("table", name, tables=self._tables)
         return found
 
     def view(self, name: str) -> View:
-        """Return the live view of that name; raises as `stream` does."""
+        """Return the live view of a name; raises as `stream` does."""
         found = self._shown(self._views.get(name.casefold()))
         if found is None:
             raise self._unknown("view", name, views=self._views)
@@ -307,11 +308,11 @@ class Catalog:
         )
 
     def find(self, name: str) -> Stream | None:
-        """Return the live stream of that name, or None."""
+        """Return the live stream of a name, or None."""
         return self._shown(self._streams.get(name.casefold()))
 
     def find_source(self, name: str) -> Stream | Table | View | None:
-        """Return the live stream, table or view of that name, or None."""
+        """Return the live stream, table or view of a name, or None."""
         folded = name.casefold()
         found: Stream | Table | View | None = self._streams.get(folded)
         return self._shown(found or self._tables.get(folded) or self._views.get(folded))

@@ -22,11 +22,11 @@ ENVELOPE_FIELDS: dict[str, tuple[str, ...]] = {
         "pkNames", "sql",
     ),
 }  # fmt: skip
-"""By format, the fields of a change around its rows; the columns of the database are within `after` or `data`."""
+"""Format → the fields of a change; the columns of the database are within `before`, `after`, `data` or `old`."""
 
 
 class ValueEncoding(NamedTuple):
-    """The form of values that JSON has no type for, for records that do not state it."""
+    """How records write DECIMAL and TIMESTAMP values, which JSON has no types for, unless a record says so itself."""
 
     form: str
     """The format."""

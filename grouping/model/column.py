@@ -10,7 +10,7 @@ from grouping.model.sql_type import SqlType
 __all__ = ["Alterations", "EarlierDeclaration", "EventTime", "StreamColumn"]
 
 _MOST_EARLIER = 100
-"""Most declarations kept for replays; a replay comes within seconds, or when its evaluator starts."""
+"""Most declarations kept for replays, which come within seconds, or when the evaluator starts."""
 _EARLIER_CHARACTERS = 1 << 20
 """Most characters of schemas in kept declarations, since a stream with all of them is one record of the catalog."""
 

@@ -1,4 +1,4 @@
-"""The types of DECIMAL results: Spark's precision and scale, as with ``allowPrecisionLoss``, its default."""
+"""The types of DECIMAL results: precision and scale as in Spark with its default, ``allowPrecisionLoss``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOLE = {TINYINT: (3, 0), SMALLINT: (5, 0), INT: (10, 0), BIGINT: (20, 0)}
 
 
 def exact_size(sql_type: SqlType) -> tuple[int, int]:
-    """Return the precision and scale that hold every value of an exact number's type."""
+    """Return the precision and scale of the DECIMAL that holds every value of an exact numeric type."""
     assert sql_type in _WHOLE or sql_type.is_decimal, sql_type
     return _WHOLE.get(sql_type) or (sql_type.precision, sql_type.scale)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 __all__ = ["CODES", "PLACE", "ContinuousQueryError", "InputError", "InternalError", "OperationalError", "near_name"]
 
 PLACE = re.compile(r"Line (\d+), column (\d+)")
-"""Matches the place in a statement with which an error's detail begins."""
+"""The place in a statement, at the beginning of an error's detail."""
 
 CODES = (
     "malformed-command",

@@ -81,14 +81,13 @@ class Variable(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Key(msgspec.Struct, frozen=True, cache_hash=True):
-    """A computed column by which an index looks constants up. Plans do not name the column."""
+    """A column computed for an index, which looks constants up by it; plans never contain it."""
 
     expression: Call
 
 
 Reference = str | TableColumn | Computed | Framed | Variable | Key
-"""A plain text is a column of the stream, or one of the record's own fields (`_key`, `_time`, `_partition`, `_offset`).
-"""
+"""A plain text is a column of the stream, or a field of the record, such as `_time` (`RECORD_FIELDS`)."""
 
 
 def stored_reference(reference: Reference) -> str:
@@ -163,7 +162,7 @@ class Slot(msgspec.Struct, frozen=True, tag="slot", tag_field="node"):
 
 
 class Value(msgspec.Struct, frozen=True, tag="value", tag_field="node"):
-    """A constant that was not lifted (in a SELECT list): JSON scalar, DECIMAL, DATE and TIMESTAMP as text."""
+    """A constant that is not lifted, as in a SELECT list: a JSON scalar, or a DECIMAL, DATE or TIMESTAMP as text."""
 
     value: Scalar
     type_text: str = msgspec.field(name="type")
@@ -179,7 +178,7 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
 
     Operators are ``= <> < <= > >= <=> and or not in is_null like rlike + - * / div % neg case cast``; functions go by
     Spark's name in lower case. ``case`` alternates conditions and results; an odd last argument is ELSE. ``in`` takes
-    the needle and one set-valued slot (or several arguments). ``not in``, ``is not null``: ``not`` around it.
+    the needle, and a slot with a set or several arguments. NOT IN is ``not`` around ``in``.
     """
 
     op: str

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any, ...] | None
-"""A lifted constant; a tuple is the sorted, repetition-free set of an IN (its None, if any, last)."""
+"""A lifted constant. A tuple is the set of an IN: sorted, without repetitions, and None comes last."""
 
 
 class ConstantRow(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ def canonical_constants(row: ConstantRow) -> str:
     flat[::2], flat[1::2] = _texts(row.types), row.values
     text = _encode(flat).decode()
     if "null" in text:
-        # JSON has no infinity (a literal beyond DOUBLE's range) and would write null, the same as for NULL.
+        # A literal beyond the range of DOUBLE is infinity, which JSON would write as null, as it writes NULL.
         flat = [repr(part) if isinstance(part, float) and math.isinf(part) else part for part in flat]
         text = _encode(flat).decode()
     return _noted(text, row)
@@ -199,7 +199,7 @@ class DestinationIds:
 
 
 def owner_prefix(subscriber: str) -> str:
-    """Return the beginning of the ids of a subscriber's own destinations; the other 56 bits differ.
+    """Return the beginning of the ids of a subscriber's own destinations.
 
     Example:
         >>> owner_prefix("alice")

@@ -60,7 +60,7 @@ class TimerBased:
 
     every: timedelta
     over: timedelta | None = None
-    """OVER LAST: each tick counts the matches of this time before the tick; a multiple of `every`."""
+    """OVER LAST: the length of the window before each tick, a multiple of `every`; None without OVER LAST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Publish:
     """DO PUBLISH …: the kind of the destination."""
 
     mode: Literal["shared", "dedicated", "virtual"] | None = None
-    """The word after PUBLISH, None when there is none."""
+    """The word after PUBLISH; None without a word."""
     digest: DigestClause | None = None
 
 
@@ -299,7 +299,7 @@ class ShowCqsOf:
     """SHOW CQS OF ALL | OF subscriber [LIKE …] [AFTER …] [LIMIT n]."""
 
     subscriber: str | None
-    """None for all."""
+    """None for all subscribers."""
     like: str | None = None
     after: str | None = None
     limit: int | None = None

@@ -154,7 +154,7 @@ NUMERIC = SqlType("NUMERIC")
 type.
 """
 UNKNOWN = SqlType("")
-"""Type, in a plan, of a result with a type that depends on the types of the row's constants."""
+"""Type, in a plan, of a result whose type depends on the types of the row's constants."""
 
 PLAIN_TYPES = {
     sql_type.name: sql_type

@@ -63,7 +63,7 @@ _SPECIAL = {
     "LOWCARDINALITY": "Use the type within the parentheses.",
 }
 WITHOUT_SIGN = {"TINYINT": "SMALLINT", "SMALLINT": "INT", "INT": "BIGINT", "BIGINT": "DECIMAL(20,0)"}
-"""By type: the type that holds unsigned numbers of the same number of bits."""
+"""Type → the type that holds unsigned numbers of as many bits."""
 
 
 def nearest_type(name: str, size: str = "") -> str | None:

@@ -1,4 +1,4 @@
-"""The aggregates of a query's matches: the keys of GROUP BY, and the values of aggregate functions."""
+"""The plan of GROUP BY: its keys, and the values of aggregate functions."""
 
 from __future__ import annotations
 

@@ -32,11 +32,10 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The highest node, which adds columns of frames; None without frames. Not together with `before`."""
 
     silence: SilentKeys | None = None
-    """The highest node, which makes rows of silent keys; None if rows are events. Not together with `before`."""
+    """The highest node of EMIT ON SILENCE; None for other queries. Not together with `before`."""
 
     lasting: LastingMatches | None = None
-    """The highest node, with the entering rows of lasting stays; None where rows are events. Not together with
-    `before`."""
+    """The highest node of EMIT ON ENTER … FOR; None for other queries. Not together with `before`."""
 
     @classmethod
     def of(
@@ -63,7 +62,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def timed(self) -> SilentKeys | LastingMatches | None:
-        """The node with rows that wait for the watermark of their source partition; None without such a node."""
+        """The node whose rows wait for the watermark of their source partition; None without such a node."""
         return self.silence or self.lasting
 
     @property
@@ -78,7 +77,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def table_ids(self) -> tuple[str, ...]:
-        """The joined tables, in their order; a table that is joined twice comes twice."""
+        """The joined tables, in order; a table that is joined twice is listed twice."""
         return tuple(node.table_id for node in self.nodes)
 
     @property

@@ -46,8 +46,8 @@ INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
 """Operators that get parentheses as operands of other operators."""
 
 AGGREGATE = "aggregate"
-"""The function for an aggregate with constants in HAVING: the arguments are its text with placeholders, and the
-constants.
+"""The operator for an aggregate with constants in HAVING; its arguments are the aggregate's text with placeholders, and
+the constants.
 """
 _PLACEHOLDER = re.compile("\0(\\d+)\0")
 
@@ -112,7 +112,7 @@ def placeholder(index: int) -> str:
 
 
 def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
-    """Return the text of a part of a signature; texts of constants, if given, take the places of their slots."""
+    """Return the text of an expression; the texts of constants, if given, replace their slots."""
     match expression:
         case Slot(index):
             return constants[index] if constants else f":c{index}"
@@ -145,7 +145,7 @@ def render_reference(reference: Reference) -> str:
 
 
 def _render_frame_value(value: FrameValue) -> str:
-    """Return the text of a value over a frame, without the key, which the signature has once."""
+    """Return the text of a value over a frame, without the key: the signature has the key once for all values."""
     args = ", ".join(map(render_part, value.args)) or "*"
     if value.function == LAG:
         return f"{LAG}({args}, {value.rows})"

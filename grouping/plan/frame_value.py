@@ -13,7 +13,7 @@ from grouping.model.sql_type import DOUBLE, FLOAT, SqlType
 __all__ = ["LAG", "FrameValue", "frame_value", "frame_values"]
 
 LAG = "lag"
-"""The function that reads the row before; all others aggregate the rows of the frame."""
+"""The function that reads an earlier row; all other functions aggregate the rows of the frame."""
 
 
 class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,7 +28,7 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     condition: Expression | None = None
     """The condition of FILTER."""
     rows: int | None = None
-    """The number of rows before the event's own in the frame; for `LAG` how many rows back the value is."""
+    """The number of rows of the frame before the event's own row; for `LAG`, how many rows back the value is."""
     milliseconds: int | None = None
     """How much earlier than the event's time the times of the frame's rows may be; None if `rows` is given."""
 
@@ -46,9 +46,8 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_shared(self) -> bool:
         """Whether CQs of all subscribers may share a computation with the value.
 
-        Shared values take a short constant time for each event, and little memory: they read columns of a fixed size,
-        and look back one row or take the difference of two sums. All other values may be slow or large, or raise
-        errors.
+        A shared value takes a short constant time per event, and little memory: it reads columns of a fixed size, and
+        one earlier row or the difference of two sums. Other values may be slow or large, or raise errors.
         """
         sized = any(not isinstance(each, Column) or each.type.is_sized for each in self.expressions)
         inexact = any(isinstance(each, Column) and each.type in (FLOAT, DOUBLE) for each in self.args)

@@ -16,7 +16,7 @@ _ROW_MICROS = 0.03
 
 
 class Frames(KeyedRows, frozen=True, omit_defaults=True):
-    """The rows below for which WHERE is TRUE, with columns of frames.
+    """The rows of the node below for which WHERE is TRUE, with columns of frames.
 
     The node does not list the columns: groups and SELECT lists above the node name them (`grouping.plan.frame_value`).
     The order of rows is their order in one source partition.
@@ -26,8 +26,8 @@ class Frames(KeyedRows, frozen=True, omit_defaults=True):
     """Estimated fixed time in each micro-batch, in microseconds."""
 
     apart: tuple[str, ...] = ()
-    """Stored texts of the columns of values that are not shared (`FrameValue.is_shared`). Only queries with the same
-    such values share the computation, so a fault in a value stops no other query.
+    """Stored texts of the values that are not shared (`FrameValue.is_shared`). Only queries with the same
+    unshared values share the computation, so a fault in a value stops no other query.
     """
 
     @classmethod

@@ -42,9 +42,10 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     computation: Computation | None = None
     """The nodes between the stream and the group; None if the rows are the stream's events."""
     kept: AggregateFilter | None = None
-    """HAVING, for aggregate queries; otherwise None. An aggregate query without GROUP BY and HAVING has the same
-    signature as a plain query, and a group has the plan of its first query; only `SelectList.aggregation` distinguishes
-    the two.
+    """HAVING, for aggregate queries; None for other queries.
+
+    An aggregate query without GROUP BY and HAVING has the same signature as a plain query. So a group may have both,
+    and its plan is that of its first query. Only `SelectList.aggregation` tells the two apart.
     """
     stay: Stay | None = None
     """The bounds of a group with UNTIL; None without UNTIL."""
@@ -78,17 +79,17 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def silence(self) -> SilentKeys | None:
-        """The node that makes rows of silent keys; None if rows are events."""
+        """The node of EMIT ON SILENCE; None for other queries."""
         return self.computation.silence if self.computation else None
 
     @property
     def lasting(self) -> LastingMatches | None:
-        """The node of the entering rows of lasting stays; None where rows are of events."""
+        """The node of EMIT ON ENTER … FOR; None for other queries."""
         return self.computation.lasting if self.computation else None
 
     @property
     def timed(self) -> SilentKeys | LastingMatches | None:
-        """The node of rows waiting for the watermark; None where no rows wait."""
+        """The node whose rows wait for the watermark; None without such a node."""
         return self.computation.timed if self.computation else None
 
     @property
@@ -116,7 +117,7 @@ class SelectList(msgspec.Struct, frozen=True, omit_defaults=True):
     select_id: SelectId
     items: tuple[SelectItem, ...]
     aggregation: Aggregate | None = msgspec.field(name="grouping", default=None)
-    """The aggregates of an aggregate query, over which the items then are; None if each match is a result."""
+    """The aggregates of an aggregate query, whose columns the items read; None if each match is a result."""
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -137,7 +138,7 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     edge: Edge = ""
     """The edges that are results, or `silence`; "" where each match is a result."""
     snapshot: bool = False
-    """Whether the rows of the table come before its changes."""
+    """Whether results begin with a snapshot of the table (WITH SNAPSHOT)."""
 
 
 def _with_frames(expressions: tuple[Expression, ...]) -> tuple[Expression, ...]:

@@ -13,7 +13,7 @@ __all__ = ["KeyedRows", "key_of"]
 
 
 class KeyedRows(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rows below for which WHERE is TRUE, by key."""
+    """The rows of the node below for which WHERE is TRUE, by key."""
 
     by: tuple[Column, ...]
     """The columns of the key, each once, in the order of their stored texts: the columns that the query names, and for

@@ -24,7 +24,7 @@ class Height(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
-    """The entering rows of keys, when the watermark has passed the row's time plus an interval.
+    """Rows with which a key enters, once the watermark has passed the row's time plus an interval.
 
     Each row of the key within the interval was a match, too. A row keeps its columns; the time of the result is the
     time of the row plus the interval. A row is no match for any group unless `where` is TRUE.

@@ -51,8 +51,8 @@ class LookupJoin(msgspec.Struct, frozen=True):
     single: bool = True
     """Whether the keys are the whole primary key, so each row has at most one partner."""
     unique: bool = False
-    """Whether the keys, together with equalities with constants that groups decide, are the whole primary key: a row
-    may have several partners, but at most one for the constants of each query.
+    """Whether the keys are the whole primary key together with equalities with constants, which groups decide. A row
+    may then have several partners, but at most one for the constants of each query.
     """
     undecided: bool = False
     """Whether ON of a LEFT JOIN has constants, which groups decide (`grouping.model.expression.LEFT_ON`): every row is
@@ -80,7 +80,7 @@ class LookupJoin(msgspec.Struct, frozen=True):
         """Return the join as SQL, in which the prefix stands for an alias.
 
         Args:
-            lifted: By prefix, the conditions of ON with constants, which a group decides.
+            lifted: Prefix → the condition of ON with constants, which a group decides.
         """
         text = f" {'LEFT ' * self.outer}JOIN {render_name(self.prefix)} ON {self.condition}"
         if (condition := lifted.get(self.prefix)) is None:

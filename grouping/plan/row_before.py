@@ -46,5 +46,5 @@ class RowBefore(msgspec.Struct, frozen=True):
 
     @property
     def signature(self) -> str:
-        """The clause of a signature, after WHERE, since WHERE is evaluated for both rows of a pair."""
+        """The clause of a signature; it follows WHERE, which is evaluated for both rows of a pair."""
         return f" EMIT BY {', '.join(render_reference(column.reference) for column in self.by)}"

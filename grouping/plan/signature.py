@@ -63,7 +63,7 @@ def render_before(computation: Computation | None) -> str:
 
 
 def render_frames(computation: Computation | None) -> str:
-    """Return the conditions within a node with a key, without constants, and the key of frames."""
+    """Return the conditions of WHERE below frames, silences or stays, without constants, and the key of frames."""
     node = computation and (computation.frames or computation.timed)
     if not node:
         return ""
@@ -78,7 +78,7 @@ def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[s
     Args:
         scan: The stream.
         computation: The nodes above the stream; None for a stream alone.
-        lifted: By prefix, the conditions of ON with constants, which a group decides.
+        lifted: Prefix → the condition of ON with constants, which a group decides.
     """
     nodes = computation.nodes if computation else ()
     return scan.signature + "".join(node.signature(lifted or {}) for node in nodes)

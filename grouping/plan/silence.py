@@ -15,7 +15,7 @@ __all__ = ["SilentKeys"]
 
 
 class SilentKeys(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
-    """The latest rows of keys, when the watermark of the source partition passes the time of the row plus an interval.
+    """The latest row of each key, once the watermark of the source partition passes the row's time plus an interval.
 
     Rows are the events for which WHERE is TRUE. A row keeps its columns; the time of the result is the time of the row
     plus the interval.

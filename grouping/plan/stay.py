@@ -1,4 +1,4 @@
-"""The bounds of edges with UNTIL: with a bound of WHERE a key enters, and with the opposite bound it exits."""
+"""The bounds of edges with UNTIL: a key enters when the bound of WHERE is TRUE, and exits when that of UNTIL is."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def readable_streams(catalog: Catalog) -> list[StreamId]:
 
 
 def changed_table(changes: Stream) -> Table:
-    """Return the table for a stream of `table_changes`; the stream's records are decoded as records of the table."""
+    """Return a table made from a stream of `table_changes`, for decoding the stream's records as the table's."""
     return Table(
         str(changes.changes_of),
         changes.name,
