@@ -42,7 +42,7 @@ CASTING: dict[str, SqlType] = {
 }
 """Functions that are a CAST to the type that they are named after."""
 _CASTS_OF = {"binary": "symbol", "date": "at", "decimal": "n", "string": "n", "timestamp": "day"}
-"""Columns for examples of `CASTING`, if a number cannot be CAST."""
+"""Function of `CASTING` → column for its example; a number for the other functions."""
 
 ANY_TYPE = (
     *(Function(f"{name}(ANY)", sql_type, f"CAST to {sql_type}", compiled=True,

@@ -36,11 +36,11 @@ class Function:
     meaning: str
     """The meaning in a few words, for the documentation's table."""
     aliases: tuple[str, ...] = ()
-    """Further names. A ``try_`` form is among them, since a failure is NULL here anyhow."""
+    """Further names, including ``try_`` forms: a failure always gives NULL here."""
     size: SizeRule | None = None
     """The rule for the most bytes of text of the result; None for a result without text."""
     grows: bool = False
-    """Whether the result can be longer than all arguments together without a limit of its own."""
+    """Whether the result can be longer than all arguments together, and has no limit of its own."""
     strict: bool = True
     """Whether the result is NULL if an argument is NULL."""
     casts: bool = True

@@ -69,7 +69,7 @@ CASTS: dict[str, frozenset[str]] = {
         STRUCT""".split()
     ),
 }
-"""By the name of a type: the names of the types to which its values can be CAST."""
+"""Name of a type → names of the types to which its values can be CAST."""
 
 _RULES = {
     **{op: operator.result for op, operator in OPERATORS.items()},
@@ -78,7 +78,7 @@ _RULES = {
 
 
 def has_rule(op: str) -> bool:
-    """Tell whether an operator or function has a rule for its type; without one its binder computes the type."""
+    """Tell whether an operator or function has a rule for its type; otherwise its binder computes the type."""
     return _RULES[op] is not None
 
 

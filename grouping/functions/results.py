@@ -92,12 +92,12 @@ def arithmetic(op: str) -> ResultRule:
 
 
 def shifted(kinds: Sequence[SqlType]) -> SqlType:
-    """Return the type of a number after its bits were moved."""
+    """Return the type of a bit shift."""
     return kinds[0] if kinds[0] in (BIGINT, UNKNOWN) else INT
 
 
 def rounded(kinds: Sequence[SqlType]) -> SqlType:
-    """Return the type of a number rounded to the nearest whole one; a carry takes one digit more."""
+    """Return the type of a number rounded to the nearest whole number; a carry may add a digit."""
     number = kinds[0]
     return decimal(min(number.precision - number.scale + 1, WIDEST), 0) if number.is_decimal else number
 

@@ -155,7 +155,7 @@ def encoded(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def variant(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result holds the parts of a JSON text or a VARIANT."""
+    """The result has parts of a JSON text or a VARIANT."""
     return _MOST_ENCODED * sizes[0]
 
 

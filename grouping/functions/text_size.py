@@ -24,7 +24,7 @@ __all__ = ["TextSizes", "check_growth", "grows"]
 _ORDINARY = 100
 """Assumed bytes of a text in a column before any text is measured."""
 _MOST_MADE = 1 << 20
-"""Most bytes of a text that is computed from these; the evaluator's limit is a separate setting."""
+"""Most bytes of a text computed from texts of this size; the evaluator's limit is a separate setting."""
 _RULES = {
     **{op: operator.size for op, operator in OPERATORS.items()},
     **{name: row.size for name, row in FUNCTIONS.items()},
@@ -49,7 +49,7 @@ class TextSizes:
         self._leaf = leaf
         self._limit = limit
         self._elements: dict[Reference, Size] = {}
-        """By the variable of a lambda: the size of the array."""
+        """Variable of a lambda → size of the array."""
         self.longest: Size = 0
         """Bytes of the longest computed text, before the limit."""
         self.total: Size = 0
@@ -69,7 +69,7 @@ class TextSizes:
     def _reduced(self, call: Call, array: Size) -> Size:
         """Return the size of reduce's result: a text may grow with each element, up to the limit."""
         _, start, total, variable, body = call.args
-        assert isinstance(total, Column) and isinstance(variable, Column), "what its lambda is of"
+        assert isinstance(total, Column) and isinstance(variable, Column), "the variables of a lambda are columns"
         self._elements |= {total.reference: self.of(start), variable.reference: array}
         self.of(body)
         return self._limit if call.type in (STRING, BINARY) else 0
@@ -99,7 +99,7 @@ def grows(expressions: Iterable[Expression]) -> bool:
 
 
 def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
-    """Check that ordinary columns do not lead to texts that are NULL because of their length.
+    """Refuse expressions that would be NULL for most events, because their texts become too long.
 
     Args:
         expressions: The expressions to compute.

@@ -1,4 +1,4 @@
-"""Log lines of a Kafka client that reaches no broker: one a minute, instead of twenty a second."""
+"""Limits the log lines of a Kafka client that reaches no broker to one a minute, instead of twenty a second."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BrokerErrors:
 
 
 def with_quiet_log(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a client's options with which its errors become log lines, and librdkafka itself writes nothing.
+    """Return options with which a client's errors become log lines, and librdkafka itself writes nothing.
 
     By default librdkafka writes a line to stderr for each attempt to connect, in a form of its own.
 

@@ -1,4 +1,4 @@
-"""The format of a data folder, in `format.json`: older formats are read, newer formats are refused.
+"""The format of a data folder, in `format.json`; a folder of a newer format is refused.
 
 A folder without this file has the first format. A release that changes the files of the folder (checkpoints, files of
 the servers) increases `FORMAT`, and this module converts an older folder before its first use.

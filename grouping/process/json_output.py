@@ -1,4 +1,4 @@
-"""All lines that a process writes, as JSON objects: also lines of libraries, of Java, and of Python itself."""
+"""Makes all lines that a process writes JSON objects: also lines of libraries, of Java, and of Python itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of a server that is replaced by a new client when an answer is late."""
+"""Replaces a client by a new client when an answer is late."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T")
 class RenewedClient(Generic[C]):
     """Holds a client for requests that may be repeated.
 
-    The class is for the admin client of librdkafka. While a request waits for a broker that refuses connections, this
-    client reconnects without pause, which takes a core for each of its two threads, and it reads the metadata of the
-    cluster anew only every five minutes. So a request gets a short time, and is then repeated by a new client, which
-    reads the metadata at its start.
+    The class is for the admin client of librdkafka. While a request waits for a broker that refuses connections, that
+    client reconnects without pause, and takes a core for each of its two threads. Also, it reads the metadata of the
+    cluster only every five minutes. So a request gets a short time; then a new client, which reads the metadata at its
+    start, repeats the request.
     """
 
     def __init__(self, make: Callable[[], C], is_late: Callable[[Exception], bool]) -> None:

@@ -57,7 +57,7 @@ class SchemaRegistry:
             know the id.
 
         Raises:
-            SchemaAway: The registry does not answer, or its answer is not that of a registry.
+            SchemaAway: The registry does not answer, or gives an answer that no registry gives.
         """
         try:
             status, body = self._get(f"{self._parts.path}/schemas/ids/{schema_id}")

@@ -35,7 +35,7 @@ class Traces:
             processor: The processor of spans.
             role: The role of this process.
             prefix: The prefix of the gateway.
-            share: The share of traces without a sender's context that are reported, 0 to 1.
+            share: The share, from 0 to 1, that is reported of traces without a sender's context.
         """
         self._ids = _GivenIds()
         resource = Resource.create(

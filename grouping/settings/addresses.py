@@ -19,7 +19,7 @@ def check_servers(text: str) -> str:
         'broker-1:9092,[::1]:9092'
 
     Raises:
-        ValueError: One of them is no HOST:PORT.
+        ValueError: A server is not HOST:PORT.
     """
     for place, server in enumerate(text.split(","), 1):
         found = _SERVER.fullmatch(server.strip())

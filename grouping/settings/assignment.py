@@ -1,4 +1,4 @@
-"""The assignment of streams to evaluators, by settings that the gateway and all evaluators have alike."""
+"""The assignment of streams to evaluators, by settings that must be equal for the gateway and all evaluators."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Assignment:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The evaluators that have to run; without the unnamed evaluator if named evaluators have all streams."""
+        """The evaluators that must run; the unnamed evaluator is left out if named evaluators have all streams."""
         named = tuple(name for name, _ in self.patterns)
         return named if any("*" in patterns for _, patterns in self.patterns) else ("", *named)
 

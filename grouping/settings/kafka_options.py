@@ -1,6 +1,6 @@
 """Options of Kafka's clients (librdkafka and Java) for the addresses of the cluster and for the login.
 
-Options have librdkafka's names, also in `kafka.extra`; different names of the Java client are derived.
+Options have librdkafka's names, also in `kafka.extra`; where the Java client has other names, they are derived.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def java_options(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def _java_patience(silent_ms: int) -> dict[str, str]:
-    """Return the longest wait for an answer of a broker, and for all attempts of a request together.
+    """Return the timeouts of a single answer, and of all attempts of a request together.
 
-    The Java admin client, with which Spark looks for events, leaves a hanging broker only after the second time (its
-    `NetworkClient` waits for an hour); Spark then makes a new client.
+    Spark looks for events with the Java admin client, which gives up a hanging broker only when all attempts have timed
+    out (its `NetworkClient` waits for an hour); Spark then makes a new client.
     """
     return {"kafka.request.timeout.ms": str(silent_ms), "kafka.default.api.timeout.ms": str(2 * silent_ms)}
 

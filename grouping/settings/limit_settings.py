@@ -1,4 +1,4 @@
-"""The limits of a CREATE's costs."""
+"""The limits on the costs of a CREATE."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["LimitSettings"]
 
 
 class LimitSettings(BaseModel):
-    """Limits of a CREATE's costs."""
+    """Limits on the costs of a CREATE."""
 
     cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
     streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")

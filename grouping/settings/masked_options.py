@@ -24,5 +24,5 @@ def _read(options: object) -> object:
 Options = Annotated[dict[str, str], BeforeValidator(_read), PlainSerializer(_shown)]
 """Further options of a client. A dump of settings masks them, since they may be secrets, and can be read again.
 
-That they are in no repr is said beside each.
+A setting of this type also needs ``repr=False``.
 """

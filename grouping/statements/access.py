@@ -1,4 +1,4 @@
-"""Readers of GRANT, REVOKE and IF [NOT] EXISTS, and of the statements of operators."""
+"""Readers of GRANT and REVOKE, of IF [NOT] EXISTS, and of the statements of operators."""
 
 from __future__ import annotations
 

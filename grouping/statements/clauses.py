@@ -66,13 +66,13 @@ class EmitClause(NamedTuple):
     edge: Edge
     by: tuple[KeyName, ...] = ()
     without_by: InputError | None = None
-    """The refusal if BY is missing after ON ENTER or EXIT: a stream needs BY, a table does not."""
+    """If BY is missing after ON ENTER or EXIT, the refusal for a query over a stream; a table needs no BY."""
     until: str = ""
-    """A SELECT with the condition of UNTIL as its WHERE, at the same position as in the query; "" without UNTIL."""
+    """The condition of UNTIL as WHERE of a SELECT, at its position in the query; "" without UNTIL."""
     snapshot: bool = False
     """Whether EMIT CHANGES has WITH SNAPSHOT."""
     interval_ms: int = 0
-    """The interval of ON SILENCE, or of FOR behind ON ENTER, in milliseconds; 0 without."""
+    """The interval of ON SILENCE, or of FOR behind ON ENTER, in milliseconds; 0 without an interval."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
@@ -163,7 +163,7 @@ _OCCASIONS = frozenset(words[0] for words in _EDGES)
 _NOT_IN_EMIT = {
     "AT": "Each edge is a result.",
 }
-"""By the first word of a refused part of EMIT: the rule that applies instead."""
+"""First word of a refused part of EMIT → the rule that applies instead."""
 _FOR_HINT = "Write EMIT ON ENTER BY symbol FOR '5 minutes'."
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
 _SELECT = "SELECT 1 AS a FROM s WHERE "  # shorter than any text before the condition of UNTIL
@@ -186,7 +186,7 @@ def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
 
 
 def _is_action(tokens: Tokens, ahead: int) -> bool:
-    """Return whether DO, after an operand and before a plain word, begins a clause with an unknown action."""
+    """Return whether DO begins a clause with an unknown action: it stands between an operand and a plain word."""
     return tokens.type(ahead - 1) in _OPERANDS and tokens.type(ahead + 1) is TokenType.VAR
 
 
@@ -226,7 +226,7 @@ def _read_clause(tokens: Tokens, clauses: Clauses, allowed: tuple[str, ...], sho
     field, read = CLAUSE_READERS[word]
     if getattr(clauses, field) is not None:
         raise InputError(
-            f'"{word}" is given twice', code="syntax-error", detail="Each clause may be there once, in any order."
+            f'"{word}" is given twice', code="syntax-error", detail="Each clause may stand once, in any order."
         )
     tokens.index += 1
     setattr(clauses, field, read(tokens))
@@ -314,7 +314,7 @@ def _every(tokens: Tokens) -> TimerBased | CronBased:
         raise InputError(
             "OVER LAST cannot stand beside CRON",
             code="bad-interval",
-            detail="OVER LAST counts ticks at equal distances; the times of a cron expression have none.",
+            detail="The window of OVER LAST has ticks at equal distances, unlike the times of a cron expression.",
             hint="Write EVERY and an interval.",
         )
     return parse_cron(expression) if zone is None else parse_cron(expression, zone)
@@ -329,7 +329,7 @@ def _over_last(tokens: Tokens, trigger: TimerBased) -> TimerBased:
         raise InputError(
             f'OVER LAST "{written}" is not a multiple of EVERY',
             code="bad-interval",
-            detail=f"It counts whole ticks, {_MOST_TICKS:,} at most; EVERY is {format_interval(trigger.every)}.",
+            detail=f"A window has whole ticks, {_MOST_TICKS:,} at most; EVERY is {format_interval(trigger.every)}.",
             hint="Choose a multiple.",
         )
     return TimerBased(trigger.every, over)
@@ -347,4 +347,4 @@ CLAUSE_READERS: dict[str, tuple[str, Callable[[Tokens], object]]] = {
     "EVERY": ("trigger", _every),
     "EXPIRE": ("expire", _expire),
 }
-"""By the first word of a clause: its field, and the reader of the words after it."""
+"""First word of a clause → its field of `Clauses`, and the reader of the words after it."""

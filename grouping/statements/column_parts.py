@@ -21,7 +21,7 @@ _LONGEST_HEADER = 255
 _FORMS = {"STRUCT": "STRUCT<name: type, …>", "ARRAY": "ARRAY<type>", "MAP": "MAP<STRING, type>"}
 _NESTED = tuple(_FORMS)
 _DEEPEST = 16
-"""Most types around a type."""
+"""Deepest nesting of types."""
 _DEFAULT_DECIMAL = (10, 0)
 
 
@@ -77,7 +77,7 @@ def _check_behind(tokens: Tokens, name: str) -> None:
     raise InputError(
         what,
         code="syntax-error",
-        detail="The name of a type stands alone, but for DECIMAL(p,s), STRUCT, ARRAY and MAP.",
+        detail="Only DECIMAL(p,s), STRUCT, ARRAY and MAP have anything behind the name of the type.",
         hint=f'Use "{instead}".',
     )
 
@@ -118,7 +118,7 @@ def _struct(tokens: Tokens, depth: int) -> SqlType:
         name = tokens.name("the name of a field", reserved=tokens.type(1) is not TokenType.COLON)
         if name.casefold() in fields:
             raise InputError(
-                f'field "{name}" is there twice',
+                f'field "{name}" is declared twice',
                 code="stream-mismatch",
                 detail="Names of fields are not case-sensitive.",
             )
@@ -157,7 +157,7 @@ def read_place(tokens: Tokens) -> str:
         name = tokens.string("the name of a header")
         if not 0 < len(name) <= _LONGEST_HEADER:
             raise InputError(
-                "the name of the header has no usual length",
+                "the name of the header is empty or too long",
                 code="syntax-error",
                 detail=f"The name of a header has 1 to {_LONGEST_HEADER} characters.",
             )
@@ -199,7 +199,7 @@ def declared_key(columns: Iterable[tuple[str, SqlType]], key: Iterable[str], kin
             raise InputError(
                 f'column "{found}" cannot be in the {kind}',
                 code="unsupported-query",
-                detail=f"It is {types[found]}, and rows are found by values that compare.",
+                detail=f"The column is {types[found]}, and keys need values that can be compared.",
             )
         if found in spelt:
             raise InputError(f'column "{column}" is in the {kind} twice', code="syntax-error", detail="Once is enough.")

@@ -95,7 +95,7 @@ def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
         raise InputError(
             f'CQ "{name}" cannot be VIRTUAL and have EVERY',
             code="unsupported-query",
-            detail="A virtual destination holds events as they match, for all CQs of the group.",
+            detail="A virtual destination has each match at once, for all CQs of the group.",
             hint="Leave VIRTUAL or EVERY out.",
         )
     return CreateCq(name, select, or_replace, publish, trigger, clauses.start, clauses.expire)
@@ -117,9 +117,9 @@ def _create_or_replace_cq(tokens: Tokens) -> CreateCq:
 
 
 def _select(tokens: Tokens) -> str:
-    """Step over a SELECT and return its text, which ends where a clause begins outside parentheses.
+    """Step over a SELECT and return its text, which ends before a clause outside parentheses.
 
-    No clause can begin before FROM, so that ``SELECT do publish, …`` is a column and its alias.
+    No clause begins before FROM, so ``SELECT do publish, …`` is a column with an alias.
     """
     first = tokens.index
     if tokens.word() not in ("SELECT", "WITH") and tokens.type() is not TokenType.L_PAREN:
@@ -129,7 +129,7 @@ def _select(tokens: Tokens) -> str:
     while (kind := tokens.type()) is not None and kind is not TokenType.SEMICOLON:
         if kind in _OPENING:
             depth += 1
-            if depth > MAX_DEPTH:  # thousands of them would pass all checks of the SELECT before it is parsed
+            if depth > MAX_DEPTH:  # thousands of levels are refused before parsing
                 raise too_deep()
         elif kind in _CLOSING:
             depth -= 1
@@ -160,7 +160,7 @@ def _select_alone(tokens: Tokens, whose: str, wanted: str) -> str:
             f"{clause} belongs to CREATE CQ",
             code="syntax-error",
             detail=f"{whose} a SELECT without clauses.",
-            hint="End the statement before it.",
+            hint="Leave the clause out.",
         )
     return select
 
@@ -259,7 +259,7 @@ def _pause(kind: Literal["cq", "group"], *, paused: bool) -> Callable[[Tokens], 
 
 
 def _declared(read: Callable[[Tokens], Statement]) -> Callable[[Tokens], Statement]:
-    """Return a reader that reports all differences at once if a declaration has the form of ksqlDB."""
+    """Return a reader that first refuses a declaration in the form of ksqlDB, with all differences at once."""
 
     def read_here(tokens: Tokens) -> Statement:
         start = tokens.index
@@ -311,4 +311,4 @@ STATEMENTS: dict[tuple[str, ...], Callable[[Tokens], Statement]] = {
 }
 """The first words of each statement, and the reader of the rest."""
 _WORDS = (2, 4, 1)
-"""Numbers of first words that may identify a statement, in the order of trials."""
+"""Numbers of first words that may identify a statement, in the order in which they are tried."""

@@ -1,7 +1,7 @@
 """The text of a CREATE CQ, cut into a template and the parts that differ between CQs: the CQ's name and the literals.
 
-The pieces between these parts are the template. Texts of a known template are compiled by reading their literals
-(prepared.py), and stored as literals, with the template stored once.
+The template consists of the pieces between these parts. For a text with a known template, the compiler only reads the
+literals (prepared.py), and the gateway stores only the literals; it stores the template once.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _REST = r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
 _STRING = r"'[^']*(?:''[^']*)*'"
 _NUMBER = rf"[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST}"
 LITERAL = re.compile(f"({_STRING}|{_NUMBER})")
-"""A string, or a number without its sign. The expression looks at the character before a number only when the first
-digit has matched: a search is twice as fast if the expression begins with a set of characters."""
+"""A string, or a number without its sign. The character before a number is checked after the first digit: a search is
+twice as fast if the expression begins with a set of characters."""
 _EXPONENT = re.compile(r"(?<![\w.])[0-9.]+[eE][+-]$", re.A)
-"""The beginning of a number that the following characters may continue."""
+"""A number up to its exponent's sign, which the next literal would continue."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
 """Length of the longest text that is cut."""
@@ -60,7 +60,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
 
     template: TextTemplate
     literals: tuple[str, ...]
-    """The CQ's name as written, then strings with their quotes, and numbers; the number of pieces is larger by 1."""
+    """The CQ's name as written, then strings with their quotes, and numbers: one less than there are pieces."""
 
     @classmethod
     def cut(cls, text: str) -> CqText:
@@ -109,7 +109,7 @@ _Like = Callable[[str], re.Match[str] | None]
 
 
 class RecentKinds:
-    """Templates of recent texts: texts of a template come in succession, and a regular expression cuts them."""
+    """Templates of recent texts, each with a regular expression that cuts further texts of the template."""
 
     def __init__(self) -> None:
         self.kinds: list[tuple[TextTemplate, _Like]] = []
@@ -121,7 +121,7 @@ class RecentKinds:
         self._before.clear()
 
     def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
-        """Note how a text was cut; the regular expression is slow to make, so a template's second text makes it."""
+        """Note how a text was cut. A template's second text makes the regular expression, since this is slow."""
         if template not in self._before:
             self._before.append(template)
             return
@@ -134,8 +134,8 @@ class RecentKinds:
 def _like(template: TextTemplate, strings: tuple[bool, ...]) -> _Like | None:
     """Return a matcher for texts of a template with strings in the same places; None if it could cut a text wrongly.
 
-    A piece may read differently beside a literal of the other kind (``5e+'a'``, ``5e+7``) or another number
-    (``5e+7.``), and so may a piece with a quote of its own.
+    This is possible if a piece has a quote, or if a piece could be part of a literal beside it (``5e+'a'``, ``5e+7``,
+    ``5e+7.``).
     """
     before, after, *rest = template.pieces
     if any("'" in piece or _EXPONENT.search(piece) for piece in (after, *rest)):

@@ -54,7 +54,7 @@ class DeclaredColumns(NamedTuple):
     places: dict[str, str]
     """By column, the text of its FROM."""
     watermark: EventTime | None = None
-    """The WATERMARK FOR of a stream, with the column as it is written."""
+    """WATERMARK FOR of a stream, with the column as written; None without the clause."""
 
 
 def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
@@ -100,7 +100,7 @@ def read_column(tokens: Tokens, taken: Container[str], *, reserved: bool = False
     Args:
         tokens: The statement, before the name.
         taken: The names of other columns, in lower case.
-        reserved: Whether the names of the record's own fields count as taken, too.
+        reserved: Whether names of fields of the record, such as `_time`, count as taken too.
 
     Raises:
         InputError: ``syntax-error``, or ``stream-mismatch`` for a name that is taken.
@@ -112,7 +112,7 @@ def read_column(tokens: Tokens, taken: Container[str], *, reserved: bool = False
         raise InputError(
             f'column "{name}" exists already',
             code="stream-mismatch",
-            detail="Every stream has it, from the source record."
+            detail="Every stream has this field, from the source record."
             if own
             else "Names of columns are not case-sensitive.",
             hint="Choose another name.",
@@ -245,7 +245,7 @@ def _check_descriptor(options: OptionValues) -> None:
 
 
 def _check_schemas(options: OptionValues, what: str) -> None:
-    """Check that exactly one option gives the schema or schemas with which Avro records are written."""
+    """Check that Avro has exactly one of the options for the schemas with which its records are written."""
     given = [option for option in ("schema", "schemas", "registry") if option in options]
     if not given:
         raise InputError(
@@ -258,7 +258,7 @@ def _check_schemas(options: OptionValues, what: str) -> None:
         raise InputError(
             f'the options "{given[0]}" and "{given[1]}" contradict each other',
             code="stream-mismatch",
-            detail="schema is the only schema, schemas has one for each id, and a registry gives each id its schema.",
+            detail="schema is the only schema, schemas has a schema for each id, and a registry has them all.",
             hint="Leave one of them out.",
         )
     if given != ["schema"] and options.get("framing") != "confluent":
@@ -266,7 +266,7 @@ def _check_schemas(options: OptionValues, what: str) -> None:
             f"option \"{given[0]}\" is for framing = 'confluent' only",
             code="stream-mismatch",
             detail="Only records with this framing name the id of their schema.",
-            hint="Add framing = 'confluent', or give the one schema.",
+            hint="Add framing = 'confluent', or give a single schema.",
         )
     if "registry" in options:
         options["registry"] = _registry(str(options["registry"]))

@@ -1,8 +1,8 @@
-"""Long runs of literals, cut out of a text before parsing: half a megabyte of literals would be 100,000 tokens.
+"""Cuts long runs of literals out of a text before parsing: half a megabyte of literals would be 100,000 tokens.
 
 Two forms have long runs: ``IN ('a', 'b', …, 'y', 'z')`` and ``s = 'a' OR s = 'b' OR … OR s = 'z'``. The parser reads
 only the first and the last literal of a run. The literals between are replaced by as many blanks, so all other tokens,
-and errors about them, keep their positions. The tree is marked with the cut-out literals, and binding restores them
+and errors about them, keep their positions. The nodes of the tree are marked with the runs, which binding reads
 (`grouping/binding/predicates.py`).
 """
 
@@ -22,7 +22,7 @@ __all__ = ["CutText", "LiteralRun", "cut_runs", "mark_runs", "run_before"]
 _SHORT = 4096
 """Length of the longest text that is never cut, since the fast path needs all literals in their places."""
 _FEWEST = 16
-"""Least number of literals in a run; fewer literals are parsed as fast as cut out."""
+"""Least number of literals in a run; to cut out fewer literals takes as long as to parse them."""
 _MARK = "run"
 """The metadata key, at a literal's node, of the run that was cut out before the literal."""
 
@@ -83,9 +83,9 @@ class CutText(NamedTuple):
         return "".join((*parts, self.text[behind:]))
 
 
-@lru_cache(maxsize=1)  # a statement is first measured and then parsed, each time from the cut text
+@lru_cache(maxsize=1)  # measuring and parsing a statement both need its cut text
 def cut_runs(text: str) -> CutText:
-    """Return a text without its long runs of literals; a short text as it is.
+    """Return a text without its long runs of literals; a short text stays unchanged.
 
     Example:
         >>> listed = ", ".join(map(str, range(1_000)))

@@ -62,7 +62,7 @@ def check_operators(tokens: Sequence[Token]) -> None:
 
 
 def _check_predicates(tokens: Sequence[Token]) -> None:
-    """Refuse a condition with two predicates, or with a predicate and a comparison, and no parentheses between them."""
+    """Refuse two predicates, or a predicate and a comparison, in a condition without parentheses around one of them."""
     if not any(token.token_type is TokenType.IS or token.token_type in _TESTING for token in tokens):
         return
     open_conditions = [_Condition()]

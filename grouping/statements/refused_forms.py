@@ -86,7 +86,7 @@ CLAUSE_HINTS = {
     "ONCE": "EXPIRE AFTER '1 day' ends a CQ; DROP CQ name ends it after the first result.",
     **dict.fromkeys(("WEBHOOK", "MAIL", "EMAIL", "NOTIFY", "POST", "SLACK"), f"{_ONLY_PUBLISH} {_CONSUME}"),
 }
-"""By a misplaced word of a clause of other systems: the hint with the clause here."""
+"""Misplaced word of a clause of another system → hint with the clause here."""
 _FIRST = frozenset(words[0] for words in _FORMS)
 _LONGEST = max(map(len, _FORMS))
 _QUOTED = frozenset((TokenType.IDENTIFIER, TokenType.STRING))
@@ -163,7 +163,7 @@ def ksqldb_declaration(tokens: Tokens) -> InputError | None:
 
 
 def _is_left_out(words: Sequence[str], place: int) -> bool:
-    """Return whether a word is used only in ksqlDB; TIMESTAMP is an option there, and a type here."""
+    """Return whether a word has a meaning only in ksqlDB; TIMESTAMP is an option there, but a type here."""
     return words[place] in _KSQLDB_ONLY and (words[place] != "TIMESTAMP" or "WITH" in words[:place])
 
 
@@ -173,7 +173,7 @@ _NAMES = _KSQLDB.keys() | OTHER_SPELLINGS.keys()
 def _check_commas(tokens: Sequence[Token]) -> None:
     """Refuse joins by comma, which sqlglot takes for joins without ON."""
     within = [False]
-    """By open parenthesis: whether the FROM clause has begun and no later clause."""
+    """For each open parenthesis: whether its last clause is FROM."""
     for place, token in enumerate(tokens):
         if token.token_type not in _AROUND_COMMAS:
             continue

@@ -43,7 +43,7 @@ _SUFFIXES = {
     "D": TokenType.DOUBLE,
     "BD": TokenType.DECIMAL,
 }
-"""By the letter after a number: the type of the number."""
+"""Letter after a number → type of the number."""
 _BEFORE_OPERANDS = frozenset(
     """( [ , -> + - * / % || = == <> != < <= > >= <=> & | ^ ~ and between by case div else escape having
     ilike in like not on or regexp rlike select then when where""".split()
@@ -58,7 +58,7 @@ _RESPELLED = frozenset((TokenType.PLUS, TokenType.DOUBLE, TokenType.VAR, TokenTy
 
 
 def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
-    """Return the tokens with `UNARY_PLUS` in ``+x``, FLOAT kept apart from DOUBLE, and ``4S`` as a SMALLINT."""
+    """Return the respelled tokens: ``+x`` with `UNARY_PLUS`, FLOAT apart from DOUBLE, ``4S`` as a SMALLINT, and more."""
     made: list[Token] = []
     tokens = _with_intervals(tokens)
     if _SHIFTS.search(text):
@@ -132,7 +132,7 @@ def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> No
 
 
 def _typed_whole(number: Sequence[Token], letter: Token, kind: str) -> list[Token]:
-    """Return the tokens of a typed whole number; unlike a CAST, beside a DECIMAL it has the precision of its digits."""
+    """Return the tokens of a typed whole number; unlike a CAST, its digits give its precision beside a DECIMAL."""
     call = [renamed(letter, TokenType.VAR, TYPED_LITERAL), renamed(letter, TokenType.L_PAREN, "("), *number]
     of_type = [renamed(letter, TokenType.COMMA, ","), renamed(letter, TokenType.STRING, kind)]
     return [*call, *of_type, renamed(letter, TokenType.R_PAREN, ")")]
@@ -158,7 +158,7 @@ def _is_suffix(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _with_shifts(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Return the tokens with ``>>>`` joined, unless it closes nested types."""
+    """Return the tokens with ``>>>`` joined to one token, unless the brackets close nested types."""
     made: list[Token] = []
     depth = place = 0
     while place < len(tokens):
@@ -227,7 +227,7 @@ _LITERAL = frozenset((TokenType.DASH, TokenType.NUMBER, TokenType.STRING))
 
 
 def _end_of_interval(tokens: Sequence[Token], place: int) -> int:
-    """Return the place after a number or string with its units; the given place if there is none."""
+    """Return the place after a number or string with its units; the place itself if no interval begins there."""
     first = place
     if place < len(tokens) and tokens[place].token_type is TokenType.DASH:
         place += 1

@@ -22,8 +22,8 @@ without an end, or other text. A ``--`` comment ends at a line feed, but not at 
 def statements_of(text: str) -> list[str]:
     r"""Return the statements of a script as written, without their semicolons.
 
-    Comments belong to the statement that follows them in the script. Cutting a text of statements that are joined with
-    ``"\n;"`` gives the same statements.
+    Comments belong to the statement that follows. If the statements are joined with ``"\n;"``, cutting the text gives
+    the same statements.
 
     Example:
         >>> statements_of("SHOW CQS LIKE ';'; -- all of them\n DROP CQ \"a;b\"; ;")

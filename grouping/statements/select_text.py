@@ -1,7 +1,7 @@
 """The parser of SELECT: from a text to sqlglot's tree, with the names of functions as written.
 
-sqlglot rewrites functions that it knows, and some of its forms differ from Spark's (``ltrim('x', a)``, ``log10``). So
-all functions are given to sqlglot as unknown functions, marked by `FUNCTION_MARK`.
+sqlglot rewrites the functions that it knows, some of them unlike Spark (``ltrim('x', a)``, ``log10``). So the parser
+marks all names of functions with `FUNCTION_MARK`, and sqlglot leaves them as they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KEYWORDS = frozenset(
 """Words that are not functions, even before a parenthesis."""
 
 _QUANTIFIERS = frozenset(("any", "some"))
-"""Words that are aggregates, unless a value is compared with the contents of the parentheses."""
+"""Words that are aggregates, unless they are quantifiers, as in ``a = ANY (…)``."""
 
 _CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))  # functions unless they follow an operand
 
@@ -49,7 +49,7 @@ _DEEPER = {
     **dict.fromkeys((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE), 1),
     **dict.fromkeys((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END), -1),
 }
-"""By token: the number of levels by which the following tokens are deeper."""
+"""Token → number of levels by which the following tokens are deeper."""
 _PATTERNED = frozenset("like rlike ilike regexp".split())
 _COMPARED = frozenset(
     (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ)
@@ -62,7 +62,7 @@ _WITHIN: dict[str, TokenType | str] = {
     "substr": TokenType.FROM,
     "position": TokenType.IN,
 }
-"""Functions with a word between their arguments in standard SQL; this form is left to sqlglot."""
+"""Function → word between its arguments in standard SQL; sqlglot parses this form."""
 _GLUED = re.compile(r"([0-9]++\.?+[0-9]*+[eE][+-]?+[0-9]++)([+-])([0-9]++\.?+[0-9]*+(?:[eE][+-]?+[0-9]++)?+)")
 """A number with an exponent, ``+`` or ``-``, and a number, which sqlglot reads as a single number."""
 _MAY_BE_GLUED = re.compile(r"[0-9.][eE][+-]?+[0-9]++[+-][0-9]")
@@ -128,7 +128,7 @@ def _check_depth(tokens: Sequence[Token]) -> None:
 
 
 def _check_neighbours(tokens: Sequence[Token]) -> None:
-    """Refuse tokens that sqlglot would reinterpret because of the following tokens."""
+    """Refuse tokens that sqlglot would read in another way because of the tokens behind."""
     for place, token in enumerate(tokens):
         if (check := _BESIDE.get(token.token_type)) is not None:
             check(token, tokens[place + 1 : place + 4])
@@ -187,7 +187,7 @@ _BESIDE = {
     TokenType.COMMA: _check_comma,
     TokenType.L_PAREN: _check_variable,
 }
-"""By token: the check of the token and the tokens after it."""
+"""Token → check of the token and the tokens after it."""
 
 
 def _misplaced(token: Token, reason: str) -> InputError:
@@ -266,7 +266,7 @@ def _is_keyword(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | str | None) -> bool:
-    """Return whether a word stands directly within the parentheses that open there."""
+    """Return whether a word stands directly within the parentheses that open at a place."""
     if word is None:
         return False
     depth = 0

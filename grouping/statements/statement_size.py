@@ -1,4 +1,4 @@
-"""Limits on the size of a statement's text, checked before parsing, which takes time in proportion to the size."""
+"""Limits on the size of a statement's text, checked before parsing, whose time grows with the size."""
 
 from __future__ import annotations
 
@@ -73,5 +73,5 @@ def words(text: str, most: int) -> int:
 
 
 def _weight(run: LiteralRun) -> int:
-    """Return the weight of a run, by the separators between its literals, which rarely occur within a literal."""
+    """Return the weight of a run, by the separators in it, nearly all of which stand between literals."""
     return run.source.count(",") * _LISTED if run.is_list else run.source.count("=") * _EQUALITY

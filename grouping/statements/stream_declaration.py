@@ -69,9 +69,9 @@ OPTIONS = (
     "idle",
 )
 _FRAMING = {"protobuf": "raw"}
-"""By format, the default framing. JSON has no framing, which earlier records call ``single-object``."""
+"""Format → default framing; ``single-object`` for other formats. JSON has no framing: the value is without effect."""
 _OF_TOPICS = tuple(option for option in OPTIONS if option not in ("topic", "partitions", "decimals"))
-"""The options of FROM TOPIC: the topic must exist, and changes of databases are not inferred."""
+"""The options of FROM TOPIC, which names the topic itself; the topic exists, so it needs no `partitions`."""
 _INFERRED = ("json", "avro", "protobuf")
 """The formats that FROM TOPIC accepts."""
 _OF_JSON = ("lenient", "timestamps", "explode")
@@ -154,7 +154,7 @@ def _topic_options(tokens: Tokens) -> OptionValues:
 
 
 def check_outer(places: Mapping[str, str], levels: int) -> None:
-    """Check that each ``^`` leads to a value around the event.
+    """Check that no place has more ``^`` than there are arrays around the event.
 
     Args:
         places: By column, the text of its FROM.
@@ -247,7 +247,7 @@ def read_alter_stream(tokens: Tokens) -> AlterStream:
             schemas=None if schemas is None else str(schemas),
         )
     if not (tokens.word() == "ADD" and tokens.word(1) == "COLUMN"):
-        hint = "A column that is there stays as it is. DROP STREAM and CREATE STREAM make another stream."
+        hint = "Existing columns cannot be changed. DROP STREAM and CREATE STREAM make another stream."
         raise tokens.unexpected("ADD COLUMN or SET", hint=hint)
     tokens.index += 2
     column, sql_type = read_column(tokens, (), reserved=True)

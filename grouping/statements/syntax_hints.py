@@ -23,7 +23,7 @@ _CLAUSES = {
     ),
     "START": ("a time in single quotes", "Write the time in quotes: START '2026-11-21T10:00:00Z'."),
 }
-"""By the word of a clause: the part that must follow, and a hint of its form."""
+"""Word of a clause → the part that must follow, and a hint with its form."""
 _WORDS = {
     **CLAUSE_HINTS,
     "PUBLISH": "Write DO PUBLISH.",
@@ -41,7 +41,7 @@ _WORDS = {
     "#": "A comment begins with --.",
     "%": "% is the rest of a division; ten percent are 0.1.",
 }
-"""By an unexpected word or sign: the form to write."""
+"""Unexpected word or sign → the form to write."""
 _KEYWORDS = """AND AS BETWEEN CASE ELSE END EVERY EXPIRE FROM GROUP HAVING JOIN LIKE SELECT START THEN WHEN
     WHERE""".split()
 _OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
@@ -99,7 +99,7 @@ def unread(tokens: Sequence[Token], line: int, column: int, shown: str) -> Input
 
 
 def _unbalanced(tokens: Sequence[Token]) -> InputError | None:
-    """Return the refusal of a parenthesis or bracket without its other half, and of CASE without END."""
+    """Return the refusal of an unbalanced parenthesis or bracket, or of CASE without END; None without these."""
     opened: list[Token] = []
     for token in tokens:
         if token.token_type in _OPEN or token.token_type is TokenType.CASE:

@@ -19,7 +19,7 @@ from grouping.statements.literal_runs import cut_runs
 __all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped", "unreadable"]
 
 NAME_LENGTH = 255
-"""Most characters of a name: a reply must hold a thousand names."""
+"""Most characters of a name, so that a reply can have a thousand names."""
 
 
 class PlainSql(SQLite):
@@ -80,7 +80,7 @@ class Tokens:
     """
 
     def __init__(self, text: str) -> None:
-        # sqlglot makes a single string of the rest of a SHOW or EXPLAIN at the start of a text, but not after a comma.
+        # At the start of a text, sqlglot reads the rest of a SHOW or EXPLAIN as a single string; a comma prevents this.
         self._text = "," + text
         try:
             self._tokens: list[Token] = _TOKENIZER.tokenize("," + cut_runs(text).text)[1:]
@@ -115,7 +115,7 @@ class Tokens:
         return self._text[1 : self._tokens[index].start]
 
     def rest(self) -> str:
-        """Return the text from the next token on, with the text before replaced by spaces."""
+        """Return the whole text, with spaces in place of the text before the next token."""
         start = self._tokens[self.index].start if self.type() else len(self._text)
         return " " * (start - 1) + self._text[start:]
 
@@ -171,7 +171,7 @@ class Tokens:
         """Read the name of a CQ, a column or a field, bare or quoted.
 
         Args:
-            what: Names the kind of name, for errors.
+            what: The kind of name, for errors.
             reserved: Whether reserved words are names only in quotes.
         """
         if self.type() is TokenType.IDENTIFIER:

@@ -18,7 +18,7 @@ _OBJECTS = {"QUERY": "CQ", "CONTINUOUS": "CQ", "QUERIES": "CQS", "MATERIALIZED":
     "TOPIC": "STREAM",
     "TOPICS": "STREAMS",
 }
-"""Names of kinds of objects in other systems, with the name here."""
+"""Kind of object in other systems → its name here."""
 _END = "DROP CQ name ends a CQ; PAUSE CQ name stops its results until RESUME CQ name."
 _PRODUCE = "Produce records to the Kafka topic of the stream or table; CREATE CQ name AS SELECT … filters them."
 _VERBS = {
@@ -28,11 +28,11 @@ _VERBS = {
     **dict.fromkeys(("START", "ENABLE"), "RESUME CQ name goes on with a CQ that is paused."),
     **dict.fromkeys(("INSERT", "UPDATE", "MERGE", "UPSERT", "COPY"), _PRODUCE),
     **dict.fromkeys(("BEGIN", "COMMIT", "ROLLBACK"), "Each statement takes effect by itself."),
-    "USE": "There are no databases; a name such as eu.quotes has its prefix written out.",
+    "USE": "There are no databases. Write a prefix as a part of the name: eu.quotes.",
 }
 """Hints by the first word of statements of other systems."""
 _RENAMED = {"LIST": "SHOW", "DESC": "DESCRIBE"}
-"""First words of statements of other systems, with the word here."""
+"""First word of a statement of other systems → the word here."""
 
 
 def unknown_statement(tokens: Tokens, statements: Collection[tuple[str, ...]]) -> InputError:

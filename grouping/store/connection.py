@@ -91,7 +91,7 @@ def check_primary(client: Any) -> None:
     """Check that the server of the last command is the primary; without Sentinels it always is.
 
     A former primary that was suspended or cut off answers as primary for some ten seconds, until Sentinels announce the
-    promoted server. It lacks the writes to the promoted server, and writes to it are lost.
+    promoted server. The former primary lacks the writes to the promoted server, and loses its own.
 
     Raises:
         PrimaryUnknown: No Sentinel answers.

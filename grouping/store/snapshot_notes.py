@@ -49,7 +49,7 @@ _decode = msgspec.msgpack.Decoder(SnapshotNote).decode
 
 
 class SnapshotStore:
-    """The evaluator's side. One worker at a time writes a snapshot; a repetition has the same records."""
+    """The evaluator's side. A single worker at a time writes a snapshot; a repetition has the same records."""
 
     def __init__(self, redis: Any, keys: RedisKeys) -> None:
         """Use a connection to Redis."""

@@ -18,7 +18,7 @@ __all__ = ["parse_cron"]
 _FIELDS = 5
 _QUARTZ_FIELDS = (6, 7)
 _BASE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The start of the search for a first tick; any instant will do, since expressions repeat for ever."""
+"""The start of the search for a first tick; any instant serves, since expressions repeat for ever."""
 _LONGEST = 200
 _MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -32,7 +32,7 @@ _MACROS = {
 _DAYS = "SUNDAY MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY".split()
 _MONTHS = "JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER".split()
 _NAMES = {3: ("month", _MONTHS, 1), 4: ("day of week", _DAYS, 0)}
-"""By field: the word for the field, the names of its values, and the number of the first value."""
+"""Field → the word for the field, the names of its values, and the number of the first value."""
 _BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _RANGE = re.compile(r"([0-9]{1,2}|[A-Za-z]{3})-([0-9]{1,2}|[A-Za-z]{3})", re.ASCII)
@@ -151,7 +151,7 @@ def _name(number: int, place: int) -> str:
 
 
 def _valid(fields: list[str], why: str = "") -> str | None:
-    """Return the hint to write an expression, if it is valid."""
+    """Return the hint to write an expression with these fields; None if it is not valid."""
     text = " ".join(fields)
     try:
         if len(fields) != _FIELDS:

@@ -1,4 +1,4 @@
-"""Reader of the texts of INTERVAL literals, as in Spark; an interval is a whole number.
+"""Reads the texts of INTERVAL literals as Spark does; an interval becomes a whole number.
 
 An interval of years and months is a number of months; an interval of weeks and days is a number of days; any other
 interval is a number of microseconds. Only seconds have a fraction, which is truncated to microseconds.
@@ -99,7 +99,7 @@ def _months(text: str) -> int:
 
 
 def _clock(text: str, first: str, last: str) -> int:
-    """Read ``1 02:03:04`` and parts of it; the first part may be any number, further parts are those of a clock."""
+    """Read ``1 02:03:04`` and parts of it; the first part may be any number, the others have the limits of a clock."""
     units = _PARTS[_PARTS.index(first) : _PARTS.index(last) + 1]
     form = "".join(
         (" +" if before == "DAY" else ":" if before else "") + (_PART.get(unit) or r"([0-9]{1,9})")

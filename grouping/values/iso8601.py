@@ -5,8 +5,8 @@ dates (``2026-325``), with hyphens or without; a time of hours, minutes and seco
 missing), with colons or without, and a fraction of its last part; ``24:00`` is the end of the day. There are no leap
 seconds. A fraction of any length is truncated to microseconds, as in Spark.
 
-Places differ only in the accepted forms: a record's TIMESTAMP has a time, and is UTC without a zone; a constant that is
-compared with a TIMESTAMP may also be a date, for its midnight; a clause requires a zone (`grouping.values.times`).
+Further rules depend on the use. A TIMESTAMP in a record needs a time, and is in UTC without a zone. A constant beside a
+TIMESTAMP may also be a date, and means its midnight. A clause requires a zone (`grouping.values.times`).
 """
 
 from __future__ import annotations
@@ -132,6 +132,6 @@ def _parts(text: str) -> datetime:
 
 
 def _micros(fraction: str, seconds: int) -> int:
-    """Return the whole microseconds of a decimal fraction of `seconds`."""
+    """Return the whole microseconds of a decimal fraction of a part that has `seconds` seconds."""
     digits = fraction[:_MOST_DIGITS]
     return int(digits) * seconds * 1_000_000 // int(10 ** len(digits))

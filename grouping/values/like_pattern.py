@@ -12,11 +12,11 @@ _WILDCARDS = re.compile("[%_]")
 _SHOWN = 60
 _MOST_BYTES = 100_000
 _MOST_WILDCARDS = 5_000
-"""Most wildcards of a pattern, which Rust's engine compiles to much less than its limit of 10 MB."""
+"""Most wildcards of a pattern; with these, the pattern stays far below the limit of Rust's engine, 10 MB."""
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
-    """Return a pattern's parts: ``%`` (repeated ones as a single part), ``_``, or ``=`` and a plain character.
+    """Return a pattern's parts: ``%`` (once for several in a row), ``_``, or ``=`` and a plain character.
 
     The result is None if an escape is before a plain character or last, which Spark refuses.
 
@@ -60,7 +60,7 @@ def is_too_large(pattern: str) -> bool:
 
 
 def like_prefix(pattern: str) -> tuple[str, bool] | None:
-    """Return the prefix of all matches, and whether all texts with the prefix match; None if nothing matches.
+    """Return the prefix of all matching texts, and whether all texts with this prefix match; None if no text matches.
 
     Example:
         >>> like_prefix("AB%"), like_prefix("A_%"), like_prefix("%B")

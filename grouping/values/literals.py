@@ -1,4 +1,4 @@
-"""Readers of literals: from a text to an exact value, with a reader for each kind of place of a constant."""
+"""Readers of literals: from a text to an exact value. Each kind of use of a constant has its reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["EXACT", "LARGEST_COUNT", "OF_STRINGS", "READERS", "exact_or_decimal"
 
 _LONGEST_NUMBER = 400
 _SURE = 18
-"""Most characters of a number that is read without checks, since it fits every type."""
+"""Most characters of a number that fits every type, and so is read without checks."""
 LARGEST_COUNT = 1000
 _LAST_OF_JAVA = 0xFFFF
 """The last character that is a single `char` in Java."""
@@ -97,7 +97,7 @@ def _decimal(text: str) -> Decimal:
         value = Decimal(text)
     except InvalidOperation:
         raise _unreadable(text) from None
-    # A zero's exponent counts too: 0e999999999 takes a gigabyte when it is made an int.
+    # The exponent of a zero is checked too: converting 0e999999999 to an int would take a gigabyte.
     if not value.is_finite() or abs(value.adjusted()) > _LONGEST_NUMBER:
         raise _unreadable(text)
     if "e" not in text and "E" not in text and _precision(value) > WIDEST:
@@ -299,12 +299,12 @@ READERS: dict[str, Callable[[str], tuple[SqlType, ConstantValue]]] = {
     "quoted double": _quoted_double,
     **INTERVAL_READERS,
 }
-"""From a literal's text to the type and the value of its slot."""
+"""Name → reader: from a literal's text to the type and the value of its slot."""
 _OF_NUMBERS = frozenset(("exact", "decimal", "double", "literal", "whole", "negated", "precise", "count"))
 OF_STRINGS = frozenset(
     reader for reader in READERS if reader not in _OF_NUMBERS and not reader.startswith("number of interval")
 )
-"""The readers of quoted texts: all readers but those of numbers, because the readers of new functions take texts."""
+"""The readers of quoted texts: all readers except those of numbers."""
 
 
 def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:

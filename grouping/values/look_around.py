@@ -1,9 +1,8 @@
 r"""Look-around in regular expressions, rewritten as conditions that a search in linear time can check.
 
-If the place of a look-around is fixed, the look-around is a separate pattern that the text must or must not match:
-``^(?=.*a)(?!.*b)`` matches a text with ``a`` and without ``b``. If only the presence of a match counts, a look-around
-at the edge of a pattern becomes part of the pattern: ``a(?=b)`` is ``ab``, ``a(?!b)`` is ``a`` before another character
-or the end.
+A look-around at a fixed place becomes a separate pattern that the text must, or must not, match:
+``^(?=.*a)(?!.*b)`` matches a text with ``a`` and without ``b``. Only the presence of a match counts, so a look-around
+at the edge becomes part of the pattern: ``a(?=b)`` is ``ab``, ``a(?!b)`` is ``a`` before another character or the end.
 """
 
 from __future__ import annotations

@@ -86,11 +86,11 @@ _OTHERWISE = {
     "Mc": ("--", r"\x{1734}\x{1171E}"),
     "Mn": ("", r"\x{1734}\x{1171E}"),
 }
-"""By property: characters that gained or lost the property in Unicode versions after Java 17's."""
+"""Property → characters that gained or lost the property in Unicode versions after that of Java 17."""
 _WITH_CASE = frozenset(("Lower", "Upper", "Lu", "Ll", "Lt", "lowercase", "uppercase"))
 """Properties that Java widens under ``(?i)``."""
 _UNICODE_WEIGHT = 40
-"""The weight of a Unicode property: its hundreds of ranges are as many states in the engine."""
+"""The weight of a Unicode property, whose hundreds of ranges take as many states of the engine."""
 
 
 def named_class(name: str, *, folded: bool) -> Chars | None:

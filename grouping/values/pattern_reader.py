@@ -1,7 +1,7 @@
 r"""The parser of regular expressions by Java's rules, to a tree.
 
-``\d \w \s`` are ASCII, ``.`` stops at Java's line ends, ``(?i)`` folds letters of ASCII. A construct without a form in
-Rust's engine is refused with the nearest form.
+``\d \w \s`` are ASCII, ``.`` does not match Java's line ends, and ``(?i)`` folds ASCII letters. A construct that Rust's
+engine cannot express is refused with the nearest form.
 """
 
 from __future__ import annotations

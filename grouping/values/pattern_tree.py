@@ -72,12 +72,12 @@ Branch = tuple[PatternNode, ...]
 
 
 def branches_size(branches: tuple[Branch, ...]) -> int:
-    """Return the elements of alternatives, with counted repetitions written out."""
+    """Return the number of elements of alternatives, with counted repetitions written out."""
     return len(branches) + sum(node_size(node) for branch in branches for node in branch)
 
 
 def node_size(node: PatternNode) -> int:
-    """Return the elements of an element, with counted repetitions written out."""
+    """Return the number of elements within an element, with counted repetitions written out."""
     match node:
         case Chars(weight=weight):
             return weight

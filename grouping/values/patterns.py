@@ -44,8 +44,8 @@ _PLACES = {
     "line start": rf"(?:\A|\r\n|[{_LINE_ENDS}])",
     "line end": rf"(?:\z|[{_LINE_ENDS}])",
 }
-"""By kind of place: its text for Rust's engine. A line's start and end match the line end itself, so no element may
-stand before a line's start, or after a line's end."""
+"""Kind of place → its text for Rust's engine. This text of a line's start or end matches the line end itself, so no
+element may stand before a line's start, or after a line's end."""
 _GROUP_HINT = "Ask for the whole with groups, as in regexp_extract(text, 'a(b)c', 1)."
 
 
@@ -110,8 +110,8 @@ class Groups(NamedTuple):
     """A pattern used for more than its presence."""
 
     text: str
-    """For Rust's engine: its group 1 is the match, group n + 1 the pattern's group n; the last group, if the pattern
-    ends in ``$``, is the line end behind the match."""
+    """For Rust's engine: group 1 is the match, and group n + 1 is the pattern's group n. If the pattern ends in ``$``,
+    the last group is the line end behind the match."""
     number: int
     """Number of capturing groups in the pattern."""
     ends: bool

@@ -38,7 +38,7 @@ def parse_format(text: str) -> tuple[str | Conversion, ...]:
     """Return the parts of a format: texts and conversions.
 
     Raises:
-        InputError: ``unsupported-query``, for an inexact conversion, or one refused by Java.
+        InputError: ``unsupported-query`` for a conversion that is not exact, or that Java refuses.
 
     Example:
         >>> parse_format("%s: %05d%%")

@@ -1,4 +1,4 @@
-"""Patterns of date_format and to_timestamp: the letters with the same meaning as in Spark, and refusals of all others.
+"""Patterns of date_format and to_timestamp: accepts letters with exactly Spark's meaning, and refuses all others.
 
 A pattern is a sequence of fields (a letter, possibly repeated), texts and optional parts, as Java's DateTimeFormatter
 reads it.

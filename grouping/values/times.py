@@ -27,7 +27,7 @@ __all__ = [
 
 SHORTEST_EVERY = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(days=365_000)
-"""About a thousand years: an instant and an interval must add up to an instant."""
+"""About a thousand years, so that an instant plus an interval is still an instant."""
 
 _COUNTED = re.compile(r"([0-9]{1,15})\s+(second|minute|hour|day|week)s?", re.ASCII | re.IGNORECASE)
 _ABBREVIATED = re.compile(r"([0-9]{1,15})\s*([a-z]{1,9})", re.ASCII | re.IGNORECASE)
@@ -88,12 +88,12 @@ def parse_interval(text: str) -> timedelta:
     """
     interval = _read_interval(text)
     if not timedelta(0) < interval <= LONGEST_INTERVAL:
-        raise _bad_interval(text, f"An interval is longer than nothing and at most {LONGEST_INTERVAL.days} days.")
+        raise _bad_interval(text, f"An interval is longer than 0 and at most {LONGEST_INTERVAL.days} days.")
     return interval
 
 
 def parse_delay(text: str) -> timedelta:
-    """Read an interval as `parse_interval` does, or an interval of no length.
+    """Read an interval as `parse_interval` does, but also 0.
 
     Raises:
         InputError: ``bad-interval``.

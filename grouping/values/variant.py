@@ -90,7 +90,7 @@ def variant_text(raw: bytes) -> str:
     """Return the VARIANT text of a JSON text; of repeated fields the last one counts.
 
     Raises:
-        ValueError: The text is no JSON, or has a number or a character for the slower decoder;
+        ValueError: The text is no JSON, or has a number or a character that only the slower decoder can read;
             `msgspec.MsgspecError` and RecursionError mean the same.
 
     Example:
@@ -103,7 +103,7 @@ def variant_text(raw: bytes) -> str:
 
 
 def parse_variant(text: str) -> str | None:
-    """Return the text of a VARIANT as Spark's parse_json reads it: the first value that stands there.
+    """Return the text of a VARIANT as Spark's parse_json reads it: only the first JSON value of a text counts.
 
     The result is None if Spark fails: for a text that is not JSON, and for repeated fields.
 

@@ -47,7 +47,7 @@ def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
 def _without_result(record: OutgoingRecord) -> OutgoingRecord:
     value = record.value or b""
     reply = decode_reply(value)
-    detail = f"The result is left out: the reply had {len(value)} bytes, more than Kafka accepts."
+    detail = f"The result is left out: the reply had {len(value)} bytes, more than Kafka takes."
     short = msgspec.structs.replace(reply, result=None, detail=detail)
     encoding: Encoding = "avro" if value.startswith(MAGIC) else "json"
     return msgspec.structs.replace(record, value=encode_reply(short, encoding))

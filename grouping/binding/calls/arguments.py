@@ -1,4 +1,4 @@
-"""Functions applied to bound arguments: each argument is fitted to its parameter."""
+"""Applies functions to bound arguments: each argument is converted to the type of its parameter."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_count(row: Function, written: str, args: Sequence[Bound]) -> None:
         args: The arguments.
 
     Raises:
-        InputError: ``type-mismatch``; ``unsupported-query`` for an argument that only Spark takes.
+        InputError: ``type-mismatch``; ``unsupported-query`` for an argument that only Spark accepts.
     """
     least, most = len(row.params) - row.optional, len(row.params)
     if least <= len(args) and (len(args) <= most or row.variadic):
@@ -81,7 +81,7 @@ def _alike(name: str, args: Sequence[Bound]) -> tuple[Bound, ...]:
 
 
 def _fitted(row: Function, args: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return arguments fitted to the function's parameters."""
+    """Return arguments converted to the types of the function's parameters."""
     params = row.params + row.params[-1:] * (len(args) - len(row.params))
     escaped = "ESCAPE" in params and len(args) == len(params)
     if escaped:
@@ -108,7 +108,7 @@ def _bit_get(name: str, args: tuple[Bound, ...]) -> Bound | None:
             f"The bits are numbered from 0 to {width - 1}.",
             "Write a number of this range.",
         )
-    # Pinned, because another literal would have to be checked again.
+    # Pinned, because another literal would need this check too.
     return Term(name, (number, pinned(place)), result_type(name, [number.type, place.type]))
 
 
@@ -155,7 +155,7 @@ def _without_case(name: str, args: tuple[Bound, ...]) -> Term:
 
 
 def _with_escape(args: tuple[Bound, ...]) -> tuple[Bound, ...]:
-    """Return the arguments of LIKE with ESCAPE; a constant pattern is pinned, as another would have to be checked."""
+    """Return the arguments of LIKE with ESCAPE; a constant pattern is pinned, since another would need a check."""
     text, pattern, escape = args
     if isinstance(pattern, Constant) and isinstance(escape, Constant) and pattern.reader:
         check_escapes(str(pattern.value), str(escape.value))
@@ -203,7 +203,7 @@ _AS_WHOLE = {"INT": INT, "WHOLE": BIGINT}
 
 
 def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Bound:
-    """Return an argument fitted to a parameter.
+    """Return an argument converted to the type of a parameter.
 
     Args:
         argument: The argument.
@@ -249,4 +249,4 @@ _COMPLETED: dict[str, Callable[[str, tuple[Bound, ...]], Bound | None]] = {
     "ilike": _without_case,
     "nullif": lambda _, args: args[0] if is_null(args[0]) else None,
 }
-"""By function: checks the fitted arguments; returns the result, or None for a plain call of the function."""
+"""Function → a check of its converted arguments; returns the result, or None for a plain call of the function."""

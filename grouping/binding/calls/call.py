@@ -33,7 +33,7 @@ _BINDERS: dict[str, Callable[..., Bound]] = {
     **TIME_CALLS,
     **VARIANT_CALLS,
 }
-"""By function: the binder of a function that needs more than arguments fitted to its parameters."""
+"""Function → its binder, if converting the arguments to the parameters' types is not enough."""
 _PAIRS = ("nvl", "ifnull")
 """Names of coalesce that take two arguments."""
 _TRIMS = ("trim", "ltrim", "rtrim")

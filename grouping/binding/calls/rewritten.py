@@ -1,4 +1,4 @@
-"""Functions that are alternative spellings of operators and CASTs."""
+"""Functions that are other spellings of operators and CASTs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEX = Constant("hex", STRING)
 
 
 def decoded(args: Sequence[Bound]) -> Bound:
-    """Return decode of a value, pairs of a searched value and its result, and a default.
+    """Return decode: its arguments are a value, pairs of a searched value and its result, and maybe a default.
 
     Raises:
         InputError: ``type-mismatch`` for values of different kinds.

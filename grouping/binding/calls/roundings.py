@@ -1,4 +1,4 @@
-"""round, bround, floor and ceil to a scale; the scale of a DECIMAL's rounding belongs to its type and to the shape."""
+"""round, bround, floor and ceil to a scale; the scale of a DECIMAL is part of the result's type, and of the shape."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _to_date(name: str, text: Bound, form: Bound | None = None) -> Bound:
 def _unix_timestamp(name: str, text: Bound, form: Bound | None = None) -> Bound:
     pattern = _pattern(name, form)
     time = as_timestamp(text) if text.type in _TIMES else _read(text, pattern)
-    # As in Spark, fractions of a second are cut towards 1970, whereas unix_seconds rounds down.
+    # As in Spark, unix_timestamp cuts fractions of a second towards 1970, whereas unix_seconds rounds down.
     return _term("div", _term("unix_micros", time), Value(1_000_000, "BIGINT"))
 
 

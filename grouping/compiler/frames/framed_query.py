@@ -1,4 +1,4 @@
-"""Queries with window functions: the node that computes the frames, and where each condition of WHERE is decided."""
+"""Queries with window functions: the node of the frames, and the place that decides each condition of WHERE."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def check_frames(
         InputError: ``unsupported-query``.
     """
     if not outermost:
-        detail = "Frames belong to the query whose results they are in."
+        detail = "Only the SELECT of the CQ itself can have window functions."
         raise unsupported("a window function in a view or subquery", detail, "Write the window function in the CQ.")
     if aggregation:
         raise unsupported(
@@ -123,7 +123,7 @@ def with_frames(
 
 
 def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedConditions:
-    """Divide conditions between the group above the node, and the node, which selects its rows by them.
+    """Divide conditions between the node, which selects its rows by them, and the group above the node.
 
     The group decides conditions that read only columns of the key. A column that is compared with a constant for
     equality is added to the key, so its constant can be lifted.

@@ -47,8 +47,8 @@ def with_interval(
         aggregation: Whether the query has aggregates.
 
     Raises:
-        InputError: ``unknown-column``; ``syntax-error`` without BY; ``unsupported-query`` where results of these rows
-            or by this key cannot be told.
+        InputError: ``unknown-column``; ``syntax-error`` without BY; ``unsupported-query`` for rows or a key that
+            EMIT with an interval does not support.
     """
     if emit.edge == "silence":
         shown, aggregated, detail = _SILENCE
@@ -99,7 +99,7 @@ def _lasting(
 
 
 def _height(conjunct: Bound) -> Height | None:
-    """Return the column that a condition compares with a constant, if its order decides."""
+    """Return the column that a condition bounds by a constant; None for any other condition."""
     match conjunct:
         case Term(op, (Column() as column, Constant())) if op in _ABOVE and column.type in STAY_TYPES:
             return Height(column, _ABOVE[op])

@@ -107,7 +107,7 @@ def _frame(spec: exp.WindowSpec | None) -> tuple[str, exp.Expr | None]:
     if "UNBOUNDED" in (start, end):
         raise unsupported("an unbounded frame", "The worker would have to keep every event for ever.", _FORMS)
     if spec.args.get("exclude") or "FOLLOWING" in (spec.args.get("start_side"), spec.args.get("end_side")):
-        raise unsupported("a frame with events that follow", "An event is answered when it comes.", _FORMS)
+        raise unsupported("a frame with events that follow", "The result of an event comes at once.", _FORMS)
     if unit not in ("ROWS", "RANGE") or end not in ("CURRENT ROW", None):
         raise unsupported("this frame", "A frame ends with the event's own row.", _FORMS)
     return unit, None if start == "CURRENT ROW" else start
@@ -118,7 +118,7 @@ def row_count(bound: Bound | None, what: str, least: int, most: int = _MOST_ROWS
 
     Args:
         bound: The number; None for 0.
-        what: Names the number in errors.
+        what: The name of the number in errors.
         least: The smallest number.
         most: The largest number.
 
@@ -132,7 +132,7 @@ def row_count(bound: Bound | None, what: str, least: int, most: int = _MOST_ROWS
 
 
 def range_milliseconds(bound: Bound | None) -> int:
-    """Return the length of a frame by time, rounded down to milliseconds, as the times of records are.
+    """Return the length of a frame by time, rounded down to milliseconds, the unit of record times.
 
     Raises:
         InputError: ``unsupported-query``.
