@@ -58,7 +58,7 @@ _RESPELLED = frozenset((TokenType.PLUS, TokenType.DOUBLE, TokenType.VAR, TokenTy
 
 
 def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
-    """Return the respelled tokens: ``+x`` with `UNARY_PLUS`, FLOAT apart from DOUBLE, ``4S`` as a SMALLINT, and more."""
+    """Return the respelled tokens: ``+x`` with `UNARY_PLUS`, FLOAT apart from DOUBLE, ``4S`` as a SMALLINT, …."""
     made: list[Token] = []
     tokens = _with_intervals(tokens)
     if _SHIFTS.search(text):
