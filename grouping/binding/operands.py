@@ -80,13 +80,17 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
     sql_type = DOUBLE if {FLOAT, DOUBLE} & {*kinds} else kinds[0] if kinds else _constants_type(operands)
+    if sql_type == VARIANT:
+        raise mismatch(
+            "a VARIANT is compared",
+            "A VARIANT has no type that could be compared, as in Spark.",
+            "variant_get(value, '$.name', 'DOUBLE') returns a part that can be compared.",
+        )
     if not sql_type.is_ordered:
         raise unsupported(
             f"a comparison of {sql_type}",
             f"Values of type {sql_type} cannot be compared.",
-            "variant_get(value, '$.name', 'DOUBLE') returns a part that can be compared."
-            if sql_type == VARIANT
-            else "Compare a field or an element, or the result of a function such as size.",
+            "Compare a field or an element, or the result of a function such as size.",
         )
     for other in others:
         if not other.type.is_like(sql_type):
