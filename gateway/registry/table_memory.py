@@ -37,7 +37,7 @@ _AT_LOAD = 2
 class _StreamTables:
     base: float
     """Bytes of the tables as the workers reported; before the first report, an estimate from the number of rows."""
-    told: tuple[int, int] = (0, 0)
+    reported: tuple[int, int] = (0, 0)
     """The version (epoch, number) of the tables that the report is about."""
     admitted: Expectations = field(default_factory=Expectations)
 
@@ -71,7 +71,7 @@ class TableMemory:
         """Take over the workers' figures for a stream and for all tables of its evaluator; forget dropped streams."""
         stream = self._of(stream_id)
         if known.table_bytes is not None:
-            stream.base, stream.told = known.table_bytes, known.version
+            stream.base, stream.reported = known.table_bytes, known.version
         self._streams = {name: self._of(name) for name in (*self._working.inventory.streams, stream_id)}
         self._names.clear()
         name = self._name(stream_id)
@@ -80,7 +80,7 @@ class TableMemory:
         evaluator.executors = self._working.evaluator.executors(name)
         evaluator.limit = min(self._setting, bearable(evaluator.executors.worker_bytes))
         own = [stream for each, stream in self._streams.items() if self._name(each) == name]
-        evaluator.figure = evaluator.joined + sum(each.base + each.admitted.since(each.told) for each in own)
+        evaluator.figure = evaluator.joined + sum(each.base + each.admitted.since(each.reported) for each in own)
 
     @property
     def fullest(self) -> tuple[float, float]:
@@ -109,14 +109,14 @@ class TableMemory:
         evaluator = self._evaluators[self._name(destination.stream_id)]
         figure = evaluator.figure + own
         if figure > evaluator.limit:
-            reason, mended = self._reason(evaluator)
+            reason, remedy = self._reason(evaluator)
             joined = f", including {evaluator.joined / 1e6:,.1f} MB of joined tables" if evaluator.joined else ""
             raise InputError(
                 "the constant tables are too large",
                 code="quota-exceeded",
                 detail=f"The tables would take {figure / 1e6:,.1f} MB in each worker{joined}, "
                 f"and the limit is {evaluator.limit / 1e6:,.1f} MB{reason}.",
-                hint=f"Drop CQs that are not needed any more, or ask for {mended}.",
+                hint=f"Drop CQs that are not needed any more, or ask for {remedy}.",
             )
         evaluator.figure = figure
         self._of(destination.stream_id).admitted.add(version, own)

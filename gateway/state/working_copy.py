@@ -50,7 +50,7 @@ _AT_ONCE = 500
 """Number of names of timer-based CQs that are read together."""
 _WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
-"""Most destinations remembered as gone; the processing of their ends soon asks for them, without asking Redis."""
+"""Most destinations remembered as gone, so that the processing of their ends need not ask Redis."""
 
 
 class WorkingCopy:

@@ -85,7 +85,7 @@ def gather_aggregates(
 
 
 class _Sweep:
-    """A pass of questions through the log; each property of the questions is a column, by question number."""
+    """A pass through the log for all questions; the arrays have an entry for each question."""
 
     def __init__(self, questions: Sequence[AggregateQuestion]) -> None:
         self._questions = [each.question for each in questions]
@@ -203,7 +203,7 @@ class _Sweep:
 def _loaded(
     log: PendingLog, partition: int, offsets: Iterable[int], at_once: int
 ) -> Iterator[tuple[int, PendingMatches]]:
-    """Yield records of a partition in order, with some in memory at a time."""
+    """Yield records of a partition in order, with at most `at_once` of them in memory."""
     ordered = iter(sorted(offsets))
     while places := [(partition, offset) for offset in islice(ordered, at_once)]:
         found = log.load(places)

@@ -36,7 +36,7 @@ EXACT = Context(prec=2 * _LONGEST_NUMBER)
 
 def _exact(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a number exactly: a BIGINT if it fits, else NUMERIC."""
-    if len(text) <= _SURE:  # a list may have thousands of numbers
+    if len(text) <= _SURE:  # a shortcut, since a list may have thousands of numbers
         whole, _, fraction = text.partition(".")
         if whole.removeprefix("-").isdecimal():
             if not fraction.strip("0"):
@@ -44,7 +44,7 @@ def _exact(text: str) -> tuple[SqlType, ConstantValue]:
             if fraction.isdecimal():
                 return NUMERIC, Decimal(text.rstrip("0"))
     if "e" in text or "E" in text:
-        _double(text)  # refuses a number with an exponent beyond DOUBLE, as in every other place
+        _double(text)  # refuses a number beyond DOUBLE, as all readers do
     value = _decimal(text)
     if value == value.to_integral_value() and -(2**63) <= value < 2**63:
         return BIGINT, int(value)
