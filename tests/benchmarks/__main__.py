@@ -12,6 +12,7 @@ from tests.benchmarks import numbers
 from tests.benchmarks.comparisons import dataflows, paper, peers
 from tests.benchmarks.parts import fixed, footprint, nested, replica, residual, timers
 from tests.benchmarks.rates import (
+    changes,
     edges,
     executors,
     exploded,
@@ -35,6 +36,7 @@ from tests.benchmarks.whole import (
     many_streams,
     recovery,
     registration,
+    silences,
     start,
 )
 
@@ -47,6 +49,8 @@ BENCHMARKS = {
     "exploded": exploded,
     "stays": stays,
     "frames": frames,
+    "changes": changes,
+    "silences": silences,
     "kinds": kinds,
     "paper": paper,
     "peers": peers,

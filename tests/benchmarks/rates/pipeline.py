@@ -84,11 +84,14 @@ def run(spark: SparkSession, start: Start, events: int, settings: Settings) -> R
 
 
 def cpu_seconds() -> dict[str, float]:
-    """Return the CPU seconds of Spark, its Python workers and the servers so far."""
+    """Return the CPU seconds of Spark, its Python workers and the servers so far.
+
+    Seconds of a process that has ended, such as an idle worker, are those of its parent.
+    """
     spent: Counter[str] = Counter()
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             times, line = process.cpu_times(), process.cmdline()
             name = next((name for mark, name in _PROGRAMS if mark in line), "spark")
-            spent[name] += times.user + times.system
+            spent[name] += times.user + times.system + times.children_user + times.children_system
     return dict(spent)
