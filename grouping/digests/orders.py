@@ -28,6 +28,7 @@ __all__ = [
     "ANSWERS",
     "ORDERS",
     "OrderOutcome",
+    "DigestFault",
     "DigestOrder",
     "DigestOutcome",
     "MadeDigest",
@@ -180,6 +181,15 @@ class OrderOutcome(msgspec.Struct, array_like=True, frozen=True):
     digests: tuple[DigestOutcome, ...]
 
 
+class DigestFault(NamedTuple):
+    """A dead letter about a digest: the digest, or some of its rows, are left out."""
+
+    code: str
+    """The code of the dead letter."""
+    detail: str
+    """The reason, in full sentences."""
+
+
 class MadeDigest(NamedTuple):
     """A digest of an order."""
 
@@ -187,8 +197,7 @@ class MadeDigest(NamedTuple):
     digest: Digest | None
     """None if there is nothing to send."""
     outcome: DigestOutcome
-    fault: str = ""
-    """The detail of a dead letter, in full sentences, if the digest or some of its rows are left out; else empty."""
+    fault: DigestFault | None = None
 
 
 def carry_out(

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.digests.answers import AggregatedMatches, DigestAnswer, DigestMatches
+from grouping.digests.answers import AggregatedMatches, DigestAnswer, DigestMatches, DigestRefused
 from grouping.digests.cursor import Cursor, VisibilityInterval, moved
 from grouping.digests.digest import Digest
 from grouping.digests.gather import DigestQuestion, gather
 from grouping.digests.match_places import MatchPlaces
-from grouping.digests.orders import DigestOrder, DigestOutcome, MadeDigest, Order, TableCut
+from grouping.digests.orders import DigestFault, DigestOrder, DigestOutcome, MadeDigest, Order, TableCut
 from grouping.digests.pending_log import PendingLog
 from grouping.digests.pending_matches import PendingMatches
 from grouping.digests.rows import RowsUnavailable
@@ -35,6 +35,7 @@ __all__ = ["CutQueries", "RowMatches", "left_out", "row_digests"]
 
 _ALL_TIMES = 1 << 62
 """A tick later than any row: every row counts, although publishers may set times of records in the future."""
+_TOO_LARGE = "result-too-large"
 _VISIBLE: tuple[VisibilityInterval, ...] = ((0, 0, [(None, None)]),)
 """The visibility of the rows: every row counts, at every version of the tables."""
 
@@ -109,27 +110,33 @@ def row_digests(order: Order, matches: RowMatches) -> Iterator[MadeDigest]:
         matches: The matches among the rows.
     """
     for each, answer in _answers(order, matches):
-        digest, fault = None, ""
-        if not isinstance(answer, DigestMatches):
-            fault = f"The digest is left out. {answer.reason}"
+        digest, fault = None, None
+        if isinstance(answer, DigestRefused):
+            fault = DigestFault(_TOO_LARGE, f"The digest is left out. {answer.reason}")
+        elif not isinstance(answer, DigestMatches):
+            fault = _not_made(answer.reason)
         else:
             try:
                 digest = _digest(each, answer)
             except RowsUnavailable as error:
-                fault = f"The digest is left out. {error.detail or error.message}"
+                fault = _not_made(error.detail or error.message)
             if isinstance(answer, AggregatedMatches) and answer.left_out:
-                fault = f"The digest is shortened. {answer.left_out}"
+                fault = DigestFault(_TOO_LARGE, f"The digest is shortened. {answer.left_out}")
         yield _made(order, each, digest, fault)
 
 
 def left_out(order: Order, reason: str) -> Iterator[MadeDigest]:
     """Yield the digests of an order, all of which are left out for a reason, a full sentence."""
     for each in order.digests:
-        yield _made(order, each, None, f"The digest is left out. {reason}")
+        yield _made(order, each, None, _not_made(reason))
 
 
-def _made(order: Order, each: DigestOrder, digest: Digest | None, fault: str) -> MadeDigest:
-    tick_ms = each.tick_ms if digest is not None or fault else None
+def _not_made(reason: str) -> DigestFault:
+    return DigestFault("not-evaluated", f"The digest is left out. {reason}")
+
+
+def _made(order: Order, each: DigestOrder, digest: Digest | None, fault: DigestFault | None) -> MadeDigest:
+    tick_ms = each.tick_ms if digest is not None or fault is not None else None
     cursor = moved(each.cursor, tick_ms, order.covered, each.reached, ())
     kept = None if cursor == each.cursor else cursor
     outcome = DigestOutcome(each.destination_id, each.born_ms, each.tick_ms, each.reached, kept, 0, None, None)

@@ -101,9 +101,9 @@ def carried_out(
     answered: list[DigestOutcome] = []
     for each, digest, told, fault in chain(starmap(MadeDigest, carry_out(log, order.only(of_rows=False))), of_rows):
         answered.append(told)
-        if fault:
+        if fault is not None:
             source = f"{each.destination_id}/{each.tick_ms}/1"
-            letter = (("code", b"result-too-large"), ("detail", fault.encode()), ("source", source.encode()))
+            letter = (("code", fault.code.encode()), ("detail", fault.detail.encode()), ("source", source.encode()))
             records.add(None, None, topics.deadletters, None, letter)
         for body, headers in () if digest is None else ordered_parts(order, each, digest):
             records.add(each.destination_id.encode(), body, each.topic, each.partition, headers)

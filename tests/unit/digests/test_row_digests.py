@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -47,7 +48,7 @@ from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.pipeline import TABLE_ROWS, end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
-from spark_jobs.engine.stages.row_digests import CutQueries, RowMatches, row_digests
+from spark_jobs.engine.stages.row_digests import CutQueries, RowMatches, left_out, row_digests
 from spark_jobs.engine.stages.table_rows import TableRows
 from spark_jobs.engine.stages.task import Task
 from tests.stack.changes.table_oracle import Row, TableRecord
@@ -102,11 +103,16 @@ _QUERIES = (
     ),
     _Query("SELECT count(*) AS n FROM profiles", ("all", (), 0, True), lambda rows: [{"n": len(rows)}], lambda _: True),
 )
-_COMPILED = [compile_select(each.select, Catalog(tables=[TABLE])) for each in _QUERIES]
 
 
-def _destination(number: int) -> Destination:
-    plan, query = _COMPILED[number].plan, _COMPILED[number]
+@cache
+def _compiled(select: str) -> CompiledQuery:
+    return compile_select(select, Catalog(tables=[TABLE]))
+
+
+def _destination(number: int, queries: Sequence[_Query] = _QUERIES) -> Destination:
+    query = _compiled(queries[number].select)
+    plan = query.plan
     return Destination(
         DestinationId(f"d_{number:024x}"),
         plan.stream_id,
@@ -116,23 +122,24 @@ def _destination(number: int) -> Destination:
         "shared",
         0,
         TriggerSpec(_TICK),
-        _QUERIES[number].digest,
+        queries[number].digest,
         slots=None if plan.kept is None else plan.kept.slots,
     )
 
 
-def _order(ends: dict[str, int]) -> Order:
+def _order(ends: dict[str, int], queries: Sequence[_Query] = _QUERIES) -> Order:
     """Return the order of a digest for each query."""
-    destinations = [_destination(number) for number in range(len(_QUERIES))]
+    destinations = [_destination(number, queries) for number in range(len(queries))]
+    compiled = [_compiled(each.select) for each in queries]
     digests = tuple(
         DigestOrder(
             each.destination_id, 0, "cq.results", 0, each.digest, str(column_type(each.clause, query.select)), _TICK, 0,
             Cursor(), (), store_key(feed_of(each).destination_id), None, 0,
             (each.group_id, each.select_id, each.constants),
         )
-        for each, query in zip(destinations, _COMPILED, strict=True)
+        for each, query in zip(destinations, compiled, strict=True)
     )  # fmt: skip
-    cut = table_cut(STREAM, ends, destinations, _once(_COMPILED, "plan"), _once(_COMPILED, "select"))
+    cut = table_cut(STREAM, ends, destinations, _once(compiled, "plan"), _once(compiled, "select"))
     order = Order(STREAM.stream_id, "profiles", {}, _TICK, digests, cut)
     return msgspec.msgpack.decode(msgspec.msgpack.encode(order), type=Order)
 
@@ -207,6 +214,31 @@ def test_a_row_of_any_time_is_in_the_digest() -> None:
         rows.fold(events)
     digest = _made(_order({"0": 1}), [rows])[0].digest
     assert digest is not None and [json.loads(row.body) for row in digest.rows] == [{"k": "a"}]
+
+
+def _rows_of(*bodies: dict[str, Any]) -> TableRows:
+    rows = TableRows(STREAM, 0)
+    source = batch([json.dumps(each).encode() for each in bodies], [None] * len(bodies), [0] * len(bodies), 0)
+    for events, _ in decode_stream(source, STREAM, _SETTINGS):
+        rows.fold(events)
+    return rows
+
+
+def test_a_dead_letter_names_the_fault() -> None:
+    """A row that no record holds is `result-too-large`; digests over a table that cannot be read are not evaluated."""
+    widened = _Query(
+        "SELECT s, s AS t, s AS u, s AS v, s AS w, s AS x, count(*) AS n FROM profiles GROUP BY s",
+        _ALL,
+        _counts,
+        lambda row: True,
+    )
+    order = _order({"0": 2}, [widened])
+    [shortened] = _made(order, [_rows_of({"k": "a", "s": "x" * 200_000}, {"k": "b", "s": "y"})])
+    assert shortened.fault is not None and shortened.fault.code == "result-too-large"
+    assert shortened.digest is not None and [json.loads(row.body)["s"] for row in shortened.digest.rows] == ["y"]
+    [unread] = left_out(order, "The table's topic cannot be read.")
+    assert unread.fault is not None and unread.fault.code == "not-evaluated"
+    assert unread.outcome.cursor is not None and unread.outcome.cursor.tick_ms == _TICK, "it is not tried again"
 
 
 def _times(source: Any, micros: int) -> Any:
