@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -29,15 +29,20 @@ from grouping.model.query import DigestClause
 from grouping.model.sql_type import SqlType
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import Segment
+from grouping.store.work_units import unit_of
+from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.step import AnyStep, Records, Units
 from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, AnswerCache, each_aggregate_digest
 
-__all__ = ["CutQueries", "RowMatches", "left_out", "row_digests"]
+__all__ = ["AggregatesStep", "CutQueries", "RowMatches", "RunStep", "WriteDigest", "left_out", "row_digests"]
 
 _ALL_TIMES = 1 << 62
 """A tick later than any row: every row counts, although publishers may set times of records in the future."""
 _TOO_LARGE = "result-too-large"
 _VISIBLE: tuple[VisibilityInterval, ...] = ((0, 0, [(None, None)]),)
 """The visibility of the rows: every row counts, at every version of the tables."""
+WriteDigest = Callable[[MadeDigest], Records]
+RunStep = Callable[[AnyStep], Records]
 
 
 class CutQueries:
@@ -102,33 +107,124 @@ class RowMatches:
         return DigestQuestion(store, stored, Cursor(), _VISIBLE, _ALL_TIMES, None)
 
 
-def row_digests(order: Order, matches: RowMatches) -> Iterator[MadeDigest]:
-    """Yield the digests of an order over the rows of a table; a digest that cannot be made is left out.
+def row_digests(
+    order: Order, matches: RowMatches, reasons: Mapping[str, str], write: WriteDigest, run: RunStep
+) -> Records:
+    """Yield the records of the digests of an order over the rows of a table; a digest that cannot be made is left out.
 
     Args:
         order: The order, without digests of pending matches.
         matches: The matches among the rows.
+        reasons: Work units that were not evaluated for some of the rows, with the reason; their digests are left out.
+        write: Yields the records of a digest.
+        run: Runs a step under the guard of work units.
     """
-    for each, answer in _answers(order, matches):
-        digest, fault = None, None
-        if isinstance(answer, DigestRefused):
-            fault = DigestFault(_TOO_LARGE, f"The digest is left out. {answer.reason}")
-        elif not isinstance(answer, DigestMatches):
-            fault = _not_made(answer.reason)
+    assert order.table is not None, "an order over a table"
+    queries, stream_id = CutQueries(order.table), order.stream_id
+    plans, selects = queries.plans(stream_id, ()), queries.selects(stream_id, ())
+    single: list[DigestOrder] = []
+    aggregated: dict[tuple[GroupId, SelectId], list[DigestOrder]] = {}
+    for each in order.digests:
+        assert each.of_rows is not None, "a digest of rows"
+        group_id, select_id, _ = each.of_rows
+        reason = reasons.get(group_id) or reasons.get(unit_of(group_id, select_id))
+        if reason is not None:
+            yield from write(_made(order, each, None, _not_made(_not_evaluated(reason))))
+        elif selects[select_id].aggregation is None:
+            single.append(each)
         else:
-            try:
-                digest = _digest(each, answer)
-            except RowsUnavailable as error:
-                fault = _not_made(error.detail or error.message)
-            if isinstance(answer, AggregatedMatches) and answer.left_out:
-                fault = DigestFault(_TOO_LARGE, f"The digest is shortened. {answer.left_out}")
-        yield _made(order, each, digest, fault)
+            aggregated.setdefault((group_id, select_id), []).append(each)
+    questions = (matches.question(each.store) for each in single)
+    for each, answer in zip(single, gather(matches.log, questions), strict=True):
+        yield from write(_answered(order, each, answer))
+    for (group_id, select_id), digests in aggregated.items():
+        yield from run(AggregatesStep(order, digests, matches, plans[group_id], selects[select_id], write))
+
+
+class AggregatesStep:
+    """The digests of a query with aggregates, one in each piece (`isolation.step.SharedStep`).
+
+    Each digest has the CPU time of a work unit, in which HAVING and the SELECT list are evaluated for it.
+    """
+
+    kind = "aggregates"
+
+    def __init__(
+        self,
+        order: Order,
+        digests: Sequence[DigestOrder],
+        matches: RowMatches,
+        plan: GroupPlan,
+        select: SelectList,
+        write: WriteDigest,
+    ) -> None:
+        requests = []
+        for each in digests:
+            assert each.of_rows is not None, "a digest of rows"
+            reader = _RowReader(parse_constants(each.of_rows[2]), each.clause)
+            requests.append(AggregateRequest(reader, matches.question(each.store), plan, select))
+        self._order = order
+        self._left = dict(enumerate(digests))
+        """The digests that are not made, by their place among the requests."""
+        self._answers = each_aggregate_digest(matches.log, requests, AnswerCache())
+        self._write = write
+        self._unit = unit_of(plan.group_id, select.select_id)
+
+    @property
+    def account(self) -> str:
+        """The account of the next digest."""
+        return f"{self._unit}/{len(self._left)}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether all digests are made."""
+        return not self._left
+
+    def shared_by(self) -> Units:
+        """List the query's unit."""
+        return [self._unit]
+
+    def piece(self) -> MadeDigest:
+        """Make the next digest."""
+        place, answer = next(self._answers)
+        made = _answered(self._order, self._left[place], answer)
+        del self._left[place]
+        return made
+
+    def passed(self, piece: MadeDigest) -> Records:
+        """Yield the records of a digest."""
+        yield from self._write(piece)
+
+    def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
+        """Yield the dead letters of the digests that are not made."""
+        for each in self._left.values():
+            yield from self._write(_made(self._order, each, None, _not_made(_not_evaluated(reason))))
+
+
+def _answered(order: Order, each: DigestOrder, answer: DigestAnswer) -> MadeDigest:
+    digest, fault = None, None
+    if isinstance(answer, DigestRefused):
+        fault = DigestFault(_TOO_LARGE, f"The digest is left out. {answer.reason}")
+    elif not isinstance(answer, DigestMatches):
+        fault = _not_made(answer.reason)
+    else:
+        try:
+            digest = _digest(each, answer)
+        except RowsUnavailable as error:
+            fault = _not_made(error.detail or error.message)
+        if isinstance(answer, AggregatedMatches) and answer.left_out:
+            fault = DigestFault(_TOO_LARGE, f"The digest is shortened. {answer.left_out}")
+    return _made(order, each, digest, fault)
 
 
 def left_out(order: Order, reason: str) -> Iterator[MadeDigest]:
     """Yield the digests of an order, all of which are left out for a reason, a full sentence."""
     for each in order.digests:
         yield _made(order, each, None, _not_made(reason))
+
+
+def _not_evaluated(reason: str) -> str:
+    return f"Its query was not evaluated: {reason}."
 
 
 def _not_made(reason: str) -> DigestFault:
@@ -141,30 +237,6 @@ def _made(order: Order, each: DigestOrder, digest: Digest | None, fault: DigestF
     kept = None if cursor == each.cursor else cursor
     outcome = DigestOutcome(each.destination_id, each.born_ms, each.tick_ms, each.reached, kept, 0, None, None)
     return MadeDigest(each, digest, outcome, fault)
-
-
-def _answers(order: Order, matches: RowMatches) -> Iterator[tuple[DigestOrder, DigestAnswer]]:
-    """Yield the matches or the aggregates of each digest."""
-    assert order.table is not None, "an order over a table"
-    queries, stream_id = CutQueries(order.table), order.stream_id
-    plans, selects = queries.plans(stream_id, ()), queries.selects(stream_id, ())
-    single: list[DigestOrder] = []
-    aggregated: list[DigestOrder] = []
-    requests: list[AggregateRequest] = []
-    for each in order.digests:
-        assert each.of_rows is not None, "a digest of rows"
-        group_id, select_id, constants = each.of_rows
-        if selects[select_id].aggregation is None:
-            single.append(each)
-            continue
-        aggregated.append(each)
-        reader = _RowReader(parse_constants(constants), each.clause)
-        question = matches.question(each.store)
-        requests.append(AggregateRequest(reader, question, plans[group_id], selects[select_id]))
-    questions = (matches.question(each.store) for each in single)
-    yield from zip(single, gather(matches.log, questions), strict=True)
-    for place, answer in each_aggregate_digest(matches.log, requests, AnswerCache()):
-        yield aggregated[place], answer
 
 
 def _digest(each: DigestOrder, answer: DigestMatches) -> Digest | None:

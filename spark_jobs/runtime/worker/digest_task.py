@@ -6,7 +6,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, starmap
+from itertools import starmap
 
 import msgspec
 import pyarrow as pa
@@ -28,7 +28,7 @@ from spark_jobs.engine.rows.output import OUTPUT
 from spark_jobs.runtime.kafka.stored_matches import StoredMatches
 from spark_jobs.runtime.worker.garbage import GarbagePolicy
 
-__all__ = ["MEMORY", "DigestTask", "JobMemory", "carried_out"]
+__all__ = ["MEMORY", "DigestTask", "JobMemory", "OrderRecords"]
 
 _BATCH_BYTES = 4 << 20
 _IDLE_SECONDS = 10.0
@@ -81,50 +81,62 @@ class DigestTask:
         log = MEMORY.log(settings)
         for batch in batches:
             for offset, body in zip(batch["offset"].to_pylist(), batch["value"], strict=True):
-                yield from carried_out(log, offset, _decode(body.as_py()), settings)
+                records = OrderRecords(offset, _decode(body.as_py()), settings)
+                yield from records.of_pending(log)
+                yield records.answer()
         MEMORY.task_done()
 
 
-def carried_out(
-    log: PendingLog, offset: int, order: Order, settings: Settings, of_rows: Iterable[MadeDigest] = ()
-) -> Iterator[pa.RecordBatch]:
-    """Yield the digests of an order, and then the answer.
+class OrderRecords:
+    """The records of an order: digests, their dead letters, and the answer, in batches of a bounded size."""
 
-    Args:
-        log: The log of pending matches.
-        offset: The offset of the order.
-        order: The order.
-        settings: The evaluator's settings.
-        of_rows: The order's digests of a table's rows.
-    """
-    records, topics = _OutputRows(), settings.topics
-    answered: list[DigestOutcome] = []
-    for each, digest, told, fault in chain(starmap(MadeDigest, carry_out(log, order.only(of_rows=False))), of_rows):
-        answered.append(told)
-        if fault is not None:
-            source = f"{each.destination_id}/{each.tick_ms}/1"
-            letter = (("code", fault.code.encode()), ("detail", fault.detail.encode()), ("source", source.encode()))
-            records.add(None, None, topics.deadletters, None, letter)
-        for body, headers in () if digest is None else ordered_parts(order, each, digest):
-            records.add(each.destination_id.encode(), body, each.topic, each.partition, headers)
-            if records.size > _BATCH_BYTES:
-                yield records.taken()
-    answer = msgspec.msgpack.encode(OrderOutcome(order.stream_id, order.fired_ms, tuple(answered)))
-    records.add(answer_key(offset), answer, topics.orders, ANSWERS, ())
-    yield records.taken()
+    def __init__(self, offset: int, order: Order, settings: Settings) -> None:
+        """Begin without a record.
 
-
-class _OutputRows:
-    """Rows of `spark_jobs.engine.rows.output.OUTPUT`, gathered for a batch."""
-
-    def __init__(self) -> None:
+        Args:
+            offset: The offset of the order.
+            order: The order.
+            settings: The evaluator's settings.
+        """
+        self._offset = offset
+        self._order = order
+        self._topics = settings.topics
+        self._outcomes: list[DigestOutcome] = []
         self._clear()
 
     def _clear(self) -> None:
-        self.size = 0
+        self._size = 0
         self._rows: list[tuple[bytes | None, bytes | None, str, int | None, bytes]] = []
 
-    def add(
+    def of_pending(self, log: PendingLog) -> Iterator[pa.RecordBatch]:
+        """Yield full batches of the records of the order's digests of pending matches."""
+        yield from self.of_digests(starmap(MadeDigest, carry_out(log, self._order.only(of_rows=False))))
+
+    def of_digests(self, some: Iterable[MadeDigest]) -> Iterator[pa.RecordBatch]:
+        """Add the records of digests; yields batches that are full."""
+        for made in some:
+            yield from self.of_digest(made)
+
+    def of_digest(self, made: MadeDigest) -> Iterator[pa.RecordBatch]:
+        """Add the records of a digest; yields batches that are full."""
+        each, digest, outcome, fault = made
+        self._outcomes.append(outcome)
+        if fault is not None:
+            source = f"{each.destination_id}/{each.tick_ms}/1"
+            letter = (("code", fault.code.encode()), ("detail", fault.detail.encode()), ("source", source.encode()))
+            self._add(None, None, self._topics.deadletters, None, letter)
+        for body, headers in () if digest is None else ordered_parts(self._order, each, digest):
+            self._add(each.destination_id.encode(), body, each.topic, each.partition, headers)
+            if self._size > _BATCH_BYTES:
+                yield self._taken()
+
+    def answer(self) -> pa.RecordBatch:
+        """Return the last batch, which ends with the answer to the order."""
+        outcome = OrderOutcome(self._order.stream_id, self._order.fired_ms, tuple(self._outcomes))
+        self._add(answer_key(self._offset), msgspec.msgpack.encode(outcome), self._topics.orders, ANSWERS, ())
+        return self._taken()
+
+    def _add(
         self,
         key: bytes | None,
         value: bytes | None,
@@ -133,10 +145,9 @@ class _OutputRows:
         headers: Iterable[tuple[str, bytes]],
     ) -> None:
         self._rows.append((key, value, topic, partition, packed_headers(headers)))
-        self.size += len(value or b"")
+        self._size += len(value or b"")
 
-    def taken(self) -> pa.RecordBatch:
-        """Return the rows as a batch, and begin an empty one."""
+    def _taken(self) -> pa.RecordBatch:
         arrays = [
             pa.array(column, kind) for column, kind in zip(zip(*self._rows, strict=True), OUTPUT.types, strict=True)
         ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 import pyarrow as pa
 
-from grouping.digests.orders import MadeDigest, Order, TableCut
+from grouping.digests.orders import Order, TableCut
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
@@ -25,9 +25,9 @@ from spark_jobs.engine.operators.lookup_join.table_events import TableEvents
 from spark_jobs.engine.rows.output import dead_letter_code
 from spark_jobs.engine.stages.row_digests import CutQueries, RowMatches, left_out, row_digests
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
-from spark_jobs.runtime.worker.digest_task import MEMORY, carried_out
+from spark_jobs.runtime.worker.digest_task import MEMORY, OrderRecords
 from spark_jobs.runtime.worker.table_snapshots import read_rows
-from spark_jobs.runtime.worker.worker import table_matches
+from spark_jobs.runtime.worker.worker import PROCESS, TaskRun, table_task
 
 __all__ = ["RowDigestTask"]
 
@@ -68,49 +68,76 @@ class RowDigestTask:
     def _carried_out(
         self, offset: int, order: Order, settings: Settings, tables: _FoldedTables, notes: SnapshotStore
     ) -> Iterator[pa.RecordBatch]:
-        made: Iterable[MadeDigest] = ()
+        records = OrderRecords(offset, order, settings)
+        yield from records.of_pending(MEMORY.log(settings))
         name = f"order/{offset}"
         if order.table is not None:
             asked = order.only(of_rows=True)
             if (tries := notes.count_try(name)) > _MOST_TRIES:
                 log.error("digests of rows given up", extra={"stream": order.stream_id, "tries": tries - 1})
-                made = left_out(asked, f"{tries - 1} workers died of it.")
+                yield from records.of_digests(left_out(asked, f"{tries - 1} workers died of it."))
             else:
-                try:
-                    matches = RowMatches()
-                    yield from self._matches(order.table, settings, tables, matches)
-                    made = row_digests(asked, matches)
-                except OSError as error:
-                    made = left_out(asked, f"There is no room for the rows: {error.strerror or error}.")
-                except _TableUnreadable as error:
-                    log.error("digests of rows left out", extra={"stream": order.stream_id, "reason": str(error)})
-                    made = left_out(asked, f"The table's topic cannot be read: {error}.")
-        yield from carried_out(MEMORY.log(settings), offset, order, settings, made)
+                yield from self._of_rows(asked, order.table, settings, tables, records)
+        yield records.answer()
         notes.release(name)
 
-    def _matches(
-        self, cut: TableCut, settings: Settings, tables: _FoldedTables, matches: RowMatches
+    def _of_rows(
+        self, order: Order, cut: TableCut, settings: Settings, tables: _FoldedTables, records: OrderRecords
     ) -> Iterator[pa.RecordBatch]:
-        """Gather the matches among the rows of a table; yields dead letters.
+        """Yield the records of digests of a table's rows."""
+        stream = msgspec.json.decode(cut.stream, type=Stream)
+        constants = ConstantTables(stream.stream_id).at(_VERSION, CutQueries(cut))
+        opened = partial(table_task, stream, constants, settings, PROCESS.begin(stream, settings, self.fences))
+        try:
+            matches, reasons = RowMatches(), dict[str, str]()
+            rows = yield from self._matches(stream, cut, tables, opened, matches, reasons)
+        except OSError as error:
+            fault = f"There is no room for the rows: {error.strerror or error}."
+            yield from records.of_digests(left_out(order, fault))
+        except _TableUnreadable as error:
+            log.error("digests of rows left out", extra={"stream": order.stream_id, "reason": str(error)})
+            yield from records.of_digests(left_out(order, f"The table's topic cannot be read: {error}."))
+        else:
+            run = partial(opened().of_rows, rows=rows)
+            yield from row_digests(order, matches, reasons, records.of_digest, run)
+
+    def _matches(
+        self,
+        stream: Stream,
+        cut: TableCut,
+        tables: _FoldedTables,
+        opened: Callable[[], TaskRun],
+        matches: RowMatches,
+        reasons: dict[str, str],
+    ) -> Generator[pa.RecordBatch, None, int]:
+        """Gather the matches among the rows of a table; yields dead letters, and returns the number of rows.
+
+        Args:
+            stream: The stream of the table's changes.
+            cut: The rows.
+            tables: Reads the rows.
+            opened: Returns a task for the rows of a partition.
+            matches: Gets the matches.
+            reasons: Gets the units that are left out of some rows, with the reason.
 
         Raises:
             OSError: There is no room for the matches.
             _TableUnreadable: Kafka does not give the records of a partition.
         """
-        began = time.monotonic()
-        stream = msgspec.json.decode(cut.stream, type=Stream)
-        constants = ConstantTables(stream.stream_id).at(_VERSION, CutQueries(cut))
-        matched = partial(table_matches, stream, constants, settings, self.fences)
+        began, count = time.monotonic(), 0
         for partition, end in cut.ends.items():
-            rows = tables.rows(stream, int(partition), end)
-            for made in matched(rows):
+            rows, task = tables.rows(stream, int(partition), end), opened()
+            count += rows.count
+            for made in task.matches(rows):
                 if dead_letter_code(made) is not None:
                     yield made
                     continue
                 for body in made["value"].to_pylist():
                     matches.add(body)
+            reasons |= task.guard.not_evaluated.reasons
         seconds = round(time.monotonic() - began, 3)
         log.info("rows of a tick matched", extra={"stream": stream.stream_id, "seconds": seconds})
+        return count
 
 
 class _TableUnreadable(Exception):

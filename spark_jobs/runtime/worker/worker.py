@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -23,6 +23,7 @@ from grouping.store.work_units import FULL, SLOW
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
+from spark_jobs.engine.isolation.step import AnyStep
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
 from spark_jobs.engine.operators.log_state import LogState
@@ -44,7 +45,7 @@ from spark_jobs.runtime.worker.table_snapshots import TableSnapshots
 from spark_jobs.runtime.worker.task_observer import TaskObserver
 from spark_jobs.runtime.worker.watch import StreamWatch
 
-__all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation", "complete_snapshots", "table_matches"]
+__all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation", "TaskRun", "complete_snapshots", "table_task"]
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -99,7 +100,7 @@ class Evaluation:
         micro_batch = self._micro_batch(stream)
         watch = PROCESS.begin(stream, settings, self.fences)
         digest_task.MEMORY.forget_idle(time.monotonic())
-        task: _TaskRun | None = None
+        task: TaskRun | None = None
         states: Mapping[str, LogState] = {}
         for batch in _with_records(batches, begin):
             if task is None:
@@ -111,7 +112,7 @@ class Evaluation:
                 begin = begin or RangeBegin(batch["partition"][0].as_py(), batch["offset"][0].as_py())
                 clock = PROCESS.clock(tables, begin, settings)
                 states = _states(tables, begin, clock, watch, settings)
-                task = _TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, states, begin)
+                task = TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, states, begin)
                 yield from task.letters()
                 if clock is not None and clock.mark is not None:
                     yield from task.marked(clock.mark)
@@ -139,7 +140,7 @@ class Evaluation:
         return MicroBatch(stream.source_id, query_id, int(number))
 
 
-class _TaskRun:
+class TaskRun:
     """The evaluation of one task's records, under one version of the tables."""
 
     def __init__(
@@ -170,13 +171,12 @@ class _TaskRun:
         self._budget = CpuBudget(
             settings.evaluator.group_seconds, settings.limits.residual_micros / 1e6, part_of=notes.part_of_budget
         )
-        self._not_evaluated = NotEvaluatedLetters(stream, settings)
-        self._guard = UnitGuard(selection, self._not_evaluated, notes.failed, self._budget)
+        self.guard = UnitGuard(selection, NotEvaluatedLetters(stream, settings), notes.failed, self._budget)
         self._task = Task.of(
             stream,
             settings,
             self._version,
-            self._guard,
+            self.guard,
             self._snapshot,
             self._views,
             singly_until=singly_until,
@@ -198,7 +198,7 @@ class _TaskRun:
     def snapshot(self, rows: EdgeRows) -> Iterator[pa.RecordBatch]:
         """Yield the results among the rows of a table, by a task with the tables of a single query."""
         [joined] = self._task.joins
-        with self._guard.batch(rows.count):
+        with self.guard.batch(rows.count):
             given = GroupRows(rows, joined.snapshot)
             yield from self._counted(self._hang_guard.pieces(evaluate(self._task, given, ROWS)))
         self._report_letters()
@@ -209,9 +209,14 @@ class _TaskRun:
         yield from self.groups()
         self._report_letters()
 
+    def of_rows(self, step: AnyStep, rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a step over what a number of rows of a table have become."""
+        with self.guard.batch(rows):
+            yield from self._hang_guard.pieces(self.guard.run(step))
+
     def _report_letters(self) -> None:
         if self._letters:
-            self._watch.notes.report_task(self._letters, self._not_evaluated.reasons)
+            self._watch.notes.report_task(self._letters, self.guard.not_evaluated.reasons)
             self._letters.clear()
 
     def marked(self, watermark: int) -> Iterator[pa.RecordBatch]:
@@ -235,7 +240,7 @@ class _TaskRun:
     def _watch_budget(self) -> None:
         """End the worker if a step exceeds its budget and does not return."""
         quarantine = partial(self._watch.notes.quarantine, SLOW)
-        WATCHDOG.watch(self._budget, partial(self._guard.quarantine_stopped, quarantine=quarantine))
+        WATCHDOG.watch(self._budget, partial(self.guard.quarantine_stopped, quarantine=quarantine))
 
     def groups(self) -> Iterator[pa.RecordBatch]:
         """Yield the task's partial aggregates."""
@@ -256,7 +261,7 @@ class _TaskRun:
     def end(self, batch: MicroBatch, states: Mapping[str, LogState]) -> None:
         """Write statistics and counts of the task, which left some states, and the codes of its dead letters."""
         # A review of indexes evaluates their keys, so it waits until there are no suspects.
-        review = not self._guard.selection.concerns(self._guard.failed)
+        review = not self.guard.selection.concerns(self.guard.failed)
         with self._hang_guard.armed(), self._budget.batch(0):
             PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
         counts, stream = self._observer.counts, self._task.stream
@@ -289,24 +294,19 @@ def complete_snapshots(stream: Stream, watch: StreamWatch, settings: bytes, fenc
     if not stream.changes_of:
         return
     unpacked: Settings = pickle.loads(settings)
-    owed = PROCESS.owed_snapshots(stream.stream_id, unpacked)
-    if not owed:
+    if not (owed := PROCESS.owed_snapshots(stream.stream_id, unpacked)):
         return
-
-    def opened(constants: Snapshot) -> Callable[[EdgeRows], Iterator[pa.RecordBatch]]:
-        tables = BatchTables(TableVersion(0, 0), constants, {}, stream)
-        return _TaskRun(stream, unpacked, tables, watch, True, {}, None, None).snapshot
-
     fence = None if fences is None else fences.stream(stream.stream_id)
-    TableSnapshots(stream, unpacked, PROCESS.store(unpacked), opened).complete(owed, settings, fence)
+    snapshots = TableSnapshots(
+        stream, unpacked, PROCESS.store(unpacked), lambda tables: table_task(stream, tables, unpacked, watch).snapshot
+    )
+    snapshots.complete(owed, settings, fence)
 
 
-def table_matches(
-    stream: Stream, constants: Snapshot, settings: Settings, fences: EvaluatorFences, rows: Events
-) -> Iterator[pa.RecordBatch]:
-    """Yield the matches among rows of a partition of a table, by constant tables for these rows alone."""
-    watch, tables = PROCESS.begin(stream, settings, fences), BatchTables(TableVersion(0, 0), constants, {}, stream)
-    yield from _TaskRun(stream, settings, tables, watch, True, {}, None, None).matches(rows)
+def table_task(stream: Stream, constants: Snapshot, settings: Settings, watch: StreamWatch) -> TaskRun:
+    """Return a task over a table's rows, with constant tables for these rows alone."""
+    tables = BatchTables(TableVersion(0, 0), constants, {}, stream)
+    return TaskRun(stream, settings, tables, watch, True, {}, None, None)
 
 
 @lru_cache(maxsize=1024)

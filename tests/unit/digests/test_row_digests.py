@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -41,13 +42,17 @@ from grouping.model.query import ChangeBased, CronBased, PackedDigest
 from grouping.plan.group import CompiledQuery
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
+from grouping.store.work_units import SLOW, unit_of
 from spark_jobs.engine.constants.constant_cache import ConstantTables
+from spark_jobs.engine.expressions.expression import compile_expression
+from spark_jobs.engine.expressions.functions import FUNCTIONS
+from spark_jobs.engine.expressions.types import Operand
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.pipeline import TABLE_ROWS, end_records, evaluate
-from spark_jobs.engine.rows.cpu_budget import CpuBudget
+from spark_jobs.engine.rows.cpu_budget import CpuBudget, check_cpu
 from spark_jobs.engine.stages.row_digests import CutQueries, RowMatches, left_out, row_digests
 from spark_jobs.engine.stages.table_rows import TableRows
 from spark_jobs.engine.stages.task import Task
@@ -149,17 +154,32 @@ def _once(queries: Sequence[CompiledQuery], part: str) -> list[Any]:
     return list(found.values())
 
 
-def _made(order: Order, partitions: Sequence[TableRows]) -> list[MadeDigest]:
+def _guard(budget: CpuBudget, quarantine: Callable[[Sequence[str]], None] = lambda _: None) -> UnitGuard:
+    letters = NotEvaluatedLetters(STREAM, _SETTINGS)
+    return UnitGuard(UnitSelection(quarantine=quarantine), letters, set(), budget)
+
+
+def _made(order: Order, parts: Sequence[TableRows], guard: UnitGuard | None = None, **reasons: str) -> list[MadeDigest]:
+    """Return the digests of an order; the aggregates are made under a guard."""
     assert order.table is not None
     constants, matches = ConstantTables(STREAM.stream_id).at(TableVersion(1, 1), CutQueries(order.table)), RowMatches()
-    for rows in partitions:
-        guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(STREAM, _SETTINGS), set(), CpuBudget(math.inf))
-        task, events = Task.of(STREAM, _SETTINGS, TableVersion(0, 0), guard, constants, {}), rows.events()
+    for rows in parts:
+        every, events = _guard(CpuBudget(math.inf)), rows.events()
+        task = Task.of(STREAM, _SETTINGS, TableVersion(0, 0), every, constants, {})
         for output in (*evaluate(task, events, TABLE_ROWS), *end_records(task)):
             assert set(output["topic"].to_pylist()) == {_SETTINGS.topics.pending}
             for body in output["value"].to_pylist():
                 matches.add(body)
-    return list(row_digests(order, matches))
+    made: list[MadeDigest] = []
+
+    def write(each: MadeDigest) -> Iterator[Any]:
+        made.append(each)
+        yield from ()
+
+    guard = guard or _guard(CpuBudget(math.inf))
+    with guard.batch(0):
+        assert [*row_digests(order, matches, reasons, write, guard.run)] == []
+    return made
 
 
 def _folded(records: Sequence[TableRecord]) -> list[Row]:
@@ -209,7 +229,8 @@ def test_a_row_of_any_time_is_in_the_digest() -> None:
     """Rows have the times of their records, which publishers set; the cut alone decides."""
     rows = TableRows(STREAM, 0)
     source = batch([b'{"k": "a", "p": 9.0}'], [None], [0], 0)
-    late = source.set_column(source.schema.get_field_index("timestamp"), "timestamp", _times(source, 10**15))
+    times = pa.array([10**15], source["timestamp"].type)
+    late = source.set_column(source.schema.get_field_index("timestamp"), "timestamp", times)
     for events, _ in decode_stream(late, STREAM, _SETTINGS):
         rows.fold(events)
     digest = _made(_order({"0": 1}), [rows])[0].digest
@@ -241,11 +262,42 @@ def test_a_dead_letter_names_the_fault() -> None:
     assert unread.outcome.cursor is not None and unread.outcome.cursor.tick_ms == _TICK, "it is not tried again"
 
 
-def _times(source: Any, micros: int) -> Any:
-    return pa.array([micros] * source.num_rows, source["timestamp"].type)
+@pytest.mark.parametrize(
+    "costly",
+    [
+        "SELECT s, count(*) AS n FROM profiles GROUP BY s HAVING soundex(max(k)) <> 'x'",
+        "SELECT s, soundex(max(k)) AS n FROM profiles GROUP BY s",
+    ],
+    ids=["HAVING", "SELECT"],
+)
+def test_a_costly_query_is_left_out_alone(monkeypatch: pytest.MonkeyPatch, costly: str) -> None:
+    """HAVING and the SELECT list have the CPU time of a work unit; the digests of other queries come."""
+    now, quarantined = [0.0], list[str]()
 
+    def planted(columns: list[pl.Series]) -> pl.Series:
+        now[0] += 5.0
+        check_cpu()
+        return columns[0]
 
-# -- ticks -----------------------------------------------------------------------------------------------------------
+    def soundex(args: list[Operand], _: object) -> Operand:
+        return Operand(pl.map_batches([args[0].expr], planted, return_dtype=pl.String), args[0].type)
+
+    queries = [_Query(costly, _ALL, _counts, lambda row: True), _QUERIES[5], _QUERIES[0]]
+    query, order, rows = _compiled(costly), _order({"0": 2}, queries), _rows_of({"k": "a", "p": 2.0}, {"k": "b"})
+    unit = unit_of(query.plan.group_id, query.select.select_id)
+    compile_expression.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setitem(FUNCTIONS, "soundex", soundex)
+        stopped = _made(order, [rows], _guard(CpuBudget(1.0, clock=lambda: now[0]), quarantined.extend))
+    compile_expression.cache_clear()
+    assert quarantined == [unit]
+    for made in (stopped, _made(order, [rows], **{unit: SLOW})):
+        by_id = {each.order.destination_id: each for each in made}
+        left, counted, single = [by_id[_destination(number, queries).destination_id] for number in range(3)]
+        assert left.digest is None and left.fault is not None and left.fault.code == "not-evaluated"
+        assert SLOW in left.fault.detail and left.outcome.cursor is not None
+        assert counted.fault is None and counted.digest is not None and counted.digest.matches == 2
+        assert single.fault is None and single.digest is not None and len(single.digest.rows) == 1
 
 
 def _membership(windows: dict[str, int], *, clause: PackedDigest = _ALL, edges: EdgeSpec | None = None) -> Membership:

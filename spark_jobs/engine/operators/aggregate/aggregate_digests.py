@@ -131,6 +131,9 @@ def each_aggregate_digest(
         pending: The log with the aggregates.
         asked: The questions, all with the same cut and time.
         known: The cache.
+
+    Raises:
+        CpuExceeded: A query took too long, where the process has a CPU budget.
     """
     for places in _by_query(asked):
         yield from _of_query(pending, [(place, asked[place]) for place in places], known)
@@ -141,6 +144,7 @@ _RequestPlaces = Sequence[tuple[int, AggregateRequest]]
 
 def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> Iterator[tuple[int, DigestAnswer]]:
     """Yield the digests of one query's destinations; half of them at a time if together they have too many."""
+    from spark_jobs.engine.rows.cpu_budget import CpuExceeded
     from spark_jobs.engine.rows.faults import FAULTS
 
     asked, done = [request for _, request in some], 0
@@ -151,6 +155,8 @@ def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> 
         return
     except TooManyTogether:
         pass
+    except CpuExceeded:
+        raise
     except FAULTS as fault:
         # A fault of the product in one query must not hold up other digests; the query is tried again.
         log.exception("aggregates not put together", extra={"group": asked[0].plan.group_id})
