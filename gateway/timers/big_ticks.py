@@ -31,7 +31,7 @@ from grouping.digests.cursor import Cursor
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import DigestOutcome, Order, OrderOutcome, carry_out, ordered_parts
 from grouping.digests.pending_log import PendingLog
-from grouping.model.ids import StreamId
+from grouping.model.ids import DestinationId, StreamId
 from grouping.plan.table_changes import is_changes
 from grouping.settings.settings import Settings
 from grouping.store.lease import LIFETIME_MS
@@ -70,6 +70,8 @@ class BigTicks:
         self._cuts = cuts
         self._clock = clock
         self._jobs = DigestJobs(settings)
+        self._of_rows: dict[StreamId, DestinationId] = {}
+        """By stream: a destination of digests of rows that was due at the last look."""
         self._begin(None)
 
     def _begin(self, stream_id: StreamId | None) -> None:
@@ -100,9 +102,14 @@ class BigTicks:
         """Tell whether digests of a table's rows are due, which the evaluator alone can make."""
         if not is_changes(stream_id):
             return False
-        names = [name for name, tick_ms in self._state.due(stream_id, due_ms, CHUNK) if tick_ms]
-        memberships = self._state.memberships(names)
-        return any(membership is not None and membership.destination.of_rows for membership in memberships)
+        known = self._of_rows.pop(stream_id, None)
+        if known is None or not 0 < (self._state.armed(stream_id, known) or 0) <= due_ms:
+            names = [name for name, tick_ms in self._state.due(stream_id, due_ms, CHUNK) if tick_ms]
+            memberships = zip(names, self._state.memberships(names), strict=True)
+            known = next((name for name, found in memberships if found is not None and found.destination.of_rows), None)
+        if known is not None:
+            self._of_rows[stream_id] = known  # the ticks may wait for an evaluator, and each step asks again
+        return known is not None
 
     def take(self, stream_id: StreamId, due_ms: int, least: int | None = None) -> bool:
         """Take over a stream's due ticks if they are many and an evaluator has the stream; return whether it did.
