@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -25,9 +25,8 @@ from grouping.digests.cursor import Cursor, SourceOffsets, highest
 from grouping.digests.digest import column_type
 from grouping.digests.orders import DigestOrder, Order, OrderOutcome, TableCut, places_after
 from grouping.model.catalog import Stream
-from grouping.model.ids import DestinationId, StreamId
+from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.panes import pack_bounds
-from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.store.constant_table import Entry, Segment
 
@@ -93,7 +92,8 @@ class OrderDesk:
         digests: list[DigestOrder] = []
         size = 0
         rows: list[Destination] = []
-        defined: set[str] = set()
+        plans: dict[GroupId, bytes] = {}
+        selects: dict[SelectId, bytes] = {}
         for each in served:
             destination = each.membership.destination
             if each.tick is not None and _made_by_spark(destination) and size < _ORDER_BYTES:
@@ -101,39 +101,32 @@ class OrderDesk:
                 size += len(msgspec.msgpack.encode(digests[-1]))
                 if destination.of_rows:
                     rows.append(destination)
-                    size += len(destination.constants) + _ENTRY_BYTES + self._definition_bytes(destination, defined)
+                    size += len(destination.constants) + _ENTRY_BYTES + self._define(destination, plans, selects)
         self._names.update(each.destination_id for each in digests)
         self._passed += len(due) - len(new) + len(digests)
-        covered = dict(self._probes.progress(stream_id).covered)
-        table = self._table(stream_id, rows) if rows else None
-        return Order(stream_id, source_of(self._working, stream_id), covered, self._clock(), tuple(digests), table)
+        progress, table = self._probes.progress(stream_id), None
+        if rows:
+            # The ends that the topic had at the tick or shortly after: a change acknowledged before the tick is in.
+            ends, stream = highest(progress.covered, progress.probed), self._working.inventory.streams[stream_id]
+            table = table_cut(stream, ends, rows, plans.values(), selects.values())
+        source, covered = source_of(self._working, stream_id), dict(progress.covered)
+        return Order(stream_id, source, covered, self._clock(), tuple(digests), table)
 
     def is_live(self, stream_id: StreamId) -> bool:
         """Tell whether a stream is not dropped."""
         return stream_id in self._working.inventory.streams
 
-    def _definition_bytes(self, destination: Destination, counted: set[str]) -> int:
-        """Return the size of a destination's plan and SELECT list, without those that are counted; counts them."""
+    def _define(self, destination: Destination, plans: dict[GroupId, bytes], selects: dict[SelectId, bytes]) -> int:
+        """Add a destination's plan and SELECT list as JSON, unless they are there; return the bytes that were added."""
         stream_id, group_id, select_id = destination.stream_id, destination.group_id, destination.select_id
         size = 0
-        if group_id not in counted:
-            size += len(msgspec.json.encode(self._working.plan(stream_id, group_id)))
-        if select_id not in counted:
-            size += len(msgspec.json.encode(self._working.select(stream_id, select_id)))
-        counted |= {group_id, select_id}
+        if group_id not in plans:
+            plans[group_id] = msgspec.json.encode(self._working.plan(stream_id, group_id))
+            size += len(plans[group_id])
+        if select_id not in selects:
+            selects[select_id] = msgspec.json.encode(self._working.select(stream_id, select_id))
+            size += len(selects[select_id])
         return size
-
-    def _table(self, stream_id: StreamId, destinations: Sequence[Destination]) -> TableCut:
-        """Return the cut of a table for digests of its rows.
-
-        The cut has the ends that the topic had at the tick or shortly after, so a change that was acknowledged before
-        the tick is in.
-        """
-        working, progress = self._working, self._probes.progress(stream_id)
-        plans = [working.plan(stream_id, name) for name in {each.group_id for each in destinations}]
-        selects = [working.select(stream_id, name) for name in {each.select_id for each in destinations}]
-        ends = highest(progress.covered, progress.probed)
-        return table_cut(working.inventory.streams[stream_id], ends, destinations, plans, selects)
 
     def _ordered(self, each: DueDestination, tick_ms: int) -> DigestOrder:
         destination, timed = each.membership.destination, each.membership.timed
@@ -198,8 +191,8 @@ def table_cut(
     stream: Stream,
     ends: SourceOffsets,
     destinations: Iterable[Destination],
-    plans: Sequence[GroupPlan],
-    selects: Sequence[SelectList],
+    plans: Iterable[bytes],
+    selects: Iterable[bytes],
 ) -> TableCut:
     """Return where a table is read up to for digests of its rows, with the queries of these digests.
 
@@ -207,14 +200,14 @@ def table_cut(
         stream: The stream of the table's changes.
         ends: By source partition, the position up to which the table is read.
         destinations: The destinations of the digests.
-        plans: Their plans, each once.
-        selects: Their SELECT lists, each once.
+        plans: Their plans as JSON, each once.
+        selects: Their SELECT lists as JSON, each once.
     """
     stores = {store.destination_id: store for store in map(feed_of, destinations)}
     entries: list[Entry] = []
     for number, store in enumerate(stores.values()):
         entries += rows_of(store, TableEntries(number, [((), [(None, None)])]), _ONE_BOUND)
-    definitions = msgspec.json.encode(plans), msgspec.json.encode(selects)
+    definitions = (b"[" + b",".join(parts) + b"]" for parts in (plans, selects))
     return TableCut(msgspec.json.encode(stream), ends, Segment.of((), entries).encode(), *definitions)
 
 

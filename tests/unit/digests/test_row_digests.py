@@ -149,9 +149,8 @@ def _order(ends: dict[str, int], queries: Sequence[_Query] = _QUERIES) -> Order:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(order), type=Order)
 
 
-def _once(queries: Sequence[CompiledQuery], part: str) -> list[Any]:
-    found = {msgspec.json.encode(getattr(query, part)): getattr(query, part) for query in queries}
-    return list(found.values())
+def _once(queries: Sequence[CompiledQuery], part: str) -> list[bytes]:
+    return list({msgspec.json.encode(getattr(query, part)): None for query in queries})
 
 
 def _guard(budget: CpuBudget, quarantine: Callable[[Sequence[str]], None] = lambda _: None) -> UnitGuard:
