@@ -46,8 +46,8 @@ def alter_stream(
         check_format(stream.format, [name for name, value in given.items() if value is not None], ())
         if statement.schemas is not None:
             _check_schemas(stream, statement.schemas)
-        altered = stream.altered((), statement.lenient, statement.timestamps, statement.schemas)
-        options = [(each.lenient, each.timestamps, each.schemas) for each in (stream, altered)]
+        altered = stream.altered((), statement.lenient, statement.timestamps, statement.schemas, statement.idle_ms)
+        options = [(each.lenient, each.timestamps, each.schemas, each.declared_time) for each in (stream, altered)]
         if options[0] == options[1]:
             return stream, False
     working.unit.sources.replace_stream(altered)

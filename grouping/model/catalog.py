@@ -135,8 +135,10 @@ class Stream(msgspec.Struct, frozen=True):
         lenient: bool | None = None,
         timestamps: str | None = None,
         schemas: str | None = None,
+        idle_ms: int | None = None,
     ) -> Stream:
         """Return the stream with a changed declaration; None leaves an option as it is."""
+        time = self.declared_time if idle_ms is None else msgspec.structs.replace(self.event_time, idle_ms=idle_ms)
         known = Alterations() if self.alterations is msgspec.UNSET else self.alterations
         before = EarlierDeclaration(len(self.columns), self.lenient, self.timestamps, self.schemas)
         return msgspec.structs.replace(
@@ -145,11 +147,12 @@ class Stream(msgspec.Struct, frozen=True):
             lenient=self.lenient if lenient is None else lenient,
             timestamps=self.timestamps if timestamps is None else timestamps,
             schemas=self.schemas if schemas is None else schemas,
+            declared_time=time,
             alterations=known.followed_by(before),
         )
 
     def declared_as(self, other: Stream, revision: int) -> Stream:
-        """Return this stream with the declaration of another state of the stream.
+        """Return this stream with the declaration of another state of the stream; `idle` is that of the other state.
 
         Args:
             other: The other state, of this revision or a later revision.
@@ -175,6 +178,7 @@ class Stream(msgspec.Struct, frozen=True):
             lenient=then.lenient,
             timestamps=then.timestamps,
             schemas=then.schemas,
+            declared_time=other.declared_time,
             alterations=msgspec.UNSET if revision == 1 else Alterations(revision, known.earlier[: max(kept, 0)]),
         )
 

@@ -183,7 +183,6 @@ class CreateTable:
     places: Mapping[str, str] | None = None
     """By column, the text of its FROM; None without any."""
     decimals: str | None = None
-    """How texts for DECIMAL columns of changes are written."""
     timestamps: str | None = None
     """The unit of numbers for TIMESTAMP columns."""
 
@@ -208,6 +207,7 @@ class AlterStream:
     lenient: bool | None = None
     timestamps: str | None = None
     schemas: str | None = None
+    idle_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from grouping.statements.declaration import (
     read_columns,
     read_options,
 )
-from grouping.statements.stream_clauses import declared_time
+from grouping.statements.stream_clauses import at_clause, declared_time
 from grouping.statements.tokens import Tokens
 
 __all__ = [
@@ -75,7 +75,7 @@ _OF_TOPICS = tuple(option for option in OPTIONS if option not in ("topic", "part
 _INFERRED = ("json", "avro", "protobuf")
 """The formats that FROM TOPIC accepts."""
 _OF_JSON = ("lenient", "timestamps", "explode")
-_CHANGEABLE = ("lenient", "timestamps", "schemas")
+_CHANGEABLE = ("lenient", "timestamps", "schemas", "idle")
 
 
 def read_stream(tokens: Tokens) -> CreateStream:
@@ -234,17 +234,26 @@ def read_alter_stream(tokens: Tokens) -> AlterStream:
     """Read the rest of ALTER STREAM; the stream itself is looked up later.
 
     Raises:
-        InputError: ``syntax-error``, or ``stream-mismatch`` for a name that every stream has.
+        InputError: ``syntax-error``; ``stream-mismatch`` for a name that every stream has; ``bad-interval``; or
+            ``unsupported-query`` for WATERMARK FOR and PARTITION KEY.
     """
     name = tokens.stream_name()
-    if tokens.accept("SET"):
+    is_set = bool(tokens.accept("SET"))
+    if at_clause(tokens):
+        raise unsupported(
+            "another WATERMARK FOR or PARTITION KEY of a stream",
+            "The states of queries were made by the declared ones, and must be the same in each replay.",
+            "Declare them in CREATE STREAM under another name, over the same topic.",
+        )
+    if is_set:
         options = read_options(tokens, _CHANGEABLE, CHOICES)
-        lenient, timestamps, schemas = map(options.get, _CHANGEABLE)
+        lenient, timestamps, schemas, idle = map(options.get, _CHANGEABLE)
         return AlterStream(
             name,
             lenient=None if lenient is None else bool(lenient),
             timestamps=None if timestamps is None else str(timestamps),
             schemas=None if schemas is None else str(schemas),
+            idle_ms=None if idle is None else int(idle),
         )
     if not (tokens.word() == "ADD" and tokens.word(1) == "COLUMN"):
         hint = "Existing columns cannot be changed. DROP STREAM and CREATE STREAM make another stream."

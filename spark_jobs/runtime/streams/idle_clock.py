@@ -40,7 +40,7 @@ class _TimedPartition:
 
 
 class IdleClock:
-    """The clock of the partitions of a lane. For use by a single thread."""
+    """The clock of the partitions of a lane. For use by a single thread, except `redefine`."""
 
     def __init__(
         self, settings: Settings, files: Files, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -80,6 +80,11 @@ class IdleClock:
             topic for topic, stream in kept.items() if use.has_clock(stream) or (topic in same & self._timed)
         }
         self._streams, self._use = kept, use
+
+    def redefine(self, stream: Stream) -> None:
+        """Take over a changed declaration of a stream, from the next mark on; another thread may call this."""
+        if stream.topic in self._streams and self._streams[stream.topic].source_id == stream.source_id:
+            self._streams[stream.topic] = stream
 
     @property
     def is_used(self) -> bool:

@@ -175,10 +175,11 @@ class Lane:
         self._seats[stream.source_id] = self.log.take_back(stream)
 
     def redefine(self, stream: Stream) -> None:
-        """Take over the gateway's changes of a stream; the query uses them from its next start on."""
+        """Take over the gateway's changes of a stream; the query itself uses them from its next start on."""
         for seats in (self._seats, self._joining):
             if stream.source_id in seats:
                 seats[stream.source_id] = seats[stream.source_id]._replace(stream=stream)
+        self._idle.redefine(stream)
 
     def leave(self, source_id: str, *, goes_on: bool = True, at_once: bool = False) -> None:
         """Have a stream leave the lane; `holds` tells when the stream has left.
@@ -307,8 +308,7 @@ class Lane:
     def _failed(self, failure: str) -> dict[str, str]:
         """Note the end of the query, and find the streams at fault."""
         at_fault = self._culprits(failure)
-        reason = failure_reason(failure)
-        self.reason = reason
+        self.reason = reason = failure_reason(failure)
         if not at_fault:
             self._back_off()
             if self._failures > _FAILURES_TOGETHER:

@@ -94,6 +94,23 @@ def test_a_stream_has_its_own_idle_time(tmp_path: Path, now: list[int]) -> None:
     assert lane.clock.due(REACHED, "q/1") == {PLACE: StateClock(None, 500_500)}
 
 
+def test_a_changed_idle_time_counts_from_the_next_mark(tmp_path: Path, now: list[int]) -> None:
+    """The query runs on; earlier marks stay, so a replay has the same results."""
+    lane = _Lane(tmp_path, now)
+    lane.clock.carried_out([PLACE], [], [(PLACE, 500_000, 500_001)])
+    now[0] += 3_000
+    assert lane.clock.due(REACHED, "q/1") == {}
+    shorter = msgspec.structs.replace(STREAM, declared_time=EventTime(idle_ms=2_000))
+    lane.clock.redefine(shorter)
+    assert lane.clock.due(REACHED, "q/1") == {PLACE: StateClock(None, 501_000)}
+    lane.clock.carried_out([], [PLACE], [(PLACE, 501_000, 502_000)])
+    lane.clock.redefine(msgspec.structs.replace(STREAM, declared_time=EventTime(idle_ms=9_000)))
+    now[0] += 7_500
+    assert lane.clock.due(REACHED, "q/2") == {} and lane.marks() == [PlacedMark(12, 501_000, "q/1")]
+    now[0] += 500
+    assert lane.clock.due(REACHED, "q/2") == {PLACE: StateClock(501_000, 502_000)}
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_an_evaluator_that_starts_makes_the_results_of_an_open_mark(
     tmp_path: Path, now: list[int], committed: bool

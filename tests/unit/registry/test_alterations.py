@@ -17,6 +17,7 @@ from gateway.model.unit import Unit
 from gateway.sources.alterations import alter_stream
 from grouping.compiler.compiler import compile_select
 from grouping.model.catalog import Catalog, Stream, StreamColumn
+from grouping.model.column import EventTime
 from grouping.model.errors import InputError
 from grouping.model.query import AlterStream
 from grouping.model.view import View
@@ -68,6 +69,15 @@ def test_options_change_until_they_are_as_wanted() -> None:
     assert (True, True, "millis", 2) == (changed, stream.lenient, stream.timestamps, stream.revision)
     assert (stream, False) == desk.alter("SET (timestamps = 'millis')")
     assert (False, "millis") == (desk.alter("SET (lenient = false)")[0].lenient, stream.timestamps)
+
+
+def test_the_idle_time_is_that_of_now() -> None:
+    """A stream of any format can get another idle time; tasks of earlier declarations have it, too."""
+    stream, changed = _Desk(form="avro").alter("SET (idle = '5 seconds')")
+    assert (True, EventTime(idle_ms=5000), 2) == (changed, stream.declared_time, stream.revision)
+    assert stream.declared_time == stream.declared_as(stream, 1).declared_time
+    declared = msgspec.structs.replace(stream, declared_time=EventTime("at", 2000)).altered(idle_ms=1000)
+    assert EventTime("at", 2000, 1000) == declared.declared_time
 
 
 @pytest.mark.parametrize(
