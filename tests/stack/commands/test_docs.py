@@ -94,6 +94,7 @@ def example(stack: Stack, lab: Lab) -> Iterator[Example]:
         "expressions.md",
         "edges.md",
         "frames.md",
+        "linear-road.md",
         "table-changes.md",
         "nothing-comes.md",
         "coming-from.md",
