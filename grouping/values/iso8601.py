@@ -50,7 +50,12 @@ def parse_date(text: str) -> date:
         return date(year, 1, 1) + timedelta(days=day - 1)
     if not text.isascii():  # the library also accepts digits of other scripts
         raise ValueError("not an ISO 8601 date")
-    return date.fromisoformat(text)
+    try:
+        return date.fromisoformat(text)
+    except ValueError as exc:
+        if "isoformat" in str(exc):
+            raise ValueError("not an ISO 8601 date") from None
+        raise
 
 
 def parse_timestamp(text: str) -> datetime:
@@ -85,6 +90,10 @@ def parse_time(text: str) -> datetime:
         return _parts(text)
     except OverflowError as exc:
         raise ValueError("beyond the years 1 to 9999") from exc
+    except ValueError as exc:
+        if "timedelta" in str(exc):
+            raise ValueError("the zone is a day or more from UTC") from None
+        raise
 
 
 _SHORT = re.compile(

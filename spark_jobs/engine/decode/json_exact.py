@@ -37,6 +37,7 @@ from grouping.values.variant import MISSING, variant_number, write_variant
 from spark_jobs.engine.decode.json_lenient import STRICT, Leniency, relaxed
 from spark_jobs.engine.decode.json_number import JsonNumber
 from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
+from spark_jobs.engine.decode.time_misfit import time_reason
 
 __all__ = [
     "DECIMAL_TEXT",
@@ -231,7 +232,10 @@ def _convert(value: object, sql_type: SqlType) -> object:
     if sql_type == DATE:
         return parse_date(_text(value))
     if sql_type == TIMESTAMP:
-        return parse_timestamp(_text(value))
+        try:
+            return parse_timestamp(_text(value))
+        except ValueError as exc:
+            raise ValueError(time_reason(value, str(exc))) from None
     if sql_type == BINARY:
         return _binary(_text(value))
     if sql_type.is_nested:

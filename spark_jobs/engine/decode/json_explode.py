@@ -16,6 +16,7 @@ import numpy as np
 
 from grouping.model.catalog import StreamColumn
 from grouping.model.column_place import ColumnPlace, RecordPath, path_text
+from grouping.model.explode import explode_text
 from grouping.values.variant import MISSING
 from spark_jobs.engine.decode.json_events import REFUSALS, Element, needs_escape
 from spark_jobs.engine.decode.json_exact import WrongRecord, json_kind, read_json, value_at
@@ -60,7 +61,10 @@ class Exploder:
             levels: The path to the array of each level (`grouping.model.explode.explode_levels`).
             element: The type of the events, which then are decoded at once.
         """
-        self._levels = [(path, _cut_at(path)) for path in levels]
+        self._levels = [
+            (path, _cut_at(path), explode_text(tuple(levels[:number])) + path_text(path)[1:])
+            for number, path in enumerate(levels)
+        ]
         self._decode = None if element is None else _decode_at(levels[-1], element)
         self._any_json = not levels[0] or isinstance(levels[0][0], int)
 
@@ -78,7 +82,7 @@ class Exploder:
             raise WrongRecord("The record has no value.")
         record = ExplodedRecord([[value]], [])
         last = len(self._levels) - 1
-        for number, (path, cut) in enumerate(self._levels):
+        for number, (path, cut, shown) in enumerate(self._levels):
             found: list[Any] = []
             parents: list[int] = []
             for place, part in enumerate(record.layers[-1]):
@@ -87,7 +91,7 @@ class Exploder:
                     try:
                         elements = cut(part)
                     except REFUSALS:
-                        elements = _cut_exactly(part, path, any_json=number > 0 or self._any_json)
+                        elements = _cut_exactly(part, path, shown, any_json=number > 0 or self._any_json)
                 found += elements
                 parents += [place] * len(elements)
             record.layers.append(found)
@@ -130,12 +134,12 @@ def _refused(_: bytes) -> list[bytes]:
     raise msgspec.DecodeError
 
 
-def _cut_exactly(value: bytes, path: RecordPath, *, any_json: bool) -> list[bytes]:
+def _cut_exactly(value: bytes, path: RecordPath, shown: str, *, any_json: bool) -> list[bytes]:
     array = value_at(read_json(value, any_json=any_json), path)
     if array is MISSING or array is None:
         return []
     if not isinstance(array, list):
-        raise WrongRecord(f"The value has {json_kind(array)} at {path_text(path)}, and explode takes an array.")
+        raise WrongRecord(f"The value has {json_kind(array)} at {shown}, and explode takes an array.")
     try:
         return [_text(each).encode("utf-8", "surrogateescape") for each in array]
     except RecursionError:

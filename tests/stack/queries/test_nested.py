@@ -166,7 +166,8 @@ def test_dead_letters_among_the_first_records_are_told(lab: Lab) -> None:
     source = lab.stream("id INT, repository STRUCT<created_at: TIMESTAMP>")
     bad = b'{"repository": {"created_at": 7}}'
     source.publish_values(b'{"id": 1}', bad, bad, b"[]")
-    detail = 'Field "repository.created_at" of type TIMESTAMP cannot hold the value: a number is no string.'
+    detail = 'Field "repository.created_at" of type TIMESTAMP cannot hold the value: a number is no string; '
+    detail += "a stream takes it with timestamps = 'seconds'."
     warning = f"3 of the first 4 records are dead letters, mostly for this reason: {detail}"
     wait_until(lambda: lab.client.result(f"DESCRIBE STREAM {source.name}").get("warnings") == [warning], "the warning")
 

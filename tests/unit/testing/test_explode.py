@@ -180,6 +180,16 @@ def test_a_bad_element_is_a_dead_letter_of_its_record(value: bytes | None, detai
     assert [one["n"] for one in found.results] == ([1, 2] if value and b'"x"' in value else [])
 
 
+def test_a_value_in_place_of_an_inner_array_is_named_by_the_whole_path() -> None:
+    """The path begins at the record, on every level."""
+    stream = Stream("CREATE STREAM t (n INT) WITH (topic = 't', format = 'json', explode = '$.a[*].b[*].c')")
+    values = [{"a": [{"b": {}}]}, {"a": [{"b": [{"c": 7}]}]}]
+    assert [found.why for found in evaluate("SELECT n FROM t", stream, values)] == [
+        "undecodable: The value has an object at $.a[*].b, and explode takes an array.",
+        "undecodable: The value has a number at $.a[*].b[*].c, and explode takes an array.",
+    ]
+
+
 def test_ids_end_with_the_number_of_the_element() -> None:
     """The number is that of the element in its record, whichever elements are bad or match."""
     sent = b'{"list": [{"s": "a"}, 5, {"s": "b"}, {"s": "a"}]}'

@@ -95,6 +95,35 @@ def test_a_wrong_type_is_a_dead_letter_that_names_the_path(column: str, value: b
     assert detail in header(letter, "detail")
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("1763719200", "a number is no string; a stream takes it with timestamps = 'seconds'"),
+        ("-1763719200.5", "timestamps = 'seconds'"),
+        ("1763719200000", "timestamps = 'millis'"),
+        ("1763719200000000", "timestamps = 'micros'"),
+        ("1763719200000000000", "declare BIGINT for a number of nanoseconds"),
+        ('"1763719200000"', "a stream takes it with lenient = true and timestamps = 'millis'"),
+        ('"2026-11-21"', "declare DATE for a date without a time"),
+        ('"2026-11-21 10:00:00 +0000 UTC"', "a stream takes it with lenient = true"),
+        ('"2026-11-21T10:00:00 +0100"', "a stream takes it with lenient = true"),
+        ('"Sat, 21 Nov 2026 10:00:00 GMT"', "to_timestamp(column, format) reads other forms in a STRING"),
+        ('"2026-11-21T10:00:00+25:00"', "the zone is a day or more from UTC"),
+        ("true", "a boolean is no string."),
+    ],
+)
+def test_a_time_in_another_form_is_refused_with_the_form_to_write(value: str, words: str) -> None:
+    """The unit is the one in which the number is a usual time."""
+    _, letters = decode(batch([f'{{"at": {value}}}'.encode()]), declared("at TIMESTAMP"), SETTINGS)
+    assert words in header(letters.to_pylist()[0], "detail")
+
+
+def test_a_date_in_another_form_is_refused_without_words_of_the_library() -> None:
+    """The detail is for the author of the stream."""
+    _, letters = decode(batch([b'{"day": "2026-1-1"}']), declared("day DATE"), SETTINGS)
+    assert "cannot hold the value: not an ISO 8601 date." in header(letters.to_pylist()[0], "detail")
+
+
 def test_a_long_key_of_a_map_is_clipped_in_the_detail() -> None:
     """A dead letter is not much larger than its record."""
     value = json.dumps({"m": {"k" * 100_000: "x"}}).encode()
