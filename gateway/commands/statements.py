@@ -105,8 +105,7 @@ class Statements:
         clause, aggregated = create.publish.digest, query.select.aggregation is not None
         check_aggregation(create.trigger, clause, self._settings.limits, aggregated=aggregated)
         create = with_digest_columns(create, query, self._settings.limits.top_rows)
-        timed, lasting = not isinstance(create.trigger, ChangeBased), query.plan.lasting is not None
-        check_untimed(query.edge, timed=timed, lasting=lasting)
+        check_untimed(query.edge, timed=not isinstance(create.trigger, ChangeBased))
         check_unstarted(query, create)
         if create.publish.mode == "virtual":
             check_virtual(query)

@@ -34,9 +34,9 @@ from spark_jobs.engine.rows.output import dead_letter_code
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.stages.task import Observer, Task
 
-__all__ = ["Letter", "Place", "TaskOutput", "evaluated"]
+__all__ = ["AT_ONCE", "Letter", "Place", "TaskOutput", "evaluated"]
 
-_AT_ONCE = 1_000
+AT_ONCE = 1_000
 """Most records of a task: few enough that each failed record can have a dead letter of its own."""
 _SETTINGS = Settings.model_construct(evaluator=EvaluatorSettings(future_seconds=1e9))
 """The default settings, whatever the environment says; without a clock no event time is too far ahead."""
@@ -70,7 +70,7 @@ class TaskOutput:
 
 
 def evaluated(
-    standing: StandingQuery, records: Sequence[PlacedRecord], destination: str, mode: str
+    standing: StandingQuery, records: Sequence[PlacedRecord], destination: str, mode: str, at_once: int = AT_ONCE
 ) -> Iterator[TaskOutput]:
     """Yield the outputs of tasks, each for some of the records.
 
@@ -79,11 +79,12 @@ def evaluated(
         records: The records, in their order.
         destination: The id under which matches go.
         mode: ``shared`` for results, ``pending`` for matches that wait.
+        at_once: Most records of a task.
     """
     snapshot, plan = snapshot_of(standing, destination, mode), standing.query.plan
     states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(_state_kind(plan)))
-    for first in range(0, len(records), _AT_ONCE):
-        some = records[first : first + _AT_ONCE]
+    for first in range(0, len(records), at_once):
+        some = records[first : first + at_once]
         # A task has the records of a single partition; results of single matches do not depend on the partition.
         apart = plan.kept is not None or (plan.computation is not None and plan.computation.has_state)
         partitions = {record.partition for record in some} if apart else {None}

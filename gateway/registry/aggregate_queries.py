@@ -61,13 +61,12 @@ def _refusal(what: str, detail: str, hint: str) -> InputError:
     return InputError(f"{what} is not supported", code="unsupported-query", detail=detail, hint=hint)
 
 
-def check_untimed(edge: Edge, *, timed: bool, lasting: bool = False) -> None:
-    """Refuse EVERY for EMIT CHANGES, EMIT ON SILENCE and FOR: their results are not the matches of single events.
+def check_untimed(edge: Edge, *, timed: bool) -> None:
+    """Refuse EVERY for EMIT CHANGES.
 
     Args:
         edge: The kind of the query's EMIT.
         timed: Whether the query has EVERY.
-        lasting: Whether the query has FOR.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -77,16 +76,4 @@ def check_untimed(edge: Edge, *, timed: bool, lasting: bool = False) -> None:
             "EMIT CHANGES with EVERY",
             "The rows of a digest do not tell inserts, updates and deletes apart.",
             "Leave EVERY out; or EMIT ON ENTER OR EXIT with _edge in the SELECT list.",
-        )
-    if timed and edge == "silence":
-        raise unsupported(
-            "EMIT ON SILENCE with EVERY",
-            "The result comes when the silence has lasted for its interval, not at a tick.",
-            "Leave EVERY out.",
-        )
-    if timed and lasting:
-        raise unsupported(
-            "EMIT with FOR and EVERY",
-            "The result comes when the time of FOR is over, not at a tick.",
-            "Leave EVERY out.",
         )

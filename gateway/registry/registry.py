@@ -308,8 +308,7 @@ class Registry:
         return self._put(loaded, key, changed, destination, now_ms)
 
     def _check_digest(self, old: Destination, trigger: TriggerSpec) -> None:
-        lasting = trigger.timed and self._working.plan(old.stream_id, old.group_id).lasting is not None
-        check_untimed("" if old.edges is None else old.edges.edge, timed=trigger.timed, lasting=lasting)
+        check_untimed("" if old.edges is None else old.edges.edge, timed=trigger.timed)
         if trigger.timed and old.mode == "virtual":
             raise InputError(
                 "a virtual destination has no digests",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 import msgspec
 
 from gateway.evaluation.one_entry import VERSION
 from gateway.evaluation.records import PlacedRecord
-from gateway.evaluation.task import evaluated
+from gateway.evaluation.task import AT_ONCE, evaluated
 from gateway.model.membership import Membership
 from gateway.model.records import Cq, Destination, TimedNote, millis
 from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
@@ -53,7 +55,8 @@ def digests(
     """Return the digests that a query with EVERY makes of rows, in the order of their ticks.
 
     Each match is in the digest of the first tick after its time, so matches of rows without a time are all in the first
-    digest. The last tick is the first tick after all rows, or the query's EXPIRE if that is earlier.
+    digest. With FOR and ON SILENCE a result is in the digest of the first tick after the row that moved the watermark
+    past its time. The last tick is the first tick after all rows, or the query's EXPIRE if that is earlier.
 
     Args:
         query: A SELECT with EVERY, or a whole CREATE CQ.
@@ -87,21 +90,37 @@ def digests(
             "the query has no EVERY", code="bad-interval", detail="It has no digests: each match is a result."
         )
     records = placed(rows, stream, accepted_at)
-    pending = [body for task in evaluated(asked, records, _STORE, "pending") for body in task.pending]
+    pending, arisen = list[bytes](), list[int]()
+    waits = asked.query.plan.timed is not None
+    times = accumulate((millis(record.time) for record in records), max)
+    for task in evaluated(asked, records, _STORE, "pending", 1 if waits else AT_ONCE):
+        pending += task.pending
+        if waits:
+            arisen += [next(times)] * len(task.pending)
     latest_ms = max([asked.accepted_ms, *(millis(record.time) for record in records)])
     until_ms = latest_ms if until is None else millis(until)
-    return list(_LoneDestination(asked, records, pending).digests(latest_ms, until_ms))
+    return list(_LoneDestination(asked, records, pending, arisen).digests(latest_ms, until_ms))
 
 
 class _LoneDestination:
     """A destination with a single query. Its matches lie in a log with one partition."""
 
-    def __init__(self, asked: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes]) -> None:
+    def __init__(
+        self, asked: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes], arisen: Sequence[int]
+    ) -> None:
+        """Take what the evaluator stored.
+
+        Args:
+            asked: The query.
+            records: The records of the stream.
+            pending: The records of `cq.pending`.
+            arisen: For results that waited for the watermark: when each of these records was written, ascending.
+        """
         self._plan, self._select = asked.query.plan, asked.query.select
         self._clause = asked.statement.publish.digest or DigestClause()
         self._membership = _membership(asked, self._clause)
         self._covered = {str(record.partition): record.offset + 1 for record in records}
-        self._pending = pending
+        self._pending, self._arisen = pending, arisen
         self._log = PendingLog(self._read)
         self._places = MatchPlaces(0, array("q", range(len(pending))))
         self._cursor = Cursor()
@@ -121,13 +140,14 @@ class _LoneDestination:
             elif isinstance(matches, AggregatedMatches) and matches.counted:
                 self._cursor = self._moved(tick_ms, matches)
             at_ms, tick_ms = tick_ms, following_tick(membership, tick_ms, matches.left_ms, tick_ms)
-        if (last_ms := membership.last_ms) is not None and (matches := self._matches(last_ms)).rows:
+        if (last_ms := membership.last_ms) is not None and (matches := self._matches(last_ms, last=True)).rows:
             yield self._digest(last_ms, matches)
 
-    def _matches(self, tick_ms: int | None) -> DigestMatches:
-        """Return the matches of a tick's digest, and the matches left for later ticks."""
+    def _matches(self, tick_ms: int | None, *, last: bool = False) -> DigestMatches:
+        """Return the matches of a tick's digest, and the matches left for later ticks; the last digest leaves none."""
         visibility = ((*VERSION, self._membership.seen),)
-        question = DigestQuestion(_STORE_KEY, self._places, self._cursor, visibility, tick_ms, self._covered)
+        below = None if last or tick_ms is None else bisect_left(self._arisen, tick_ms)
+        question = DigestQuestion(_STORE_KEY, self._places, self._cursor, visibility, tick_ms, self._covered, below)
         if self._plan.kept is None:
             [answer] = gather(self._log, [question])
         else:
@@ -139,7 +159,8 @@ class _LoneDestination:
 
     def _moved(self, tick_ms: int, matches: DigestMatches) -> Cursor:
         over_ms = self._membership.destination.trigger.over_ms
-        return moved(self._cursor, tick_ms, self._covered, len(self._pending), matches.held, over_ms=over_ms)
+        reached, positions = len(self._pending), matches.positions
+        return moved(self._cursor, tick_ms, self._covered, reached, matches.held, over_ms=over_ms, positions=positions)
 
     def _digest(self, tick_ms: int, matches: DigestMatches) -> dict[str, Any]:
         from_ms = digest_from(self._membership, tick_ms, None, self._cursor.tick_ms)

@@ -81,8 +81,7 @@ def checked(
         )
     aggregated = query.select.aggregation is not None
     check_aggregation(statement.trigger, statement.publish.digest, LimitSettings(), aggregated=aggregated)
-    timed = not isinstance(statement.trigger, ChangeBased)
-    check_untimed(query.edge, timed=timed, lasting=query.plan.lasting is not None)
+    check_untimed(query.edge, timed=not isinstance(statement.trigger, ChangeBased))
     statement = with_digest_columns(statement, query, LimitSettings().top_rows)
     if statement.publish.mode == "virtual":
         check_virtual(query)

@@ -266,7 +266,8 @@ class BigTicks:
             for each in order.digests
             if each.destination_id in failures
         )
-        return {f"order-{offset}": Cut(order.stream_id, order.covered, named, order.fired_ms)}
+        reached = {each.places.partition: each.reached for each in order.digests if each.places is not None}
+        return {f"order-{offset}": Cut(order.stream_id, order.covered, named, order.fired_ms, reached=reached)}
 
     def _made(self, order: Order, answered: list[DigestOutcome]) -> Iterator[OutgoingRecord]:
         """Yield the records of an order's digests, with the cursors that move."""

@@ -119,12 +119,13 @@ class Delivery:
         covered: dict[str, int],
         named: Sequence[Named],
         fired_ms: int,
-        gaps: Iterable[DestinationId] = (),
+        gaps: Iterable[DestinationId],
+        reached: Mapping[int, int],
     ) -> tuple[str, Cut]:
         """Write a cut to Kafka, before its digests, and return it with its name."""
         self._number += 1
         name = f"{fired_ms}-{self._number}"
-        cut = Cut(stream_id, covered, tuple(named), fired_ms, tuple(gaps))
+        cut = Cut(stream_id, covered, tuple(named), fired_ms, tuple(gaps), dict(reached))
         self._commits.write_records([self._record(TickKey.of("cut", name), _encode(cut))], ahead=True)
         return name, cut
 

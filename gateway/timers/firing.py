@@ -162,7 +162,7 @@ class TickRun:
         if ready or left:
             named = [*(one.named for one in ready), *left]
             gaps = (each.name for each in served if each.gap)
-            key, cut = self._delivery.cut(stream_id, covered, named, self._clock(), gaps)
+            key, cut = self._delivery.cut(stream_id, covered, named, self._clock(), gaps, self._intake.reached)
             self._deliver(key, cut, ready, left, quiet, letters)
         else:
             self._delivery.move(quiet, letters)
@@ -193,7 +193,7 @@ class TickRun:
             digest = self._delivery.digest(destination, answer.rows, since_ms, select)
             if isinstance(answer, AggregatedMatches):
                 digest = digest._replace(matches=answer.counted, late=answer.late)
-            return digest
+            return digest._replace(late=0) if answer.positions else digest
         except RowsUnavailable as error:
             told = {"destination": destination.destination_id, "reason": error.detail}
             log.error("a digest finds no room, it is tried again", extra=told)
@@ -253,7 +253,7 @@ class TickRun:
         """Return a destination's cursor after a tick; with the tick None, its cursor after no digest."""
         timed, over_ms = each.membership.timed, each.membership.destination.trigger.over_ms
         reached = answer.reached if isinstance(answer, AggregatedMatches) else self._intake.reached[timed.partition]
-        return moves.of(each.cursor, tick, reached, answer.held, over_ms)
+        return moves.of(each.cursor, tick, reached, answer.held, over_ms, answer.positions)
 
     def _came_since(self, each: DueDestination, answer: DigestAnswer) -> bool:
         """Tell whether matches came in after an answer was gathered; their times decide the next tick."""
@@ -292,7 +292,7 @@ class TickRun:
         ready, again = list[DueDigest](), list[Named]()
         quiet, letters = dict[str, Cursor](), list[OutgoingRecord]()
         moves = MovedCursors(cut.covered)
-        for each, answer in self._gathering.answers(left, cut.covered):
+        for each, answer in self._gathering.answers(left, cut.covered, cut.below):
             destination, tick = each.membership.destination, each.tick or 0
             if isinstance(answer, DigestRefused):
                 letters.append(self._delivery.refusal(destination, tick, answer.reason))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gateway.model.end_notice import EndNotice
@@ -52,13 +52,22 @@ class DigestGathering:
         self._known = AnswerCache()
 
     def answers(
-        self, served: Sequence[DueDestination], covered: SourceOffsets
+        self,
+        served: Sequence[DueDestination],
+        covered: SourceOffsets,
+        below: Callable[[int], int | None] = lambda _partition: None,
     ) -> Iterator[tuple[DueDestination, DigestAnswer]]:
-        """Yield destinations with their matches, then, query by query, destinations with their aggregates."""
+        """Yield destinations with their matches, then, query by query, destinations with their aggregates.
+
+        Args:
+            served: The destinations.
+            covered: The offsets that the cut covers.
+            below: Returns the offset of a partition of the log below which an earlier cut covers computed results.
+        """
         single = [each for each in served if each.membership.destination.slots is None]
-        yield from zip(single, gather(self._intake.log, self._questions(single, covered)), strict=True)
+        yield from zip(single, gather(self._intake.log, self._questions(single, covered, below)), strict=True)
         aggregated = [each for each in served if each.membership.destination.slots is not None]
-        requests = list(self._requests(aggregated, self._questions(aggregated, covered)))
+        requests = list(self._requests(aggregated, self._questions(aggregated, covered, below)))
         for place, matches in each_aggregate_digest(self._intake.log, requests, self._known):
             yield aggregated[place], matches
 
@@ -74,11 +83,14 @@ class DigestGathering:
             reached = self._intake.reached[each.membership.timed.partition]
             yield AggregateRequest(destination, question, *known[query], each.from_ms, reached)
 
-    def _questions(self, served: Iterable[DueDestination], covered: SourceOffsets) -> Iterator[DigestQuestion]:
+    def _questions(
+        self, served: Iterable[DueDestination], covered: SourceOffsets, below: Callable[[int], int | None]
+    ) -> Iterator[DigestQuestion]:
         for each in served:
-            store = store_key(each.membership.timed.store)
-            visibility = each.membership.timed.visibility
-            yield DigestQuestion(store, self._intake.index.get(store), each.cursor, visibility, each.tick, covered)
+            timed = each.membership.timed
+            store = store_key(timed.store)
+            stored, reached = self._intake.index.get(store), below(timed.partition)
+            yield DigestQuestion(store, stored, each.cursor, timed.visibility, each.tick, covered, reached)
 
     def last_answers(
         self, notices: Sequence[EndNotice], questions: Sequence[DigestQuestion]

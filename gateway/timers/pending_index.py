@@ -51,6 +51,8 @@ class PendingIndex:
                 else:
                     stored.add(offset)
                 earliest = int(times[begin]) if end == begin + 1 else int(times[begin:end].min())
+                if part.computed:
+                    earliest = 0  # the next digest holds the result, whatever its time
                 if stored.idle or stored.earliest_ms is None or earliest < stored.earliest_ms:
                     yield store, stored, earliest
 

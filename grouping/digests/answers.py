@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from grouping.digests.cursor import DigestedPositions
 from grouping.digests.rows import DigestRows
 
 __all__ = ["AggregatedMatches", "DigestAnswer", "DigestMatches", "DigestRefused", "DigestUnavailable", "LaterMatches"]
@@ -20,6 +21,8 @@ class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
     """The lowest epoch and version of the constant tables among the matches that are left."""
     repeats: int = 0
     """The number of repeated matches, which replayed micro-batches have written."""
+    positions: DigestedPositions = ()
+    """The highest positions of computed results in this digest and in earlier ones; empty for matches of events."""
 
     @property
     def written(self) -> bool:

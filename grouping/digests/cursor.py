@@ -10,6 +10,7 @@ __all__ = [
     "MOST_HELD",
     "DigestCoverage",
     "Cursor",
+    "DigestedPositions",
     "MovedCursors",
     "behind_gap",
     "SourceOffsets",
@@ -25,6 +26,9 @@ __all__ = [
 
 SourceOffsets = Mapping[str, int]
 """By partition (as text, as in JSON): the next offset."""
+
+DigestedPositions = tuple[tuple[int, int, int], ...]
+"""The highest position of a computed result in a digest, by source partition: partition, position and row number."""
 
 Window = tuple[int | None, int | None]
 """Record times [start, expire) in epoch milliseconds that a CQ sees; None is unbounded."""
@@ -54,7 +58,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """The state of a destination after its last digest.
 
     A match was in an earlier digest if and only if its offset is below `covered` and its time below `tick_ms`, or if
-    this is so for an entry of `earlier`.
+    this is so for an entry of `earlier`; a computed result, if its position is not above `positions`.
     """
 
     tick_ms: int = 0
@@ -69,6 +73,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     """Coverages of digests whose ticks lie ahead because the clock was turned back."""
     window: tuple[DigestCoverage, ...] = ()
     """With OVER LAST: coverages of the digests from the start of the next window on; oldest first."""
+    positions: DigestedPositions = ()
 
     def passed(self, partition: int, offset: int, time_ms: int) -> bool:
         """Tell whether an earlier digest held a match."""
@@ -86,6 +91,7 @@ def moved(
     held: Collection[int],
     most_held: int = MOST_HELD,
     over_ms: int = 0,
+    positions: DigestedPositions = (),
 ) -> Cursor:
     """Return a cursor after a tick.
 
@@ -97,10 +103,11 @@ def moved(
         held: Records before that offset with matches for later digests.
         most_held: The most records that the cursor names.
         over_ms: The length of OVER LAST; 0 without OVER LAST.
+        positions: The highest positions of computed results in the digest and in earlier ones.
 
     Example:
         >>> moved(Cursor(next=3), 20, {"0": 7}, 9, (4,))
-        Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,), earlier=(), window=())
+        Cursor(tick_ms=20, covered={'0': 7}, next=9, held=(4,), earlier=(), window=(), positions=())
     """
     passed, named = max(cursor.next, reached), tuple(sorted(held))
     if len(named) > most_held:
@@ -108,7 +115,7 @@ def moved(
     if tick is not None:
         reached_by = highest(covered, cursor.covered)
         window = _windows(cursor, DigestCoverage(tick, reached_by), over_ms) if over_ms else ()
-        return Cursor(tick, reached_by, passed, named, _ahead(cursor, tick), window)
+        return Cursor(tick, reached_by, passed, named, _ahead(cursor, tick), window, positions or cursor.positions)
     return msgspec.structs.replace(cursor, next=passed, held=named) if held else cursor
 
 
@@ -121,15 +128,25 @@ class MovedCursors:
     def __init__(self, covered: SourceOffsets) -> None:
         """Take the offsets that the cut covers."""
         self._covered = covered
-        self._known: dict[tuple[int, int | None, int, tuple[int, ...], int], tuple[Cursor, Cursor]] = {}
+        self._known: dict[
+            tuple[int, int | None, int, tuple[int, ...], int, DigestedPositions], tuple[Cursor, Cursor]
+        ] = {}
 
-    def of(self, cursor: Cursor, tick: int | None, reached: int, held: tuple[int, ...], over_ms: int = 0) -> Cursor:
+    def of(
+        self,
+        cursor: Cursor,
+        tick: int | None,
+        reached: int,
+        held: tuple[int, ...],
+        over_ms: int = 0,
+        positions: DigestedPositions = (),
+    ) -> Cursor:
         """Return a cursor after a tick, as `moved` does."""
-        place = (id(cursor), tick, reached, held, over_ms)
+        place = (id(cursor), tick, reached, held, over_ms, positions)
         found = self._known.get(place)
         if found is None:
             # Keep the old cursor, so that its id is not reused for another object.
-            found = cursor, moved(cursor, tick, self._covered, reached, held, over_ms=over_ms)
+            found = cursor, moved(cursor, tick, self._covered, reached, held, over_ms=over_ms, positions=positions)
             self._known[place] = found
         return found[1]
 

@@ -37,6 +37,8 @@ class DigestQuestion(NamedTuple):
     """The tick; None for a look, which leaves all matches for later ticks."""
     covered: SourceOffsets | None
     """The offsets that the tick's cut covers; None for all offsets."""
+    below: int | None = None
+    """The offset of the log up to which the tick's cut covers computed results; None for all of `stored`."""
 
 
 BOUNDS = Bounds()
@@ -119,22 +121,31 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
     rows, held, repeats = DigestRows(), list[int](), 0
     left_ms: int | None = None
     oldest: tuple[int, int] | None = None
-    marks: dict[int, tuple[int, int]] = {}
+    digested = {partition: (place, number) for partition, place, number in cursor.positions}
+    marks, has_positions, is_due = dict(digested), False, False
     for position, record in records:
         windows = windows_at(question.visibility, record.epoch, record.version)
         if not windows:
             continue
         always, left = windows == [(None, None)], False
+        if computed := record.computed:
+            has_positions = True
+            is_due = before_ms is not None and (question.below is None or position < question.below)
         for partition, offset, time_ms, number, row in record.items(store):
-            if time_ms < had_ms and cursor.passed(partition, offset, time_ms):
+            if computed:
+                if before_ms is None and (offset, number) <= digested.get(partition, _NONE):
+                    continue
+            elif time_ms < had_ms and cursor.passed(partition, offset, time_ms):
                 continue
+            else:
+                is_due = (
+                    before_ms is not None
+                    and time_ms < before_ms
+                    and (covered is None or offset < covered.get(str(partition), 0))
+                )
             if not always and not _sees(windows, time_ms):
                 continue
-            if (
-                before_ms is not None
-                and time_ms < before_ms
-                and (covered is None or offset < covered.get(str(partition), 0))
-            ):
+            if is_due:
                 # A micro-batch that is replayed after a crash writes its matches again, in the same order.
                 if (offset, number) > marks.get(partition, _NONE):
                     marks[partition] = (offset, number)
@@ -143,12 +154,16 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
                     repeats += 1
             else:
                 left = True
-                left_ms = time_ms if left_ms is None else min(left_ms, time_ms)
+                wanted_ms = 0 if computed else time_ms  # a computed result waits for any tick after it arose
+                left_ms = wanted_ms if left_ms is None else min(left_ms, wanted_ms)
         if left:
             held.append(position)
             version = (record.epoch, record.version)
             oldest = version if oldest is None else min(oldest, version)
-    return DigestMatches(rows=rows, left_ms=left_ms, held=tuple(held), oldest=oldest, repeats=repeats)
+    positions = tuple((partition, *mark) for partition, mark in sorted(marks.items())) if has_positions else ()
+    return DigestMatches(
+        rows=rows, left_ms=left_ms, held=tuple(held), oldest=oldest, repeats=repeats, positions=positions
+    )
 
 
 def _sees(windows: list[Window], time_ms: int) -> bool:

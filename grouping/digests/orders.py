@@ -231,14 +231,16 @@ def carry_out(
             )
             continue
         tick_ms = None if digest is None else each.tick_ms
-        cursor = moved(each.cursor, tick_ms, order.covered, each.reached, found.held, most_held)
+        cursor = moved(
+            each.cursor, tick_ms, order.covered, each.reached, found.held, most_held, positions=found.positions
+        )
         answered = DigestOutcome(
             each.destination_id,
             each.born_ms,
             each.tick_ms,
             each.reached,
             cursor if cursor != each.cursor else None,
-            digest.late if digest is not None else 0,
+            digest.late if digest is not None and not found.positions else 0,
             found.left_ms,
             found.oldest,
             found.repeats,

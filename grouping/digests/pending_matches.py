@@ -63,9 +63,9 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     partitions: bytes
     """By item (int32): the source partition."""
     offsets: bytes
-    """By item (int64): the source offset."""
+    """By item (int64): the source offset; the position in the computation for computed results."""
     times: bytes
-    """By item (int64): the source record's time, epoch milliseconds."""
+    """By item (int64): the time of the source record, or of the computed result, epoch milliseconds."""
     rows: bytes
     """By item (int32): its place in `values`."""
     values: list[bytes]
@@ -83,6 +83,10 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     elements: bytes = b""
     """By item (int32): for matches, the bits of the row's number above the 31 bits in `ordinals`; empty if none is
     set.
+    """
+    computed: bool = False
+    """Whether the items are results that waited for the watermark (FOR, SILENCE), so that no source offset tells when
+    they arose. Their positions grow within a store and partition.
     """
 
     @property
@@ -207,6 +211,8 @@ def pack_pending(
     rows: NDArray[np.int32],
     values: Sequence[bytes],
     numbers: NDArray[np.int64] | None = None,
+    *,
+    computed: bool = False,
 ) -> bytes:
     """Encode matches as a record's value.
 
@@ -214,10 +220,11 @@ def pack_pending(
         stream_id: The source stream.
         table: Epoch and version of the constant tables.
         ids: By item the 12 bytes of its store, as a matrix.
-        events: By item the source's partition, offset and time.
+        events: By item the source's partition, offset and time; for computed results the position, not the offset.
         rows: By item its place in `values`.
         values: The rows.
         numbers: By item the number of its row within its source record; None if each record has at most one row.
+        computed: Whether the items are computed results.
     """
     names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
     order = np.lexsort(ids.T[::-1])  # stable: items of one store stay in source order
@@ -238,5 +245,6 @@ def pack_pending(
             list(values),
             ordinals=b"" if numbers is None else (numbers[order] & _ORDINAL_MASK).astype(np.int32).tobytes(),
             elements=b"" if high is None or not high.any() else high[order].astype(np.int32).tobytes(),
+            computed=computed,
         )
     )

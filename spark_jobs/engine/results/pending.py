@@ -23,6 +23,7 @@ from spark_jobs.engine.rows.headers import NO_HEADERS
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES, OUTPUT, dead_letters
 from spark_jobs.engine.rows.row_source import RowSource
+from spark_jobs.engine.rows.silent_rows import SilentRows
 
 __all__ = ["pending_output", "pending_records"]
 
@@ -47,7 +48,7 @@ def pending_records(
     """Write the matches of timer-based CQs.
 
     Args:
-        events: The decoded events, of one source partition.
+        events: The decoded events, or rows that waited for the watermark, of one source partition.
         matches: Pairs of event and store; other modes are ignored.
         stream: The events' stream.
         version: The version of the tables that met the events, for the visibility of CQs.
@@ -63,6 +64,8 @@ def pending_records(
         return
     raw = np.frombuffer(matches.destination.buffers()[1], np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
     wanted = matches.select[found], matches.event[found]
+    computed = isinstance(events, SilentRows)
+    offsets = events.positions if isinstance(events, SilentRows) else events.offsets
     for pool in value_pools(events, matches.selects, *wanted, evaluate_expression, stored=True):
         sizes = pool.sizes
         fits = sizes[pool.value] <= MAX_ROW_BYTES
@@ -73,7 +76,7 @@ def pending_records(
         for partition, chunk in _chunks(matches.partition[match], value, sizes):
             used, rows = np.unique(value[chunk], return_inverse=True)
             event = pool.event[value[chunk]]
-            places = (events.partitions[event], events.offsets[event], events.time_ms[event])
+            places = (events.partitions[event], offsets[event], events.time_ms[event])
             body = pack_pending(
                 stream.stream_id,
                 version,
@@ -82,6 +85,7 @@ def pending_records(
                 rows.astype(np.int32),
                 pool.values.take(pa.array(used)).to_pylist(),
                 None if events.number is None else events.number[event],
+                computed=computed,
             )
             packed.append((partition, body))
             if len(packed) == _BATCH_RECORDS:

@@ -1,4 +1,4 @@
-"""A stream of signs of life, and two CQs for silences over the stream: each silence is told once."""
+"""A stream of signs of life, and CQs for silences over the stream: each silence is told once, also by digests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from tests.queries import Event
+from tests.stack.digests.ticks import digests
 from tests.stack.lab import Lab
 
 __all__ = ["Silences"]
@@ -24,7 +25,7 @@ class _Silence(NamedTuple):
 
 
 class Silences:
-    """The stream, and a CQ for all devices beside a CQ for one of them."""
+    """The stream, a CQ for all devices, one for a single device, and one that makes digests for all devices."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -34,6 +35,7 @@ class Silences:
         assert self._every["trigger"] == {"kind": "change", "emit": "silence", "by": ["device"]}
         where = "WHERE device = 'm1' AND n > 0"
         self._some = lab.create("some", select.format(where), clauses="DO PUBLISH SHARED")
+        self._digested = lab.create("digested", select.format(""), clauses="EVERY '1 second' DO PUBLISH SHARED")
         self._wanted: dict[str, _Silence] = {}
 
     def begin(self) -> None:
@@ -61,6 +63,11 @@ class Silences:
         assert told[-1].row == {"device": "m1", "n": 3}
         own = self.lab.settled_matches(self._some, self.source)
         assert [each.headers["cause"] for each in own] == [wanted["m1"].cause, again["m1"].cause]
+        results.until(lambda: len(self._digest_rows()) > _DEVICES, "digests of all silences")
+        assert sorted(self._digest_rows()) == sorted((each.row["device"], each.row["n"]) for each in told)
+
+    def _digest_rows(self) -> list[tuple[str, int]]:
+        return [(row["device"], row["n"]) for digest in digests(self.lab, self._digested) for row in digest.row["rows"]]
 
     def _publish(self, devices: range, n: int) -> dict[str, _Silence]:
         """Publish an event of each device now, and return the silences that follow, by device."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.queries import Event
+from tests.stack.digests.ticks import digests
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
 from tests.stack.tracebacks import WORKER_DEATH
@@ -19,12 +20,17 @@ _SECONDS = 4
 @pytest.mark.traceback(WORKER_DEATH)
 @pytest.mark.timeout(300)
 def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
-    """A key that stays in is told once, a key that leaves is not, though the workers die within the interval."""
+    """A key that stays in is told once, a key that leaves is not, though the workers die within the interval.
+
+    A digest has each stay once, although the partition has no event between the stay's begin and the tick.
+    """
     source = lab.stream("device STRING, temp DOUBLE, PARTITION KEY (device)")
     text = f"SELECT device, temp, _edge FROM {source.name} WHERE temp > {{}} EMIT ON ENTER BY device FOR '4 seconds'"
     hot, warm = (lab.create(f"above{at}", text.format(at), clauses="DO PUBLISH SHARED") for at in (90, 70))
     assert hot["trigger"] == {"kind": "change", "emit": "enter", "by": ["device"]}
     assert hot["group"] == warm["group"]
+
+    digested = lab.create("digested", text.format(70), clauses="EVERY '1 second' DO PUBLISH SHARED")
 
     begin = time.time_ns() // 1_000_000
     temps = [("m0", 95.0), ("m1", 96.0), ("m2", 60.0), ("m0", 92.0), ("m1", 80.0), ("m2", 71.0)]
@@ -44,5 +50,11 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
             assert headers["cause"] == f"{source.name}/0/{places[place].offset}"
             assert headers["ce_id"] == f"{headers['ce_source']}/0/{(end << 21) + places[place].offset}"
             assert datetime.fromisoformat(headers["ce_time"]) == datetime.fromtimestamp(end / 1000, UTC)
+
+    def rows() -> list[dict[str, object]]:
+        return [row for digest in digests(lab, digested) for row in digest.row["rows"]]
+
+    lab.results.until(lambda: len(rows()) >= 3, "digests of all stays")
+    assert rows() == [{**events[place].values, "_edge": "enter"} for place in (0, 1, 5)]
     listed = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
     assert any("FOR 'PT4S'" in each["text"] for each in listed)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway.testing import Record, Stream, evaluate
+from gateway.testing import Record, Stream, digests, evaluate
 from grouping.model.errors import InputError
 
 _STREAM = Stream("machines (device STRING, temp DOUBLE, room STRING, PARTITION KEY (device))")
@@ -44,11 +44,31 @@ def test_a_row_is_told_when_its_key_has_stayed_in() -> None:
         assert all((row.result is None) == (row.why is not None) for row in told)
 
 
-def test_a_stay_has_no_tick_and_no_readers_filter() -> None:
-    """A stay waits for no tick, and readers cannot find stays themselves."""
-    for clause in ("EVERY '1 hour'", "DO PUBLISH VIRTUAL"):
-        with pytest.raises(InputError):
-            evaluate(f"SELECT device FROM machines EMIT ON ENTER BY device FOR '1 hour' {clause}", _STREAM, [])
+def test_a_stay_has_no_readers_filter() -> None:
+    """Readers cannot find stays themselves."""
+    with pytest.raises(InputError):
+        evaluate("SELECT device FROM machines EMIT ON ENTER BY device FOR '1 hour' DO PUBLISH VIRTUAL", _STREAM, [])
+
+
+@pytest.mark.parametrize(
+    ("emit", "wanted"),
+    [
+        ("ON ENTER BY device FOR '5 minutes'", {10: ["a", "b"], 20: ["c"], 40: ["d"]}),
+        ("ON SILENCE '5 minutes' BY device", {10: ["a", "b"], 20: ["a", "c"], 40: ["d"]}),
+    ],
+)
+def test_a_digest_has_what_arose_before_its_tick(emit: str, wanted: dict[int, list[str]]) -> None:
+    """A row waits for the first tick after the row that moves the time past its interval, not after its own end."""
+    rows = [("a", 0), ("b", 1), ("a", 8), ("c", 9), ("x", 19), ("d", 24), ("x", 31)]
+    records = [
+        Record({"device": device, "temp": 0.0 if device == "x" else 95.0}, time=_BEGIN + timedelta(minutes=at))
+        for device, at in rows
+    ]
+    query = f"SELECT device FROM machines WHERE temp > 90 EMIT {emit} EVERY '10 minutes'"
+    found = {digest["to"]: [row["device"] for row in digest["rows"]] for digest in digests(query, _STREAM, records)}
+    assert found == {f"2026-01-01T00:{at}:00.000Z": devices for at, devices in wanted.items()}
+    [last] = digests(f"{query} EXPIRE '2026-01-01T00:29:30Z' DO PUBLISH DIGEST LATEST BY device", _STREAM, records)[2:]
+    assert (last["to"], last["rows"]) == ("2026-01-01T00:29:30.000Z", [{"device": "d"}])
 
 
 @pytest.mark.parametrize("emit", ["ON ENTER BY device FOR '30 minutes'", "ON SILENCE '30 minutes' BY device"])
