@@ -61,6 +61,7 @@ class Silences:
             assert abs(late.total_seconds()) < 0.01
             assert each.headers["ce_source"].startswith("j_")
         assert told[-1].row == {"device": "m1", "n": 3}
+        results.until(lambda: len(results.of(self._some["destination"])) > 1, "silences of the other computation")
         own = self.lab.settled_matches(self._some, self.source)
         assert [each.headers["cause"] for each in own] == [wanted["m1"].cause, again["m1"].cause]
         results.until(lambda: len(self._digest_rows()) > _DEVICES, "digests of all silences")
