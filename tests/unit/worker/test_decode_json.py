@@ -230,11 +230,11 @@ def test_dead_letter_of_an_oversized_record():
 
 
 def test_detail_is_short():
-    """A detail that quotes the value is cut: a dead letter's headers stay small."""
+    """A detail does not grow with the value: a dead letter's headers stay small."""
     _, dead = decode(batch([b'{"day":"%s"}' % (b"x" * 900_000)]), TYPED, SETTINGS)
 
     [letter] = dead.to_pylist()
-    assert 1_000 == len(header(letter, "detail"))
+    assert len(header(letter, "detail")) <= 1_000
 
 
 _MANY = 10**6
