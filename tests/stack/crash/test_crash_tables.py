@@ -7,16 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 
-from grouping.settings.settings import Settings
-from spark_jobs.runtime.kafka.table_log import TableLog
-from tests.kafka_client import RawClient, wait_until
 from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
-from tests.stack.tracebacks import KAFKA_AWAY, WORKER_DEATH
+from tests.stack.tracebacks import WORKER_DEATH
 
 _EVENTS = 60_000
 _STEPS = 240
@@ -104,33 +101,3 @@ def test_events_meet_what_was_acknowledged_while_everything_dies(stack: Stack, l
     for n, (symbol, change) in enumerate(published):
         assert symbol == found[n]["symbol"]
         assert found[n]["said"] in said[symbol][change:], f"event {n} met a row of before it"
-
-
-@pytest.mark.traceback(KAFKA_AWAY)
-def test_a_topic_made_anew_after_its_broker_died_is_read(stack: Stack, lab: Lab) -> None:
-    """The leader's epoch of the new topic is lower than the known epoch, so the driver takes the topic for stale."""
-    topic = lab.client.make_topic(f"anew-{lab.token}")
-    killed = stack.kill("kafka")
-    stack.await_restart("kafka", killed)
-    log = TableLog(Settings(kafka={"bootstrap": stack.bootstrap}))
-    lab.client.publish(topic, b"before")
-    assert [b"before"] == _values(log, topic, 1)
-    lab.client.admin.delete_topics([topic])[topic].result()
-
-    def made() -> bool:
-        try:
-            return bool(lab.client.make_topic(topic))
-        except KafkaException:
-            return False  # the deletion is under way
-
-    wait_until(made, f"topic {topic} made again")
-    fresh = RawClient(stack.bootstrap)
-    for n in range(3):
-        fresh.publish(topic, b"%d" % n)
-    fresh.close()
-    assert [b"0", b"1", b"2"] == _values(log, topic, 3)
-    log.close()
-
-
-def _values(log: TableLog, topic: str, count: int) -> list[bytes]:
-    return [value for batch in log.read(topic, {}, {0: count}) for value in batch["value"].to_pylist()]
