@@ -24,8 +24,7 @@ from tests.stack.tracebacks import KAFKA_AWAY
 def test_a_broker_without_a_page_for_an_index_ends_and_loses_nothing(stack: Stack, lab: Lab) -> None:
     """Kafka alone would go on, give the same offsets to other events, and empty the topic at its next start.
 
-    A topic that is made anew after the broker's death is read. (The test shares the death, since a broker starts slowly
-    and all roles wait for it.)
+    A topic made anew after the broker's death is read: one death serves both checks, since a broker starts slowly.
     """
     source, topic = lab.stream(COLUMNS), lab.client.make_topic(f"anew-{lab.token}")
     watched = watch(lab, source)
@@ -43,7 +42,7 @@ def test_a_broker_without_a_page_for_an_index_ends_and_loses_nothing(stack: Stac
 
 
 def _check_made_anew(lab: Lab, topic: str) -> None:
-    """Delete a topic that is from before the broker's death, make it again, and check that its records are read.
+    """Delete a topic from before the broker's death, make the topic again, and check that all new records are read.
 
     The leader's epoch of the new topic is lower than the known epoch, so the driver takes the topic for stale.
     """
