@@ -30,6 +30,7 @@ from spark_jobs.engine.decode.record_parts import PartsReader
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.output import dead_letters
+from spark_jobs.engine.rows.record_fields import repeated_records
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
 __all__ = ["exploded_events"]
@@ -38,8 +39,6 @@ _AT_ONCE = 10_000
 """Most events in a piece."""
 _REPEATED_BYTES = 64 << 20
 """Most bytes in a piece that several of its events share: enclosing values, keys and headers."""
-_REPEATED = ("key", "value", "headers")
-"""Columns of the source that are kept once for all events of a record."""
 
 Values = list[Any]
 
@@ -304,13 +303,8 @@ def _events(
         found: Ints = np.sum([decoded.repeated[run], *map(value_sizes, own)], axis=0)
         return found
 
-    source = {
-        name: pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), batch[name])
-        if name in _REPEATED
-        else batch[name].take(pa.array(rows))
-        for name in batch.schema.names
-    }
-    events = Events(stream, pa.RecordBatch.from_pydict(source), read, misfits, whole, number=numbers, sizes=sizes)
+    source = repeated_records(batch, rows)
+    events = Events(stream, source, read, misfits, whole, number=numbers, sizes=sizes)
     return events
 
 

@@ -52,6 +52,10 @@ class UnitGuard:
         with self._budget.batch(events):
             yield
 
+    def add(self, events: int) -> None:
+        """Give the batch the time of further events, which its events have become."""
+        self._budget.add(events)
+
     def run(self, step: AnyStep) -> Records:
         """Yield the records of a step, and the dead letters of units that are left out.
 

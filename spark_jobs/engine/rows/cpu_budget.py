@@ -105,6 +105,13 @@ class CpuBudget:
             if _current is self:  # an abandoned generator may be closed late
                 _current = None
 
+    def add(self, events: int) -> None:
+        """Add the time of further events to the batch, which its first events have become."""
+        more = self._event_seconds * events
+        self._seconds += more
+        for account in self._open:
+            account.deadline += more * account.part
+
     def again(self) -> None:
         """Begin the batch anew."""
         self._spent = {}

@@ -8,12 +8,33 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.engine.rows.arrays import distinct_values
+from spark_jobs.engine.rows.arrays import Ints, distinct_values
 
-__all__ = ["HEADERS", "header_maps", "key_texts", "once_each"]
+__all__ = ["HEADERS", "header_maps", "key_texts", "once_each", "repeated_records"]
 
 HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 """The column of headers in a batch of source records, and maps of headers by name."""
+_LONG = ("key", "value", "headers")
+"""The columns of source records that are kept once for all events of a record."""
+
+
+def repeated_records(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
+    """Return the source record of each event, where a record is several events: its long columns are not repeated.
+
+    Args:
+        batch: The records.
+        rows: By event, the row of its record.
+
+    Example:
+        >>> repeated_records(pa.record_batch({"key": [b"a", b"b"], "offset": [7, 8]}), np.array([1, 1])).to_pylist()
+        [{'key': b'b', 'offset': 8}, {'key': b'b', 'offset': 8}]
+    """
+    places = pa.array(rows, pa.int32())
+    columns = {
+        name: pa.DictionaryArray.from_arrays(places, batch[name]) if name in _LONG else batch[name].take(places)
+        for name in batch.schema.names
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def once_each(compute: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:

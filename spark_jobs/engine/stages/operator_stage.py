@@ -111,6 +111,7 @@ class JoinStep:
             raise InternalError("the state of a computation lacks events of this task")
         if joined.before is not None:
             made = rows = whole_rows(rows, joined.before)
+            self._task.guard.add(max(rows.count - self._events.count, 0))  # a truncate removes many rows
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
         if joined.frames is not None:
             _, (made,) = joined.frames.operator.step(joined.frames.state, rows)

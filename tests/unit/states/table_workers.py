@@ -102,6 +102,7 @@ class TableWorker:
         self._stream = stream
         self._topic = topic
         self._own_indexes = own_indexes
+        self.budget = CpuBudget(60.0, 1.0)
 
     def run(
         self, store: TableConstants, version: Any, first: int, end: int, piece: int, *, complete: bool
@@ -113,7 +114,7 @@ class TableWorker:
         if self._own_indexes:
             snapshot = apart(snapshot)
         states = self.states.begun(self._stream, snapshot, {}, PARTITION, first)
-        guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(self._stream, _SETTINGS), set(), CpuBudget(60.0, 1.0))
+        guard = UnitGuard(UnitSelection(), NotEvaluatedLetters(self._stream, _SETTINGS), set(), self.budget)
         task = Task.of(self._stream, _SETTINGS, VERSION, guard, snapshot, {}, states=states)
         found: list[TableResult] = []
         for begin in range(first, end, piece):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import count as counter
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,8 +19,9 @@ from grouping.model.expression import Column
 from grouping.model.table import Table
 from grouping.plan.row_before import RowBefore
 from grouping.settings.settings import Settings
-from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
+from spark_jobs.engine.operators.lookup_join.table_events import TableEvents, decode_stream
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
+from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.events import column_array
 from spark_jobs.engine.stages.table_rows import TableRows
 from spark_jobs.engine.stages.task import KeptRows
@@ -188,6 +191,36 @@ def test_a_truncate_removes_keys_of_all_types() -> None:
     assert found.column("other").null_count == 4
     operator.fold(kept.state, found)
     assert kept.state.present().size == 0
+
+
+def test_a_record_of_many_rows_is_kept_once() -> None:
+    """The rows of a record share its text: a megabyte for each of thousands of rows is more than Arrow can hold."""
+    rows = [{"k": f"k{number}", "p": "1", "s": "x" * 100} for number in range(3000)]
+    records = _records([{"type": "INSERT", "data": rows}, {"type": "TRUNCATE", "sql": "x" * 500_000}])
+    stream = changes_of(_table("canal-json"))
+    found = [events for events, _ in decode_stream(RowTopic(records).between(0, 2), stream, Settings(prefix="cq."))]
+    folded = TableRows(stream, PARTITION)
+    folded.fold(found[0])
+    removals = whole_rows(found[1], folded)
+    for events in (found[0], removals):
+        assert isinstance(events, TableEvents)
+        assert events.count == 3000
+        assert events.source.nbytes < 1_000_000
+        assert 4 <= events.longest_record <= 120
+
+
+def test_a_truncate_has_the_time_of_its_removals(tmp_path: Path) -> None:
+    """Removals of rows have as much CPU time as if each had come in a record of its own."""
+    ticks = counter()
+    rows = [{"k": f"k{number}", "p": "2", "s": "a"} for number in range(500)]
+    table, records = _table("canal-json"), _records([{"type": "INSERT", "data": rows}, {"type": "TRUNCATE"}])
+    store, stream = TableConstants(table), changes_of(table)
+    worker = TableWorker(stream, RowTopic(records), tmp_path, [0.0], own_indexes=False)
+    worker.budget = CpuBudget(2.0, 1.0, lambda: float(next(ticks)))
+    version = store.commit((), [store.entry(number, 0) for number in range(len(QUERIES))])
+    inserts = worker.run(store, version, 0, 1, 1, complete=True)
+    deletes = worker.run(store, version, 1, 2, 1, complete=True)
+    assert len(deletes) == len(inserts) > 500
 
 
 def test_a_truncate_needs_one_partition() -> None:

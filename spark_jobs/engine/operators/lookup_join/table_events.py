@@ -19,6 +19,7 @@ from spark_jobs.engine.operators.lookup_join.changes import decode_changes
 from spark_jobs.engine.operators.lookup_join.numbers import run_places
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.events import Events, arrow_type
+from spark_jobs.engine.rows.record_fields import repeated_records
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
 __all__ = ["TableEvents", "decode_stream"]
@@ -41,14 +42,15 @@ def _decode_changes(
     table = changed_table(stream)
     changes, letters = decode_changes(batch, table, settings, len(stream.start_offsets))
     offsets = batch["offset"].to_numpy()
-    good = pa.array(np.searchsorted(offsets, changes.offset))
+    good = np.searchsorted(offsets, changes.offset)
     removed = changes.row < 0
     row = pa.array(changes.row, mask=removed)
     arrays = {name: changes.rows.column(name).take(row) for name in changes.rows.schema.names}
     arrays |= dict(zip(table.key, changes.keys, strict=True))
     unsent = {name: keeps[changes.row] & ~removed for name, keeps in changes.unavailable.items()}
     number = run_places(changes.offset) if is_change_format(stream.format) else None
-    events = TableEvents(stream, batch.take(good), arrays, removed, number=number, unsent=unsent)
+    source = batch.take(pa.array(good)) if number is None else repeated_records(batch, good)
+    events = TableEvents(stream, source, arrays, removed, number=number, unsent=unsent)
     if not changes.emptied:
         yield events, letters
         return
@@ -80,14 +82,16 @@ class TableEvents(Events):
 
         Args:
             stream: The stream of the table's changes.
-            source: The good records, one for each change.
+            source: As in `Events`.
             arrays: The columns by name.
             removals: Whether each change removes the row.
-            sizes: As in `Events`.
+            sizes: As in `Events`, but None for numbered changes to use the bytes of their columns.
             number: The number of each change within its record; None where a record changes one row at most.
             unsent: By column: which rows keep the value of the row before, since the record does not have it.
             empties: Whether the only record removes all rows, whichever these are.
         """
+        if sizes is None and number is not None:
+            sizes = self._own_sizes
         super().__init__(stream, source, self._values_of, number=number, sizes=sizes)
         self.removals = removals
         self.unsent = unsent or {}
@@ -113,10 +117,8 @@ class TableEvents(Events):
             kept: The columns of `unsent`, with all values.
         """
         assert self.removals is not None, "set at the beginning"
-        sizes = sum((value_sizes(array) for array in kept.values()), self.record_bytes)
-        return TableEvents(
-            self.stream, self.source, {**self._columns, **kept}, self.removals, lambda: sizes, number=self.number
-        )
+        columns = {**self._columns, **kept}
+        return TableEvents(self.stream, self.source, columns, self.removals, number=self.number)
 
     def removing(self, keys: Sequence[pa.Array]) -> TableEvents:
         """Return the record that removes all rows as a removal of each row.
@@ -127,10 +129,11 @@ class TableEvents(Events):
         count = len(keys[0])
         arrays = {column.name: pa.nulls(count, arrow_type(column.type)) for column in self.stream.columns}
         arrays |= dict(zip(self.stream.partition_key, keys, strict=True))
-        sizes: Ints = sum(map(value_sizes, keys), np.zeros(count, np.int64))
-        source = self.source.take(pa.array(np.zeros(count, np.int64)))
-        removals, number = np.ones(count, np.bool_), np.arange(count)
-        return TableEvents(self.stream, source, arrays, removals, lambda: sizes, number=number)
+        source = repeated_records(self.source, np.zeros(count, np.int64))
+        return TableEvents(self.stream, source, arrays, np.ones(count, np.bool_), number=np.arange(count))
+
+    def _own_sizes(self) -> Ints:
+        return sum(map(value_sizes, self._columns.values()), np.zeros(self.count, np.int64))
 
     def _values_of(self, column: StreamColumn) -> list[object]:
         values: list[object] = self._columns[column.name].to_pylist()
