@@ -56,7 +56,7 @@ def numbers_page(results: _Results) -> str:
 
 def readme_table(results: _Results) -> str:
     """Return the table of `README.md`; raises as `numbers_page` does."""
-    lines = _TEMPLATE.with_name("readme.md").read_text("utf-8").splitlines()
+    lines = _TEMPLATE.with_name("headline.md").read_text("utf-8").splitlines()
     return "\n".join(_row(line, results) for line in lines)
 
 
