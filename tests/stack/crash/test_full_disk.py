@@ -17,10 +17,11 @@ from tests.kafka_client import RawClient, wait_until
 from tests.stack.crash.test_crash import COLUMNS, check, flow, watch
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
-from tests.stack.tracebacks import KAFKA_AWAY
+from tests.stack.tracebacks import FULL_DISK, KAFKA_AWAY
 
 
 @pytest.mark.traceback(KAFKA_AWAY)
+@pytest.mark.traceback(FULL_DISK)  # the fault of a mapped file comes in any thread of Kafka
 def test_a_broker_without_a_page_for_an_index_ends_and_loses_nothing(stack: Stack, lab: Lab) -> None:
     """Kafka alone would go on, give the same offsets to other events, and empty the topic at its next start.
 
