@@ -119,8 +119,7 @@ class _PoolWriter:
         self._stream = stream
         self._settings = settings
         self._pool = pool
-        self._source = stream.name
-        self._ids = event_ids(stream.name, events, pool.event, first_plain=bool(stream.changes_of))
+        self._source, self._ids = stream.name, event_ids(stream.name, events, pool.event)
         self._causes: pa.StringArray | None = None
         if isinstance(events, SilentRows):
             self._source, self._causes = events.computation_id, self._ids

@@ -112,17 +112,13 @@ def match_headers(
     return pc.binary_join_element_wise(*parts, pa.scalar(b""))
 
 
-def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32], *, first_plain: bool = False) -> pa.StringArray:
+def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
     """Return ``<stream>/<partition>/<offset>`` of each row, and ``/<number>`` if records may have several rows.
 
-    Args:
-        stream: The name of the stream, or of the table.
-        events: The rows' source.
-        rows: Which rows.
-        first_plain: Whether the first row of a record has no number: the first change of a table's row (contract §8).
+    The first change of a table's rows by a record has no number (contract §8, *Changes of tables*).
     """
     numbered = _ids(stream, events, cause_offsets(events), rows)
-    if events.number is None or not first_plain:
+    if events.number is None or not events.stream.changes_of:
         return numbered
     first = pa.array(events.number[rows] == 0)
     return pc.if_else(first, pc.utf8_slice_codeunits(numbered, 0, -len("/0")), numbered)

@@ -96,8 +96,7 @@ class EventTraces:
     def tell(self, trail: Trail) -> None:
         """Report the spans of a trail, once the task's writer has the results of its events."""
         ended, events, rows = time.time_ns(), trail.events, trail.rows
-        ids = event_ids(self._stream.name, events, rows, first_plain=bool(self._stream.changes_of))
-        for row, name in zip(rows.tolist(), ids.to_pylist(), strict=True):
+        for row, name in zip(rows.tolist(), event_ids(self._stream.name, events, rows).to_pylist(), strict=True):
             met = trail.met.get(int(events.offsets[row]), _EventMatches(0, ()))
             # The record's time comes from another clock, and may be long past.
             sent = min(int(events.time_ms[row]) * 1_000_000, trail.began_ns)

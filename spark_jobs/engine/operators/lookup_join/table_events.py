@@ -59,8 +59,11 @@ def _decode_changes(
     for place, (first, last) in enumerate(pairwise((0, *cuts, events.count))):
         yield events.slice(first, last), letters if place == 0 else None
         if place < len(emptied):
-            nulls = {column.name: pa.nulls(1, arrow_type(column.type)) for column in stream.columns}
-            yield TableEvents(stream, emptied[place], nulls, np.ones(1, np.bool_), empties=True), None
+            yield TableEvents(stream, emptied[place], _nulls(stream, 1), np.ones(1, np.bool_), empties=True), None
+
+
+def _nulls(stream: Stream, count: int) -> dict[str, pa.Array]:
+    return {column.name: pa.nulls(count, arrow_type(column.type)) for column in stream.columns}
 
 
 class TableEvents(Events):
@@ -127,8 +130,7 @@ class TableEvents(Events):
             keys: The PRIMARY KEY columns of all rows, in the order of the keys.
         """
         count = len(keys[0])
-        arrays = {column.name: pa.nulls(count, arrow_type(column.type)) for column in self.stream.columns}
-        arrays |= dict(zip(self.stream.partition_key, keys, strict=True))
+        arrays = _nulls(self.stream, count) | dict(zip(self.stream.partition_key, keys, strict=True))
         source = repeated_records(self.source, np.zeros(count, np.int64))
         return TableEvents(self.stream, source, arrays, np.ones(count, np.bool_), number=np.arange(count))
 
