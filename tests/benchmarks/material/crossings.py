@@ -23,13 +23,12 @@ def thresholds(count: int, cqs: int) -> pa.Array:
 
 
 def crossing_quotes(count: int, keys: int, cqs: int) -> Iterator[tuple[str, str]]:
-    """Yield keys and quotes; a key keeps its partition, since `quotes.send` writes to the partitions in turn.
+    """Yield keys and quotes; a key keeps its partition.
 
     The first event of each key lies below all thresholds.
     """
     random = np.random.default_rng(1)
-    rows = np.arange(count)
-    numbers = random.integers(0, keys // quotes.PARTITIONS, count) * quotes.PARTITIONS + rows % quotes.PARTITIONS
+    numbers = quotes.keys_in_turns(random, keys, count)
     width = _CROSSED * _STEPS * quotes.TOP_PRICE / cqs
     prices = random.uniform(-width, width, count)
     _, first = np.unique(numbers, return_index=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import Producer
+from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream, StreamColumn
 
@@ -16,6 +18,7 @@ __all__ = [
     "PARTITIONS",
     "SELECTION",
     "TOPIC",
+    "keys_in_turns",
     "publish",
     "queries",
     "quote_rows",
@@ -23,6 +26,7 @@ __all__ = [
     "send",
     "stream",
     "symbol",
+    "times_until_now",
 ]
 
 TOPIC = "quotes"
@@ -95,6 +99,16 @@ def send(
         if row % 1000 == 0:
             producer.poll(0)
     producer.flush()
+
+
+def times_until_now(count: int, span_ms: int) -> NDArray[np.float64]:
+    """Return the times of that many events, epoch milliseconds, evenly spread over a span that ends now."""
+    return time.time() * 1000 - span_ms + np.arange(count) * (span_ms / count)
+
+
+def keys_in_turns(random: np.random.Generator, keys: int, count: int) -> NDArray[np.int64]:
+    """Return random numbers of keys for that many events; a key keeps its partition, since `send` writes in turns."""
+    return random.integers(0, keys // PARTITIONS, count) * PARTITIONS + np.arange(count) % PARTITIONS
 
 
 def quote_rows(count: int, seed: int = 2) -> dict[str, pa.Array]:

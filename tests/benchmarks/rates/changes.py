@@ -26,7 +26,7 @@ from grouping.plan.table_changes import table_changes
 from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
-from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs, report_ratio, report_sides
 from tests.benchmarks.rates.copies import plain_copy
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.report import Report
@@ -71,12 +71,9 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 def _measure(ground: Ground, cqs: int, rows: int, changes: int, rounds: int) -> dict[str, list[Run]]:
     settings = ground.settings
     ground.make_topic(_TOPIC, quotes.PARTITIONS)
-    ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-    results = settings.topics.results
-    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+    make_outputs(ground, "copy")
     quotes.send(settings.kafka.bootstrap, _TOPIC, _records(range(rows)))
-    numbers, places = np.random.default_rng(2).integers(0, rows // quotes.PARTITIONS, changes), np.arange(changes)
-    updated = numbers * quotes.PARTITIONS + places % quotes.PARTITIONS  # a key keeps its partition
+    updated = quotes.keys_in_turns(np.random.default_rng(2), rows, changes)
     quotes.send(settings.kafka.bootstrap, _TOPIC, _records(updated.tolist()))
     constants = quotes.quote_rows(cqs)
     # A row is as likely to cease to match as to begin, so half as many matches make one result a change.

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from grouping.settings.settings import Settings
 from spark_jobs.runtime.application.jvm import end_jvm
 from spark_jobs.runtime.application.session import open_session
+from tests.benchmarks.material import quotes
 from tests.benchmarks.rates.pipeline import Run, Start, run
 from tests.benchmarks.report import Report
+from tests.ground import Ground
 
-__all__ = ["bench_session", "in_turns", "report_ratio", "report_sides"]
+__all__ = ["bench_session", "in_turns", "make_outputs", "report_ratio", "report_sides", "turns"]
 
 Runs = Mapping[str, list[Run]]
+
+
+def make_outputs(ground: Ground, *others: str) -> None:
+    """Make the topic of results, and further topics that a side writes to; Kafka soon deletes their records."""
+    for topic in others:
+        ground.make_topic(topic, quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
+    results, partitions = ground.settings.topics.results, ground.settings.results.partitions
+    ground.make_topic(results, partitions, retention_bytes="50000000", segment_bytes="25000000")
 
 
 @contextmanager
@@ -36,11 +47,16 @@ def in_turns(
     rounds: int,
     settings: Settings,
 ) -> Runs:
+    """Run the sides over the same events, as `turns` does."""
+    return turns({name: partial(run, spark, start, events, settings) for name, start in sides.items()}, rounds)
+
+
+def turns(sides: Mapping[str, Callable[[], Run]], rounds: int) -> Runs:
     """Run the sides in turn, round after round; the first round warms up and does not count."""
     made: dict[str, list[Run]] = {name: [] for name in sides}
     for number in range(rounds + 1):
-        for name, start in sides.items():
-            done = run(spark, start, events, settings)
+        for name, side in sides.items():
+            done = side()
             print(f"round {number}  {name:<40} {done.rate:>10,.0f} events/s", flush=True)
             made[name] += [done] if number else []
     return made

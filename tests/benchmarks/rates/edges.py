@@ -16,7 +16,7 @@ from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.crossings import crossing_quotes, thresholds
 from tests.benchmarks.material.tables import Contents, Tables
-from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs, report_ratio, report_sides
 from tests.benchmarks.rates.copies import plain_copy
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.report import Report
@@ -52,9 +52,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 def _measure(ground: Ground, cqs: int, keys: int, events: int, rounds: int) -> dict[str, list[Run]]:
     settings = ground.settings
     ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
-    ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-    results = settings.topics.results
-    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+    make_outputs(ground, "copy")
     quotes.send(settings.kafka.bootstrap, quotes.TOPIC, crossing_quotes(events, keys, cqs))
     tables = Tables(settings)
     sides = {_PLAIN: plain_copy(quotes.TOPIC, "copy")}

@@ -19,7 +19,7 @@ from grouping.settings.settings import Settings
 from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
-from tests.benchmarks.rates.contest import bench_session, in_turns
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.rates.scraping import scraped
 from tests.benchmarks.report import Report
@@ -62,8 +62,7 @@ def prepare(ground: Ground, events: int) -> None:
     """Publish the events, and put the CQs into Redis."""
     settings = ground.settings
     ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
-    results = settings.topics.results
-    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+    make_outputs(ground)
     quotes.publish(settings.kafka.bootstrap, events)
     constants = quotes.quote_rows(_CQS)
     Tables(settings).put(Contents(quotes.stream("s_cqs")).add(quotes.SELECTION, constants))

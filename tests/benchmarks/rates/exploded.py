@@ -8,15 +8,18 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
+from pyspark.sql import SparkSession
 
+from grouping.settings.settings import Settings
 from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
-from tests.benchmarks.rates.contest import bench_session, report_ratio, report_sides
-from tests.benchmarks.rates.pipeline import Run, run, through
+from tests.benchmarks.rates.contest import bench_session, make_outputs, report_ratio, report_sides, turns
+from tests.benchmarks.rates.pipeline import Run, Start, run, through
 from tests.benchmarks.report import Report
 from tests.ground import Ground, open_ground
 
@@ -44,12 +47,9 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 
 def _measure(ground: Ground, cqs: int, events: int, rounds: int) -> dict[str, list[Run]]:
-    results = ground.settings.topics.results
-    ground.make_topic(results, ground.settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
-    sides = {_SINGLE: 1, _EXPLODED: _ELEMENTS}
-    made: dict[str, list[Run]] = {name: [] for name in sides}
-    starts = {}
-    for name, size in sides.items():
+    make_outputs(ground)
+    starts: dict[str, tuple[int, Start, Settings]] = {}
+    for name, size in ((_SINGLE, 1), (_EXPLODED, _ELEMENTS)):
         # Micro-batches of both sides have as many events: their fixed time must not decide.
         evaluator = ground.settings.evaluator.model_copy(update={"events_per_batch": events // 4 // size})
         settings = ground.settings.model_copy(update={"evaluator": evaluator})
@@ -60,19 +60,15 @@ def _measure(ground: Ground, cqs: int, events: int, rounds: int) -> dict[str, li
         if size > 1:
             stream = msgspec.structs.replace(stream, explode="$.quotes")
         Tables(settings).put(Contents(stream).add(quotes.SELECTION, quotes.quote_rows(cqs)))
-        starts[name] = through(stream, Evaluation.of(stream, settings)), settings
+        starts[name] = size, through(stream, Evaluation.of(stream, settings)), settings
     with bench_session(ground.settings) as spark:
-        for number in range(rounds + 1):
-            for name, size in sides.items():
-                start, settings = starts[name]
-                done = _of_elements(run(spark, start, events // size, settings), size)
-                print(f"round {number}  {name:<40} {done.rate:>10,.0f} events/s", flush=True)
-                made[name] += [done] if number else []
-    return made
+        sides = {name: partial(_run, spark, events, *start) for name, start in starts.items()}
+        return dict(turns(sides, rounds))
 
 
-def _of_elements(records: Run, size: int) -> Run:
-    """Return a run over records as a run over their elements."""
+def _run(spark: SparkSession, events: int, size: int, start: Start, settings: Settings) -> Run:
+    """Return a run over records of some elements as a run over the elements."""
+    records = run(spark, start, events // size, settings)
     cpu = {program: spent / size for program, spent in records.cpu.items()}
     return Run(records.events * size, records.seconds, cpu)
 

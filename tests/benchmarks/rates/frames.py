@@ -8,7 +8,6 @@ less: it counts by user in whole ten minutes, and writes the few counts above a 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from spark_jobs.runtime.kafka.sink import checkpoint_location
 from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
-from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs, report_ratio, report_sides
 from tests.benchmarks.rates.copies import plain_copy
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.report import Report
@@ -66,11 +65,8 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 def _measure(ground: Ground, cqs: int, keys: int, events: int, rounds: int) -> dict[str, list[Run]]:
     settings = ground.settings
     ground.make_topic(_TOPIC, quotes.PARTITIONS)
-    for topic in ("copy", "counts"):
-        ground.make_topic(topic, quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-    results = settings.topics.results
-    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
-    times = time.time() * 1000 - _SPAN_MS + np.arange(events) * (_SPAN_MS / events)
+    make_outputs(ground, "copy", "counts")
+    times = quotes.times_until_now(events, _SPAN_MS)
     quotes.send(settings.kafka.bootstrap, _TOPIC, _logins(events, keys), times.astype(np.int64).tolist())
     stream = _stream()
     Tables(settings).put(Contents(stream).add(_QUERY, _constants(cqs, keys, events)))
@@ -104,9 +100,8 @@ def _user(number: int) -> str:
 
 
 def _logins(count: int, keys: int) -> Iterator[tuple[str, str]]:
-    """Yield keys and events; a user keeps its partition, since `quotes.send` writes to the partitions in turn."""
-    random, rows = np.random.default_rng(1), np.arange(count)
-    numbers = random.integers(0, keys // quotes.PARTITIONS, count) * quotes.PARTITIONS + rows % quotes.PARTITIONS
+    """Yield keys and events; a user keeps its partition."""
+    numbers = quotes.keys_in_turns(np.random.default_rng(1), keys, count)
     for row, number in enumerate(numbers.tolist()):
         user = _user(number)
         yield user, f'{{"user": "{user}", "ip": "10.0.{row % 251}.{row % 241}", "ok": false, "session": {row}}}'

@@ -17,7 +17,7 @@ from grouping.model.catalog import Stream
 from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
-from tests.benchmarks.rates.contest import bench_session, in_turns
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs
 from tests.benchmarks.rates.copies import headers_copy
 from tests.benchmarks.rates.pipeline import through
 from tests.benchmarks.report import Report
@@ -55,9 +55,7 @@ def _cost(report: Report, events: int, rounds: int) -> None:
         evaluator = ground.settings.evaluator.model_copy(update={"events_per_batch": events // 4})
         settings = ground.settings.model_copy(update={"evaluator": evaluator})
         ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
-        ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-        results = settings.topics.results
-        ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+        make_outputs(ground, "copy")
         quotes.publish(settings.kafka.bootstrap, events)
         copy, others, with_all = (quotes.stream(f"s_{name}") for name in ("copy", "others", "all"))
         tables = Tables(settings)

@@ -29,7 +29,7 @@ from tests.benchmarks.material import quotes
 from tests.benchmarks.material.market import as_source
 from tests.benchmarks.material.tables import Contents, Tables
 from tests.benchmarks.parts.in_process import Worker
-from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs, report_ratio, report_sides
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.report import Report
 from tests.ground import Ground, open_ground
@@ -75,9 +75,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 def _measure(ground: Ground, cqs: int, rows: int, events: int, rounds: int) -> dict[str, list[Run]]:
     settings, bootstrap = ground.settings, ground.settings.kafka.bootstrap
-    results = settings.topics.results
-    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
-    ground.make_topic("joined", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
+    make_outputs(ground, "joined")
     ground.make_topic(settings.topics.pins, 1)
     for topic in (quotes.TOPIC, "profiles", "owners"):
         ground.make_topic(topic, quotes.PARTITIONS)

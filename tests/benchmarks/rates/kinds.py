@@ -12,7 +12,7 @@ from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import market
 from tests.benchmarks.material.tables import Tables
 from tests.benchmarks.material.workloads import WORKLOADS, Workload
-from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs, report_ratio
 from tests.benchmarks.rates.copies import headers_copy, own_copy, plain_copy, tuned_copy
 from tests.benchmarks.rates.pipeline import through
 from tests.benchmarks.report import Report
@@ -41,9 +41,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     report = Report(options.command)
     with open_ground() as ground:
         settings = ground.settings
-        ground.make_topic("copy", market.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-        results = settings.topics.results
-        ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+        make_outputs(ground, "copy")
         with bench_session(settings) as spark:
             for name in options.kinds:
                 kind = WORKLOADS[name]

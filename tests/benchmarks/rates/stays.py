@@ -7,7 +7,6 @@ hour that ends now, and come out of order by up to a second.
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 
 import msgspec
@@ -17,7 +16,7 @@ from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.crossings import crossing_quotes, thresholds
 from tests.benchmarks.material.tables import Contents, Tables
-from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs, report_ratio, report_sides
 from tests.benchmarks.rates.copies import plain_copy
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.report import Report
@@ -54,10 +53,8 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 def _measure(ground: Ground, cqs: int, keys: int, events: int, rounds: int) -> dict[str, list[Run]]:
     settings = ground.settings
     ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
-    ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-    results = settings.topics.results
-    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
-    times = time.time() * 1000 - _SPAN_MS + np.arange(events) * (_SPAN_MS / events)
+    make_outputs(ground, "copy")
+    times = quotes.times_until_now(events, _SPAN_MS)
     times -= np.random.default_rng(2).uniform(0, _DISORDER_MS, events)
     quotes.send(
         settings.kafka.bootstrap, quotes.TOPIC, crossing_quotes(events, keys, cqs), times.astype(np.int64).tolist()

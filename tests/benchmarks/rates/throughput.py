@@ -13,7 +13,7 @@ from pathlib import Path
 from spark_jobs.runtime.worker.worker import Evaluation
 from tests.benchmarks.material import quotes
 from tests.benchmarks.material.tables import Contents, Tables
-from tests.benchmarks.rates.contest import bench_session, in_turns, report_ratio, report_sides
+from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs, report_ratio, report_sides
 from tests.benchmarks.rates.copies import headers_copy, own_copy, plain_copy, tuned_copy
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.report import Report
@@ -49,9 +49,7 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 def _measure(ground: Ground, cqs: Sequence[int], events: int, rounds: int) -> dict[str, list[Run]]:
     settings = ground.settings
     ground.make_topic(quotes.TOPIC, quotes.PARTITIONS)
-    ground.make_topic("copy", quotes.PARTITIONS, retention_bytes="200000000", segment_bytes="50000000")
-    results = settings.topics.results
-    ground.make_topic(results, settings.results.partitions, retention_bytes="50000000", segment_bytes="25000000")
+    make_outputs(ground, "copy")
     quotes.publish(settings.kafka.bootstrap, events)
     tables = Tables(settings)
     copied = quotes.stream("s_copy")

@@ -23,6 +23,7 @@ from grouping.settings.settings import Settings
 from tests.benchmarks.material import quotes
 from tests.benchmarks.report import Report
 from tests.benchmarks.whole.product import Product, open_product
+from tests.kafka_client import wait_until
 
 __all__ = ["add_options", "main"]
 
@@ -99,11 +100,12 @@ def _silences(product: Product, client: Client, name: str) -> tuple[str, _Result
 
 def _evaluated(redis: Redis, stream_id: str, events: int) -> None:
     """Return when that many events are evaluated."""
-    deadline = time.monotonic() + _LONGEST_SECONDS
-    while sum(json.loads(redis.get(f"cq:committed:{stream_id}") or '{"offsets": {}}')["offsets"].values()) < events:
-        if time.monotonic() > deadline:
-            raise RuntimeError("the events were not evaluated")
-        time.sleep(_LOOK_SECONDS)
+
+    def are_evaluated() -> bool:
+        committed = json.loads(redis.get(f"cq:committed:{stream_id}") or '{"offsets": {}}')
+        return sum(committed["offsets"].values()) >= events
+
+    wait_until(lambda: are_evaluated() or time.sleep(_LOOK_SECONDS), "evaluation of all events", _LONGEST_SECONDS)
 
 
 def _event(number: int) -> str:
@@ -123,11 +125,11 @@ class _Results:
 
     def wait(self, count: int) -> None:
         """Return when there are that many results."""
-        deadline = time.monotonic() + _LONGEST_SECONDS
-        while (found := self._consumer.get_watermark_offsets(self._place)[1]) < count:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{found} results came, and {count} should have")
-            time.sleep(_LOOK_SECONDS)
+
+        def have_come() -> bool:
+            return self._consumer.get_watermark_offsets(self._place)[1] >= count
+
+        wait_until(lambda: have_come() or time.sleep(_LOOK_SECONDS), f"{count} results", _LONGEST_SECONDS)
 
     def late(self, count: int) -> list[float]:
         """Return by how many seconds the first results were late."""
