@@ -25,7 +25,10 @@ def dependencies_of(cq: Cq, destination: Destination) -> tuple[Dependency, ...]:
 def dependencies(
     group: str, select: str, virtual: str | None, template: str | None, views: tuple[str, ...]
 ) -> tuple[Dependency, ...]:
-    """Return the dependencies that are not None; a million CQs share some thousand of these tuples."""
+    """Return the dependencies whose ids are not None.
+
+    The results are cached, because a million CQs have only a few thousand different tuples.
+    """
     ids = {
         DependencyKind.GROUP: group,
         DependencyKind.SELECT: select,
@@ -44,12 +47,12 @@ class DependencyChanges:
         self.definitions: dict[tuple[StreamId, Dependency], Definition] = {}
         """Definitions of dependencies that are new in this unit, by stream and dependency."""
         self.changed: set[tuple[StreamId, Dependency]] = set()
-        """Dependencies whose number of CQs changed in this unit."""
+        """Dependencies whose number of CQs this unit has changed, or whose definitions may now be removed."""
         self.sole_users: dict[tuple[StreamId, str], Subscriber] = {}
-        """Stream and id of a group or SELECT list → its sole user, if changed in this unit."""
+        """Stream and id of a group or SELECT list → its sole user (`Inventory.sole_users`), if changed in this unit."""
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
-        """The counters of the dependencies that CQs of a subscriber got in this unit, cached since thousands of CQs
-        share them."""
+        """Stream, subscriber and dependencies that were counted in this unit → the counters of these dependencies, each
+        as a dict and a key. Thousands of CQs have the same dependencies."""
         self._removed: tuple[StreamId, tuple[Dependency, ...]] | None = None
         """The stream and the dependencies of the last removed CQ."""
         self._counted: list[tuple[dict[str, int], str]] = []
@@ -62,7 +65,7 @@ class DependencyChanges:
         dependencies: tuple[Dependency, ...],
         definitions: Iterable[Definition],
     ) -> None:
-        """Count the dependencies of another CQ.
+        """Count one more CQ for each of its dependencies.
 
         Args:
             stream_id: The stream that the CQ reads.
@@ -85,7 +88,7 @@ class DependencyChanges:
         dependencies: tuple[Dependency, ...],
         definitions: Iterable[Definition],
     ) -> list[tuple[dict[str, int], str]]:
-        """Count dependencies, and return their counters."""
+        """Count one more CQ for each dependency, and return the counters."""
         if stream_id not in self._inventory.dependencies:
             self._inventory.dependencies[stream_id] = DependencyCounts()
         by_kind = self._inventory.dependencies[stream_id]
@@ -103,7 +106,7 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Keep the sole user of a group or SELECT list; after a second user it has none until all CQs are gone."""
+        """Note the sole user of a group or SELECT list: from a second user on it is `SEVERAL`, until no CQ is left."""
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:
@@ -111,9 +114,9 @@ class DependencyChanges:
 
     def remove(self, stream_id: StreamId, dependencies: tuple[Dependency, ...]) -> None:
         """Subtract the dependencies of a removed CQ."""
-        self._counts.clear()  # the next CQ may again be the first of a user
+        self._counts.clear()  # after the removal, the next CQ may be the only one with these dependencies
         removed = (stream_id, dependencies)
-        if removed != self._removed:  # thousands of CQs that are dropped in a row have the same dependencies
+        if removed != self._removed:  # often thousands of CQs with the same dependencies are dropped in a row
             self._removed = removed
             self.changed.update((stream_id, used) for used in dependencies)
             by_kind = self._inventory.dependencies[stream_id]

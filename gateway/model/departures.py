@@ -1,7 +1,7 @@
-"""Departures: CQs that were dropped while events from before their DROP are not evaluated yet.
+"""Departures: CQs that have left their destinations, while events from before that are not evaluated yet.
 
-The constant table keeps an entry for these CQs, bounded by the end offsets of the source partitions at the DROP. The
-entry stays even if the destination is used again, paused or ended in the meantime.
+The constant table keeps an entry for these CQs. The entry is valid for events below the end offsets that the source
+partitions had when the CQ left. The entry stays even if the destination is used again, paused or ended.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ __all__ = ["Departure", "Departures", "without"]
 
 
 class Departure(msgspec.Struct, array_like=True, frozen=True):
-    """A window of record times; its events still count below given source offsets."""
+    """CQs that left a destination at the same source offsets; events below these offsets still count for them."""
 
     until: tuple[int, ...]
-    """By source partition: the first offset that no longer counts."""
+    """By source partition: the first offset whose event no longer counts."""
     windows: tuple[Window, ...]
+    """The record times that the CQs see."""
 
 
 class Departures(msgspec.Struct, array_like=True, frozen=True):
@@ -32,10 +33,11 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
     number: int
     """The number under which the destination's matches are counted."""
     departures: tuple[Departure, ...] = ()
-    """The earliest first. Windows are disjoint: a time in several windows belongs to the latest departure."""
+    """The departures in order, the earliest first. Their windows are disjoint: a time that several of them had belongs
+    to the latest."""
 
     def joined(self, window: Window, until: tuple[int, ...]) -> Departures:
-        """Return the departures with another departure added."""
+        """Return the departures after another CQ has left; its window and `until` are given."""
         latest = [window]
         others = []
         for each in self.departures:
@@ -46,12 +48,19 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.structs.replace(self, departures=(*others, Departure(until, tuple(latest))))
 
     def passed(self, until: tuple[int, ...]) -> Departures | None:
-        """Return the rest once events up to these offsets are evaluated; None if nothing is left."""
+        """Return the departures that still wait for events after all events below some offsets are evaluated.
+
+        The result is None if no departure waits.
+        """
         left = tuple(each for each in self.departures if not _within(each.until, until))
         return msgspec.structs.replace(self, departures=left) if left else None
 
     def entries(self, living: Sequence[Window]) -> list[tuple[tuple[int, ...], list[Window]]]:
-        """Return the bounds and windows to keep in the constant table, besides the windows of live members."""
+        """Return `until` and windows of the entries to keep in the constant table besides those of live members.
+
+        Args:
+            living: The windows of live members, which need no second entry.
+        """
         kept = ((each.until, without(each.windows, living)) for each in self.departures)
         return [(until, windows) for until, windows in kept if windows]
 
@@ -74,11 +83,11 @@ def without(windows: Iterable[Window], others: Iterable[Window]) -> list[Window]
 
 
 def _cut(window: Window, other: Window) -> list[Window]:
-    """Return the rest of a window, before and behind another window."""
+    """Return the parts of a window that lie before and after another window."""
     (start, expire), (begin, end) = window, other
-    behind = end is not None and start is not None and end <= start
+    after = end is not None and start is not None and end <= start
     before = begin is not None and expire is not None and begin >= expire
-    if behind or before:
+    if after or before:
         return [window]
     parts: list[Window] = []
     if begin is not None and (start is None or start < begin):

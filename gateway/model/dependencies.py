@@ -1,8 +1,8 @@
 """Dependencies of CQs: definitions that many CQs share, stored once for each stream as long as a CQ needs them.
 
-CQs are counted for each dependency. In memory a dependency has a kind and an id. In Redis and on `cq.catalog` it has a
-name, from which only this module derives the kind: `g_…` a group, `t_…` a template, `v_…` a group's topic, `w_…` a
-view, else a SELECT list.
+The gateway counts the CQs that need each dependency. In memory a dependency has a kind and an id. In Redis and on
+`cq.catalog` a dependency has a name, which begins with `g_` for a group, `t_` for a template, `v_` for a group's topic
+and `w_` for a view; all other names are of SELECT lists. Only this module derives the kind from the name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Definition = GroupPlan | SelectList | TextTemplate
-"""The content of a dependency; the content of topics and views is elsewhere."""
+"""The stored content of a dependency; topics and views have no definition."""
 
 
 class DependencyKind(Enum):
@@ -43,15 +43,16 @@ class DependencyKind(Enum):
     TEXT = auto()
     """The template of texts."""
     TOPIC = auto()
-    """The topic of a group, needed by its virtual CQs; only counted, under the group's id."""
+    """The topic of a group, which the group's virtual CQs need. These CQs are counted under the group's id."""
     VIEW = auto()
-    """A view; only counted, under its folded name."""
+    """A view. The CQs that read it are counted under its folded name."""
 
     __hash__ = object.__hash__  # the hash of Enum is slow Python code, and each CQ needs four hashes
 
 
 RECORDED = (DependencyKind.GROUP, DependencyKind.SELECT)
-"""The kinds with definitions on `cq.catalog`; they are evaluated, so their sole users are known."""
+"""The kinds with definitions on `cq.catalog`: only plans and SELECT lists are evaluated, and can be quarantined. For
+each of them the gateway notes its sole user, the only subscriber whose CQs need it."""
 
 
 class Dependency(NamedTuple):
@@ -81,7 +82,7 @@ class Dependency(NamedTuple):
 
     @classmethod
     def on(cls, definition: Definition) -> Dependency:
-        """Return the dependency with a given definition."""
+        """Return the dependency that has a definition."""
         match definition:
             case GroupPlan():
                 return cls(DependencyKind.GROUP, definition.group_id)
@@ -121,7 +122,7 @@ class DependencyCounts:
 
     @classmethod
     def read(cls, stored: Mapping[bytes, bytes]) -> DependencyCounts:
-        """Return the counts from Redis's form, by names."""
+        """Return the counts from their form in Redis: name of a dependency → number of CQs."""
         counts = cls()
         for name, count in stored.items():
             kind, item_id = Dependency.read(name)

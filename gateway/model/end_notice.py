@@ -1,4 +1,4 @@
-"""Notices of ends: they stay until all messages about a destination's end, or about departed members, are written."""
+"""Notices of ends: a notice is kept until all records about the end, or about the departed members, are written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ __all__ = ["EndNotice", "end_key"]
 class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     """The end of an incarnation of a destination, or the departure of members.
 
-    An incarnation begins with the first member and ends with the last; the destination may be used again immediately.
+    An incarnation begins when the first member joins, and ends when the last member leaves. The destination may be used
+    again immediately.
     """
 
     destination: Destination
@@ -22,15 +23,18 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str
     """``expired``, ``dropped`` or ``replaced``."""
     version: int
-    """A version: `cq.end` or `cq.leave` is written when no micro-batch pinned before it is under way."""
+    """The first version of the constant tables without the destination or its departed members. `cq.end` or `cq.leave`
+    is written when no micro-batch is under way that has pinned an earlier version."""
     source: str
     """The stream's name, as the stream may be gone when the end is written."""
     written: bool = False
     """Whether `cq.end` is written, so that only the topic is left to delete."""
     timed: TimedNote = TimedNote()
-    """For a timer-based destination, its visible matches: its last digest may still come."""
+    """For a timer-based destination: its beginning and the matches that it sees, for a last digest that is not written
+    yet."""
     select: SelectList | None = None
-    """For a last digest that needs the columns' types, since the stream may be gone by then."""
+    """The SELECT list, if the last digest needs the columns' types. The stream may be gone when the digest is
+    written."""
     until: tuple[int, ...] = ()
     """By source partition, the offset up to which events still count; empty once they are evaluated."""
     plan: GroupPlan | None = None
@@ -38,18 +42,23 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     members: tuple[str, ...] = ()
     """The tokens of the members that left; empty if the destination ended."""
     after_ms: int = 0
-    """When the previous incarnation ended, if its `cq.end` is not written yet and must come first; else 0."""
+    """When the previous incarnation ended, epoch milliseconds, if its `cq.end` is not written yet and must come first;
+    else 0."""
     written_ms: int = 0
-    """When `cq.end` was written; 0 in a notice of an earlier version, which notes only the fact."""
+    """When `cq.end` was written, epoch milliseconds; 0 if it is not written, or if an earlier version of the gateway
+    wrote it, which set only `written`."""
 
     @property
     def lingers_since_ms(self) -> int:
-        """Since when readers can read the end; a notice may wait long for the evaluator."""
+        """The time from which the topic is kept for its readers, epoch milliseconds: when `cq.end` was written.
+
+        This may be long after `ended_ms`, because `cq.end` waits for the evaluator.
+        """
         return self.written_ms or self.ended_ms
 
     @property
     def key(self) -> str:
-        """The notice's key: incarnations of a destination end at different times, and a member leaves once."""
+        """The notice's key, unique because incarnations end at different times and a member leaves only once."""
         name = self.destination.destination_id
         return f"{name}/leave/{self.members[0]}" if self.members else end_key(name, self.ended_ms)
 

@@ -8,7 +8,10 @@ __all__ = ["GroupPause"]
 
 
 class GroupPause(msgspec.Struct, frozen=True):
-    """A pause, key `pause/<stream>/<group>` on `cq.catalog`; outlives the group's CQs, and ends with the stream."""
+    """A pause of a group. The pause stays when the group's last CQ is dropped, and ends when the stream is dropped.
+
+    The record on `cq.catalog` has the key `pause/<stream>/<group>`.
+    """
 
     by: str
     """The operator who paused the group."""

@@ -8,13 +8,13 @@ __all__ = ["NotYet"]
 
 
 class NotYet(Exception):
-    """A command cannot be carried out yet; nothing was changed, and the command is tried anew later."""
+    """A command cannot be carried out yet. Nothing was changed, and the command is tried again later."""
 
     def __init__(self, is_ready: Callable[[], bool]) -> None:
         """Set the condition.
 
         Args:
-            is_ready: Returns quickly whether the command may be tried again.
+            is_ready: Tells whether the command may be tried again; called often, so it must be quick.
         """
         super().__init__("a command is to be held")
         self.is_ready = is_ready

@@ -1,6 +1,6 @@
-"""The inventory: streams, tables, views, numbers of destinations and uses of plans, from one unit of work to the next.
+"""The inventory: streams, tables, views, and counts, which stay in memory from one unit of work to the next.
 
-The unit under way changes the inventory immediately; after a failed unit the inventory is read again.
+The unit under way changes the inventory immediately. After a failed unit, the inventory is read from Redis again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Inventory:
 
     def __init__(self) -> None:
         self.ending: dict[DestinationId, int] = {}
-        """Destination that still owes a `cq.end` → when its last such incarnation ended."""
+        """Destination with an ended incarnation whose `cq.end` is not written yet → when the last of these incarnations
+        ended, epoch milliseconds."""
         self.epoch = 0
         """The confirmed epoch of the constant tables."""
         self.clear()
@@ -55,25 +56,26 @@ class Inventory:
         """Stream → number of CQs that need each group, SELECT list, template and view, and of virtual CQs for each
         topic."""
         self.sole_users: dict[StreamId, dict[str, Subscriber]] = {}
-        """Stream → id of a group or SELECT list → its sole user, or `SEVERAL`."""
+        """Stream → id of a group or SELECT list → the only subscriber whose CQs need it, or `SEVERAL`."""
         self.live_cqs: Counter[StreamId] = Counter()
         """Stream → number of live CQs."""
         self.dedicated: set[DestinationId] = set()
         """Live dedicated destinations."""
         self.topic_founders: dict[str, str] = {}
-        """Dedicated destination, or group with virtual CQs → subscriber whose quota its topic counts against."""
+        """Dedicated destination, or group with virtual CQs → the subscriber who needed its topic first, and whose quota
+        the topic counts against."""
         self.topic_shares: Counter[tuple[str, str]] = Counter()
         """Subscriber and kind, ``dedicated`` or ``virtual`` → number of topics in `topic_founders`."""
         self.leaving: dict[DestinationId, Departures] = {}
-        """Destination → departed members that are still owed events."""
+        """Destination → its departed members for which events are not evaluated yet."""
         self.vacant: Counter[StreamId] = Counter()
-        """Stream → number of destinations in `leaving` without members, which keep their numbers."""
+        """Stream → number of destinations in `leaving` that have no members; they keep their numbers."""
         self.next_numbers: dict[StreamId, int] = {}
-        """Stream → lowest number that no destination ever had."""
+        """Stream → the lowest number (`Membership.number`) that no destination has ever had."""
         self.free_numbers: dict[StreamId, list[int]] = {}
         """Stream → numbers of ended destinations, free for new destinations."""
         self.listed: dict[Subscriber, Names] = {}
-        """Subscriber whose CQs were listed lately → names of all its CQs, kept up to date."""
+        """Subscriber whose CQs were listed recently → the names of all its CQs, which each unit updates."""
 
     def found_topic(self, owner_id: str, subscriber: str) -> None:
         """Count a topic of results against a subscriber's quota.
@@ -103,7 +105,7 @@ class Inventory:
         return cast(Mapping[GroupId, int], self.users(stream_id, DependencyKind.TOPIC))
 
     def users(self, stream_id: StreamId, kind: DependencyKind) -> Mapping[str, int]:
-        """Return id of a dependency of a kind → number of CQs that need it; empty if the stream is gone."""
+        """Return the number of CQs that need each dependency of a kind, by its id; empty if the stream is gone."""
         counts = self.dependencies.get(stream_id)
         return {} if counts is None else counts[kind]
 

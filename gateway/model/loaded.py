@@ -1,4 +1,4 @@
-"""The CQs and destinations that were read for a unit of work, as an argument of methods that need them."""
+"""The CQs and destinations that were read for a unit of work, passed as an argument to methods that need them."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ class Loaded:
         return self.membership_of(cq).destination
 
     def requested(self, destination_id: DestinationId) -> Destination:
-        """Return a requested destination; a destination that does not exist yet is returned as it would be created."""
+        """Return a requested destination with the fields that it gets if it is created now (`Placement.place`)."""
         return self._unit.requested[destination_id]

@@ -24,14 +24,16 @@ class Membership(msgspec.Struct, array_like=True):
 
     destination: Destination
     number: int
-    """The number under which the destination's matches are counted, dense within the stream."""
+    """The destination's index in the match counts of its stream; numbers of ended destinations are used again, so the
+    numbers have few gaps."""
     windows: dict[str, int] = {}
     """Window (``start,expire`` as text) → number of live, unpaused members."""
     paused: int = 0
     """The number of paused members."""
     timed: TimedNote = TimedNote()
     bounds: dict[str, int] = {}
-    """For a store of aggregates: bound of ticks (``period,phase`` as text) → number of live, unpaused members."""
+    """For a store of aggregates: the instants of possible ticks (``period,phase`` in milliseconds, as text) → number of
+    live, unpaused members with these ticks."""
     moved_bounds: set[tuple[str, str]] = set()
     """For a store of aggregates: keys of `windows` and `bounds` that appeared or disappeared in this unit of work."""
 
@@ -46,10 +48,10 @@ class Membership(msgspec.Struct, array_like=True):
         if cq.paused:
             self.paused += by
             return
-        window = _window_key(*cq.window)
+        window = _pair_key(*cq.window)
         moved = _add(self.windows, window, by)
         if self._of_aggregates and trigger is not None:
-            bound = _window_key(*trigger.bound)
+            bound = _pair_key(*trigger.bound)
             if moved:
                 self.moved_bounds ^= {("window", window)}
             if _add(self.bounds, bound, by):
@@ -61,7 +63,10 @@ class Membership(msgspec.Struct, array_like=True):
 
     @property
     def packed_bounds(self) -> bytes:
-        """The packed bounds of a store of aggregates: ticks, START and EXPIRE of live, unpaused members; or empty."""
+        """The packed bounds of a store of aggregates: ticks, START and EXPIRE of its live, unpaused members.
+
+        The value is empty for other destinations.
+        """
         if not self._of_aggregates:
             return b""
         # A store may have a hundred thousand readers, so all bounds are parsed in one call.
@@ -71,7 +76,7 @@ class Membership(msgspec.Struct, array_like=True):
 
     @property
     def members(self) -> int:
-        """The number of CQs that share the destination, with paused CQs."""
+        """The number of CQs that share the destination, including paused CQs."""
         return self.paused + sum(self.windows.values())
 
     @property
@@ -89,12 +94,15 @@ class Membership(msgspec.Struct, array_like=True):
 
     @property
     def last_ms(self) -> int | None:
-        """When the last member expires, epoch milliseconds; None if a member never expires or is paused."""
+        """When the last member expires, epoch milliseconds.
+
+        The value is None if a member has no EXPIRE or is paused, or if the destination has no members.
+        """
         seen = self.seen
         return None if self.paused or not seen else seen[-1][1]
 
     def outlives(self, at_ms: int) -> bool:
-        """Tell whether a member is left once all members that expire by an instant are gone."""
+        """Tell whether a member is left after all members that expire by an instant have left."""
         return bool(self.paused) or any(end is None or end > at_ms for _, end in map(_window, self.windows))
 
 
@@ -109,7 +117,7 @@ def _add(counts: dict[str, int], key: str, by: int) -> bool:
 
 
 def _numbers(texts: Iterable[str]) -> NDArray[np.int64]:
-    """Return the numbers in texts with commas between them."""
+    """Return the numbers in texts; each text holds one or more numbers with commas between them."""
     text = ",".join(texts)
     return np.fromstring(text, np.int64, sep=",") if text else np.empty(0, np.int64)
 
@@ -121,7 +129,7 @@ def _window(key: str) -> Window:
 
 
 @lru_cache(maxsize=4096)
-def _window_key(start: int | None, expire: int | None) -> str:
+def _pair_key(start: int | None, expire: int | None) -> str:
     return f"{'' if start is None else start},{'' if expire is None else expire}"
 
 

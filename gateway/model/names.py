@@ -1,4 +1,7 @@
-"""The sorted names of a subscriber's CQs, for SHOW and for hints about misspelt names: there may be a million."""
+"""The sorted names of a subscriber's CQs, for SHOW and for hints about misspelt names.
+
+A subscriber may have a million CQs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from heapq import merge
 __all__ = ["Names"]
 
 _FEW = 5_000
-"""Number of changes that are kept apart until they are merged into the sorted names."""
+"""The number of changes at which the changes are merged into the sorted names."""
 
 
 class Names:
@@ -28,7 +31,7 @@ class Names:
 
         Args:
             names: The names, in any order.
-            merged_at: Number of changes that are kept apart before they are merged in.
+            merged_at: The number of changes at which the changes are merged into the sorted names.
         """
         self._merged_at = merged_at
         self._sorted = sorted(names)
@@ -40,7 +43,7 @@ class Names:
         return len(self._sorted) + len(self._added) - len(self._removed)
 
     def add(self, name: str) -> None:
-        """Add a name that is not among them."""
+        """Add a name; the name must not be among the names yet."""
         if name in self._removed:
             self._removed.remove(name)
         else:
@@ -48,7 +51,7 @@ class Names:
             self._merge_if_many()
 
     def discard(self, name: str) -> None:
-        """Remove a name that is among them."""
+        """Remove a name; the name must be among the names."""
         at = bisect_left(self._added, name)
         if at < len(self._added) and self._added[at] == name:
             del self._added[at]
@@ -57,13 +60,13 @@ class Names:
             self._merge_if_many()
 
     def after(self, name: str) -> Iterator[str]:
-        """Yield the names behind a given name, in order; the names must not change during the iteration."""
-        for one in merge(_behind(self._sorted, name), _behind(self._added, name)):
+        """Yield the names after a given name, in order; the names must not change during the iteration."""
+        for one in merge(_after(self._sorted, name), _after(self._added, name)):
             if one not in self._removed:
                 yield one
 
     def near(self, name: str, most: int) -> list[str]:
-        """Return names near a given name in the order, about `most` before and `most` behind."""
+        """Return the names that are near a given name in the order: about `most` before it and `most` after it."""
         found = []
         for names in (self._sorted, self._added):
             at = bisect_left(names, name)
@@ -77,5 +80,5 @@ class Names:
             self._added, self._removed = [], set()
 
 
-def _behind(names: list[str], name: str) -> Iterator[str]:
+def _after(names: list[str], name: str) -> Iterator[str]:
     return (names[at] for at in range(bisect_right(names, name), len(names)))

@@ -19,11 +19,14 @@ QUOTA_NAMES = {
     "dedicated": "dedicated_per_subscriber",
     "virtual": "virtual_per_subscriber",
 }
-"""Name in SET QUOTA → the setting that holds for subscribers without a quota of their own."""
+"""Name in SET QUOTA → the setting that applies to subscribers without a quota of their own."""
 
 
 class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A subscriber's own limits, key `quota/<subscriber>` on `cq.catalog`; for None, the setting holds."""
+    """A subscriber's own limits; for a limit that is None, the setting applies.
+
+    The record on `cq.catalog` has the key `quota/<subscriber>`.
+    """
 
     cqs: int | None = None
     streams: int | None = None

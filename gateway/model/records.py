@@ -47,12 +47,12 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     every_ms: int = 0
     """EVERY, in milliseconds; 0 for change-based and cron."""
     phase_ms: int = 0
-    """Phase of the ticks: START modulo EVERY. Without START, the acceptance is taken, rounded up to hundredths of
-    EVERY."""
+    """The phase of the ticks, in milliseconds: START modulo EVERY. Without START, the phase is the time at which the
+    command was first tried modulo EVERY, rounded up to hundredths of EVERY."""
     cron: str = ""
     zone: str = ""
     over_ms: int = 0
-    """OVER LAST, in milliseconds; 0 if a tick counts only its own matches."""
+    """OVER LAST, in milliseconds; 0 without OVER LAST: a digest then has only the matches since the previous tick."""
 
     @classmethod
     def of(cls, trigger: Trigger, start_ms: int | None, asked_ms: int) -> TriggerSpec:
@@ -61,7 +61,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         Args:
             trigger: The trigger.
             start_ms: START, epoch milliseconds; None without a START.
-            asked_ms: When the command was first tried, epoch milliseconds: without START, EVERY counts from then.
+            asked_ms: When the command was first tried, epoch milliseconds; without START, this time gives the phase.
 
         Example:
             >>> TriggerSpec.of(TimerBased(timedelta(seconds=10)), None, 23_040).phase_ms
@@ -88,7 +88,7 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
 
     @cached_property
     def timed(self) -> bool:
-        """Whether results gather until a tick."""
+        """Whether matches wait for a tick."""
         return bool(self.every_ms or self.cron)
 
     @property
@@ -102,9 +102,10 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         return (self.every_ms, self.phase_ms) if self.every_ms else (_MINUTE_MS, 0)
 
     def anchor_ms(self, accepted_ms: int) -> int:
-        """Return the instant from which EVERY counts for a CQ without START: all ticks come later.
+        """Return the instant from which EVERY is counted for a CQ without START; all ticks of the CQ are later.
 
-        The anchor is the acceptance, or follows it within a hundredth of the interval.
+        The instant has the phase if it is at most a hundredth of the interval after the acceptance. Otherwise the
+        instant is the acceptance.
 
         Example:
             >>> trigger = TriggerSpec(every_ms=10_000, phase_ms=3_100)
@@ -132,10 +133,10 @@ _MINUTE_MS = 60_000
 
 
 class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
-    """A snapshot that a CQ asked for, until the destination is known to have it."""
+    """A snapshot that a CQ requested (EMIT CHANGES WITH SNAPSHOT) and that is not known to be written yet."""
 
     own: str
-    """The value of `EdgeSpec.own` once the snapshot is made."""
+    """The value that `EdgeSpec.own` gets when the snapshot is written."""
     subscriber: str
     name: str
     """The CQ's name."""
@@ -144,41 +145,42 @@ class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
-    """The edges that a CQ reports, and where they begin; even equal CQs have separate edges and destinations.
+    """The edges that a CQ reports, and the offsets at which they begin.
 
-    A query with frames or silences has no edges; here `since` says where its first CQ began, and equal CQs share the
-    destination.
+    Each CQ with edges has a destination of its own, even if another CQ is equal. A query with frames or ON SILENCE has
+    an `EdgeSpec` only for `since`: its equal CQs share a destination, and the first of these CQs sets `since`.
     """
 
     edge: Edge
     """The kind of edges; "" for a query with frames."""
     own: str | OwedSnapshot
-    """The name of the CQ and its beginning, a part of the ids of its destinations; "" if equal CQs share destinations.
-    Until the snapshot is made, `OwedSnapshot` has the name."""
+    """A hash of the CQ's name and beginning, which is a part of the ids of its destinations; "" if equal CQs share
+    destinations. While the snapshot is not written, `OwedSnapshot` holds the hash."""
     since: tuple[int, ...] = ()
-    """By source partition, the offset of the first event that counts; for edges, this event enters if it is a match."""
+    """By source partition, the offset of the first event that counts. For edges, the first event of a key from this
+    offset on enters if it is a match."""
 
     @classmethod
     def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int, *, snapshot: bool = False) -> EdgeSpec:
-        """Return the edges of a CQ that begins at an instant, epoch milliseconds; `since` is set later."""
+        """Return the edges of a CQ that begins at `begin_ms` (epoch milliseconds); the caller sets `since` later."""
         text = f"{subscriber}\0{name.casefold()}\0{begin_ms}".encode("utf-8", "surrogatepass")
         own = hashlib.blake2b(text, digest_size=8).hexdigest()
         return cls(edge, OwedSnapshot(own, subscriber, name, begin_ms) if snapshot else own)
 
     @property
     def owed(self) -> OwedSnapshot | None:
-        """The snapshot that the destination still lacks."""
+        """The snapshot that the destination still lacks; None if it lacks none."""
         return self.own if isinstance(self.own, OwedSnapshot) else None
 
     @property
     def id_text(self) -> str:
-        """The part for the ids of the CQ's destinations."""
+        """The text that makes the ids of the CQ's destinations its own; "" if equal CQs share destinations."""
         own = self.own.own if isinstance(self.own, OwedSnapshot) else self.own
         return f"{self.edge} {own}" if own else ""
 
 
 class Destination(msgspec.Struct, frozen=True, array_like=True):
-    """Where the results of equal CQs go: all fields that determine its id. A destination never changes."""
+    """The place of the results of equal CQs. Only `edges` can change after the destination is created."""
 
     destination_id: DestinationId
     stream_id: StreamId
@@ -194,7 +196,8 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
     word: str = ""
     """The word after PUBLISH; empty without one."""
     slots: int | None = None
-    """For a query with aggregates and for its store: the number of constants in WHERE, which decides what is stored."""
+    """For an aggregate query and for its store: the number of constants in WHERE; None for other queries. A store has
+    only the constants of WHERE, so queries that differ in HAVING share the store."""
     edges: EdgeSpec | None = None
     """The edges that the CQ reports; None if each match is a result."""
 
@@ -210,12 +213,12 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def of_rows(self) -> bool:
-        """Whether its digests hold the rows of a table at their ticks: a query over a table alone, without EMIT."""
+        """Whether the digests hold the rows of a table at each tick: for a query over only a table, without EMIT."""
         return self.edges is None and is_changes(self.stream_id)
 
     @property
     def at_each_tick(self) -> bool:
-        """Whether each tick is looked at, though no match is pending."""
+        """Whether each tick must be served, even if no match is pending."""
         return self.of_rows or self.clause.even_if_empty
 
 
@@ -224,12 +227,12 @@ PENDING_PARTITIONS = 16
 
 
 def joined_with(destination: Destination) -> tuple[Destination, ...]:
-    """Return the destinations of a CQ: its destination, and the store that its ticks read, if any."""
+    """Return a CQ's destination, followed by the store that the destination reads if it is timer-based."""
     return (destination, _store_of(destination)) if destination.trigger.timed else (destination,)
 
 
 def feed_of(destination: Destination) -> Destination:
-    """Return the destination to which the constant table sends matches: itself, or for timers the store of matches.
+    """Return the destination in the constant table: the store for a timer-based destination, else the destination.
 
     All timer-based destinations with the same constant row and SELECT list read the same store, whatever their ticks
     and digest clauses, so a match is stored once (NiagaraCQ §3.6.2).
@@ -272,20 +275,22 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     expire_ms: int | None = None
     paused: bool = False
     pauses: tuple[tuple[int, int | None], ...] = ()
-    """The latest times in which a virtual CQ was paused, from and to: its reader skips them (docs/results.md)."""
+    """The latest pauses of a virtual CQ, each with its begin and its end (None while the CQ is paused), in epoch
+    milliseconds. The CQ's reader skips records of these times (docs/results.md)."""
     joined_ms: int = 0
-    """When the CQ came to its destination, if later than its creation (by ALTER or OR REPLACE); else 0."""
+    """When the CQ joined its destination, epoch milliseconds; 0 if this was at `created_ms`. After an ALTER, the time
+    may be later than `created_ms`. After an OR REPLACE that keeps the destination, it is earlier."""
     views: tuple[str, ...] = ()
     """The views that the query reads, directly or through other views."""
 
     @property
     def since_ms(self) -> int:
-        """When the CQ came to its destination, epoch milliseconds."""
+        """When the CQ joined its destination, epoch milliseconds."""
         return self.joined_ms or self.created_ms
 
     @property
     def latest_ms(self) -> int:
-        """When the CQ was created or came to its destination, whichever is later."""
+        """When the CQ was created or joined its destination, whichever is later; epoch milliseconds."""
         return max(self.created_ms, self.joined_ms)
 
     @property
@@ -303,27 +308,31 @@ class CatalogCq(msgspec.Struct, frozen=True):
 
 
 class TimedNote(msgspec.Struct, array_like=True, frozen=True):
-    """A timer-based destination's beginning and visible matches, key `timed/<destination>` on `cq.catalog`."""
+    """The beginning of a timer-based destination, and the matches that it sees.
+
+    The record on `cq.catalog` has the key `timed/<destination>`.
+    """
 
     visibility: tuple[VisibilityInterval, ...] = ()
-    """Oldest first. A destination sees a stored match if its visibility, at the version at which the match was found,
-    includes the event's time."""
+    """The visibility intervals, oldest first. Each match is found with one version of the constant tables. The
+    destination sees the match if the interval of this version includes the event's time."""
     born_ms: int = 0
-    """When the destination's first CQ was accepted."""
+    """When the destination's first CQ was accepted, epoch milliseconds."""
     from_ms: int = 0
-    """START of that CQ, or its acceptance: the time at which the first digest begins."""
+    """When the first digest begins, epoch milliseconds: START of the first CQ, or its acceptance without START."""
     changed_ms: int = 0
-    """When the last entry of `visibility` began: the time of a PAUSE or RESUME."""
+    """When the last interval of `visibility` began, epoch milliseconds: for example, the time of a PAUSE or RESUME."""
     store: str = ""
     """The store of the destination's matches, which determines the partition of `cq.pending` (`feed_of`)."""
     partition: int = 0
     owed_ms: int = 0
-    """EXPIRE of the last unpaused CQ, if only paused CQs are left in the destination; else 0."""
+    """EXPIRE of the last unpaused CQ, if this CQ has expired and only paused CQs are left; else 0. The destination
+    still fires at the tick that covers this time."""
 
 
 def incarnation_of(destination_id: DestinationId, note: TimedNote) -> str:
     """Return the name of an incarnation of a destination.
 
-    Each incarnation has its own cursor, because the last digest of the earlier incarnation may still be to come.
+    Each incarnation has its own cursor, because the last digest of the previous incarnation may not be written yet.
     """
     return f"{destination_id}/{note.born_ms}"

@@ -25,7 +25,7 @@ class SourceChanges:
 
         Args:
             inventory: The live sources; each change is also made there, immediately.
-            fields: The unit's writes to plain hashes; None removes a field.
+            fields: The unit's writes to fields of Redis hashes; the value None removes the field.
         """
         self._inventory = inventory
         self._fields = fields
@@ -63,8 +63,8 @@ class SourceChanges:
 
         Args:
             table_id: The table.
-            groups: Groups that join the table, each with its stream: they have no CQ, but micro-batches may still
-                evaluate them.
+            groups: Groups that join the table and have no CQ any more, each with its stream; micro-batches under way
+                may still evaluate them.
         """
         table, joining = self._inventory.tables.pop(table_id, None), tuple(groups)
         self._fields["tables", table_id] = None

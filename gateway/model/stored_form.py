@@ -1,8 +1,9 @@
 """The form of CQs and destinations in Redis: as few bytes as possible, since there are millions.
 
-Two hashes hold them, ``cqs:<subscriber>`` by folded name and ``destinations`` by id. Values that follow from the key,
-or are equal for nearly all, are left out; ids are raw bytes; of a CQ's text, only its literals are stored here, and the
-template once as a dependency (unit.py). This module alone knows the forms.
+CQs are in hashes ``cqs:<subscriber>`` by folded name, and destinations are in the hash ``destinations`` by id. A value
+is left out if it follows from the key, or if nearly all CQs or destinations have it. Ids are stored as raw bytes. A CQ
+has only the literals of its text; the template of the text is stored once as a dependency (dependencies.py). Only this
+module knows the forms.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _encode = msgspec.msgpack.encode
 
 
 class StoredCq(msgspec.Struct, array_like=True, frozen=True):
-    """A CQ's value; the fields from `start_ms` on are stored only if one of them is set."""
+    """The value of a CQ in Redis; the fields from `start_ms` on are stored only if one of them is set."""
 
     template: bytes
     """The id of the text's template; empty if there is none, and `literals` holds the whole text."""
@@ -63,10 +64,10 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _StoredMembership(msgspec.Struct, array_like=True, frozen=True):
-    """A destination's value; the fields from `windows` on are stored only if one of them is set."""
+    """The value of a destination in Redis; the fields from `windows` on are stored only if one of them is set."""
 
     ids: bytes
-    """The ids of stream, group and SELECT list, concatenated by `_joined`."""
+    """The ids of stream, group and SELECT list, from `_pack_ids`."""
     constants: str
     mode: int
     """The index of the mode in `MODES`."""
@@ -97,7 +98,7 @@ def raw_id(destination_id: DestinationId) -> bytes:
 
 
 def pack_key(key: CqKey) -> bytes:
-    """Return a CQ's identity as a member of a sorted set; each name is preceded by its length.
+    """Return a CQ's identity as a member of a sorted set.
 
     Example:
         >>> unpack_key(pack_key(CqKey("alice", "intel")))
@@ -171,7 +172,7 @@ def pack_membership(membership: Membership) -> bytes:
     windows = membership.windows.copy()
     always = windows.pop(ALWAYS, 0)
     fields: tuple[Any, ...] = (
-        _joined(destination.stream_id, destination.group_id, destination.select_id),
+        _pack_ids(destination.stream_id, destination.group_id, destination.select_id),
         destination.constants,
         MODES.index(destination.mode),
         destination.partition,
@@ -194,7 +195,7 @@ def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
     stored = _decode_membership(body)
     destination = Destination(
         destination_id,
-        *_split(stored.ids),
+        *_unpack_ids(stored.ids),
         stored.constants,
         MODES[stored.mode],
         stored.partition,
@@ -210,22 +211,25 @@ def unpack_membership(destination_id: DestinationId, body: bytes) -> Membership:
 
 _IDS = re.compile(r"s_([0-9a-f]{12}) g_([0-9a-f]{24}) s([0-9a-f]{24})")
 _DIGITS = 30
-"""Length in bytes of the packed digits of these ids."""
+"""Length in bytes of the hexadecimal digits of the three ids, two digits in a byte."""
 
 
 @lru_cache(maxsize=10_000)
-def _joined(*ids: str) -> bytes:
-    """Return ids as bytes: their packed digits if all have the usual form, else a text, which is longer."""
+def _pack_ids(*ids: str) -> bytes:
+    """Return three ids as bytes: their packed digits if all ids have the usual form.
+
+    Otherwise the result is a text with the ids, padded to more bytes than the packed digits have.
+    """
     text = " ".join(ids)
     usual = _IDS.fullmatch(text)
     return bytes.fromhex("".join(usual.groups())) if usual else text.encode().ljust(_DIGITS + 1)
 
 
 @lru_cache(maxsize=10_000)
-def _split(joined: bytes) -> tuple[StreamId, GroupId, SelectId]:
-    if len(joined) > _DIGITS:
-        stream_id, group_id, select_id = joined.decode().split()
+def _unpack_ids(packed: bytes) -> tuple[StreamId, GroupId, SelectId]:
+    if len(packed) > _DIGITS:
+        stream_id, group_id, select_id = packed.decode().split()
     else:
-        digits = joined.hex()
+        digits = packed.hex()
         stream_id, group_id, select_id = f"s_{digits[:12]}", f"g_{digits[12:36]}", f"s{digits[36:]}"
     return StreamId(stream_id), GroupId(group_id), SelectId(select_id)

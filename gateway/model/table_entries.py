@@ -23,16 +23,17 @@ class TableEntries(msgspec.Struct, frozen=True):
     number: int
     """The number under which the destination's matches are counted."""
     windows: list[tuple[tuple[int, ...], list[Window]]]
-    """Source offsets and the windows that they bound; the windows of live members have no bound."""
+    """Pairs of source offsets, by source partition, and windows of record times. The windows count only for events
+    below the offsets; for live members the offsets are empty, and the windows count for all events."""
 
 
 _NONE = TableEntries(0, [])
 
 
 def table_entries(membership: Membership | None, leaving: Departures | None) -> TableEntries:
-    """Return the entries of a destination; each record time is in one entry, so an event is delivered once.
+    """Return the entries of a destination; each record time is in at most one entry, so an event is delivered once.
 
-    Digests of a table's rows have none, since changes of the table are no matches.
+    A destination with digests of a table's rows has no entries, because changes of the table are not its matches.
     """
     if membership is None and leaving is None:
         return _NONE
@@ -75,7 +76,7 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
 
 
 def snapshot_note(membership: Membership) -> SnapshotNote | None:
-    """Return the note of the snapshot that a destination is owed; None if it is owed none."""
+    """Return the note of the snapshot that a destination still lacks; None if it lacks none."""
     destination = membership.destination
     edges = destination.edges
     if edges is None or edges.owed is None:

@@ -1,7 +1,4 @@
-"""A unit of work on the registry, in memory: added and removed CQs, and the consequences. No I/O.
-
-`WorkingCopy` loads the data that a unit needs, and writes the unit's changes afterwards.
-"""
+"""A unit of work in memory; `WorkingCopy` reads the data that a unit needs, and then writes the unit's changes."""
 
 from __future__ import annotations
 
@@ -50,52 +47,52 @@ class Unit:
         self.subscribed_counts: dict[Subscriber, int] = {}
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
-        """CQs that become timer-based (True) or cease to be so, for SHOW TIMERS."""
+        """CQ that becomes timer-based → True; CQ that is timer-based no longer → False; for SHOW TIMERS."""
         self.memberships: dict[DestinationId, Membership | None] = {}
         self.touched: dict[DestinationId, tuple[Destination, list[Window]]] = {}
-        """Destination with changed members → the destination, and its visible windows before the unit."""
+        """Id of a changed destination → the destination, and the windows that its members saw before the unit."""
         self.touched_timed: list[DestinationId] = []
         """The timer-based destinations of `touched`."""
         self.fields: dict[tuple[FieldHash, str], bytes | None] = {}
         self.sources = SourceChanges(inventory, self.fields)
         self.dependencies = DependencyChanges(inventory)
         self.entries_before: dict[DestinationId, TableEntries] = {}
-        """Destination → the rows that the constant table had before the unit."""
+        """Changed destination → the entries that it had in the constant table before the unit."""
         self.taken_numbers: list[tuple[StreamId, int]] = []
         self.cleared_numbers: list[tuple[StreamId, int]] = []
-        """The numbers of destinations that this unit ends, with their streams."""
+        """Streams and numbers whose match counts are reset: destinations that end, or that ended earlier."""
         self.freed_numbers: list[tuple[StreamId, int]] = []
         """The numbers among `cleared_numbers` that may be reused."""
         self.ended_notes: dict[DestinationId, TimedNote] = {}
-        """Destination ended by this unit → its visibility."""
+        """Timer-based destination that this unit ends → its last note."""
         self.owed: dict[DestinationId, int] = {}
-        """Destination → EXPIRE of a CQ that leaves only paused CQs behind."""
+        """Timer-based destination → EXPIRE of the CQ of it that expired last in this unit."""
         self.bumped: set[StreamId] = set()
         """Streams whose tables get a new version in this unit, even if no table changes."""
         self.begun_edges: set[DestinationId] = set()
-        """New destinations with edges that begin with this unit; some may belong to refused commands."""
+        """New destinations whose edges begin with this unit, even if the command is refused after their creation."""
         self.moved_edges: set[DestinationId] = set()
         """Destinations and stores with edges whose beginning this unit moves."""
         self.new_readers: set[DestinationId] = set()
         self.joined: list[tuple[DestinationId, DestinationId]] = []
         """Stores, each with a timer-based destination that begins to read it."""
         self.requested: dict[DestinationId, Destination] = {}
-        """Id → requested destination; a destination that does not exist yet is held as it would be created."""
+        """Id → requested destination, with the fields that it gets if it is created now."""
         self.left: dict[CqKey | DestinationId, int] = {}
-        """CQ or ended destination → when it left, or ended; a new stay begins later."""
+        """CQ that left its destination, or ended destination → when, in epoch milliseconds; a new stay begins later."""
         self.left_until: dict[CqKey, tuple[int, ...]] = {}
-        """CQ → source offsets up to which events count for its last ended stay."""
+        """CQ that left its destination → offsets, by source partition, up to which events still count for this stay."""
 
     def put(
         self, key: CqKey, cq: Cq, destination: Destination, *definitions: GroupPlan | SelectList
     ) -> Destination | None:
-        """Let a CQ join its destination, which is created for its first CQ; a replaced CQ leaves its destination.
+        """Let a CQ join its destination, which is created if it does not exist; a replaced CQ leaves its destination.
 
         Args:
             key: The CQ's identity; the CQ and its destination must have been loaded.
             cq: The CQ.
             destination: The destination of the CQ's results.
-            definitions: The plan of the CQ's group, and its SELECT list; not needed if another CQ has them already.
+            definitions: The plan of the CQ's group, and its SELECT list; not needed if another CQ uses them already.
 
         Returns:
             The destination of the replaced CQ, if no CQ is left in it.
@@ -152,30 +149,30 @@ class Unit:
         return ended
 
     def _found_topic(self, owner_id: str, subscriber: Subscriber) -> None:
-        """Note the subscriber whose quota a topic of results counts against, unless one is noted already."""
+        """Count a topic of results against a subscriber's quota, unless the topic counts against a quota already."""
         if owner_id not in self.inventory.topic_founders:
             self.inventory.found_topic(owner_id, subscriber)
             self.set_field("topic-founders", owner_id, subscriber.encode("utf-8", "surrogatepass"))
 
     def forget_topics(self, owner_ids: Iterable[str]) -> None:
-        """Forget the founders of deleted topics, so that the topics no longer count against quotas."""
+        """Subtract deleted topics from the quotas that they count against."""
         for owner_id in owner_ids:
             self.inventory.forget_topic(owner_id)
             self.set_field("topic-founders", owner_id, None)
 
     def owe(self, destination_id: DestinationId, expire_ms: int) -> None:
-        """Let a destination send its pending matches once more if an expiring CQ leaves only paused CQs behind."""
+        """Note EXPIRE of a removed CQ: if only paused CQs are left, the destination still sends the CQ's matches."""
         self.owed[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
-        """Forget departures, since all events up to these offsets are evaluated.
+        """Forget departures after all events that count for them are evaluated.
 
         Args:
-            destination: The destination that the members left; loaded.
-            until: The offsets, by source partition.
+            destination: The destination that the members left; it must be loaded.
+            until: By source partition, the offset up to which events are evaluated.
 
         Returns:
-            The first version of the tables without the departed members.
+            The first version of the constant tables without the departed members.
         """
         name, stream_id = destination.destination_id, destination.stream_id
         self._touch(destination)
@@ -186,7 +183,7 @@ class Unit:
             if vacant and stream_id in inventory.streams:
                 self._free(stream_id, leaving.number)
                 inventory.vacant[stream_id] -= 1
-            # Earlier micro-batches may have needed the plan of a dropped group; from now on the plan may be removed.
+            # Until now, micro-batches needed the plan even of a dropped group; from now on the plan may be removed.
             needed = dependencies(destination.group_id, destination.select_id, None, None, ())
             self.dependencies.changed |= {(stream_id, key) for key in needed}
         changed = self.entries(name) != self.entries_before[name]
@@ -248,9 +245,10 @@ class Unit:
         return None if self.memberships[cq.destination_id] is not None else destination
 
     def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
-        """Return, by source partition, the offset where a replaced CQ's new edges begin: earlier events count for it.
+        """Return, by source partition, the offset at which a new CQ's edges begin: earlier events count for the old CQ.
 
-        The result is empty if all unevaluated events count for the new form, or if the old form waits for ticks.
+        The result is empty if no further events count for the old CQ: if the new CQ has no edges and gets all events
+        that are not evaluated yet, or if the old CQ is timer-based or virtual.
         """
         edges, membership = destination.edges, self.memberships[old.destination_id]
         if edges is None or destination.destination_id not in self.begun_edges or membership is None:
@@ -259,7 +257,7 @@ class Unit:
         return () if home.trigger.timed or home.mode == "virtual" else edges.since
 
     def _touch(self, destination: Destination) -> Membership | None:
-        """Return the membership, and remember its visible windows before the unit."""
+        """Return a loaded membership, and note its windows and entries as they were before the unit."""
         name = destination.destination_id
         membership = self.memberships[name]
         if name not in self.touched:
@@ -272,7 +270,7 @@ class Unit:
         return membership
 
     def entries(self, name: DestinationId) -> TableEntries:
-        """Return the entries that the constant table is to have for a loaded destination."""
+        """Return the entries that the constant table must have for a loaded destination after the unit."""
         return table_entries(self.memberships[name], self.inventory.leaving.get(name))
 
     def _take_number(self, stream_id: StreamId) -> int:
@@ -284,7 +282,7 @@ class Unit:
         return number
 
     def set_field(self, name: FieldHash, field: str, value: bytes | None) -> None:
-        """Write a field of a plain hash with the unit, or remove it with None."""
+        """Write a field of a Redis hash with the unit, or remove the field with None."""
         self.fields[name, field] = value
 
     def set_quota(self, subscriber: str, quota: Quota | None) -> None:
@@ -315,7 +313,10 @@ class Unit:
     def move_edges(
         self, name: DestinationId, since: tuple[int, ...] | None = None, *, settled: bool = False
     ) -> Destination | None:
-        """Move the beginning of a loaded destination's edges, or mark its snapshot as made; return it if changed."""
+        """Move the beginning of a loaded destination's edges, or (`settled`) note that its snapshot is written.
+
+        Returns the changed destination; None if nothing changes.
+        """
         membership = self.memberships[name]
         if membership is None or (old := membership.destination.edges) is None:
             return None
@@ -333,14 +334,14 @@ class Unit:
         return moved
 
     def set_timed(self, name: DestinationId, note: TimedNote) -> None:
-        """Restore a loaded destination's visibility from the catalog."""
+        """Replace the note of a loaded timer-based destination: its beginning and its visibility."""
         membership = self.memberships[name]
         if membership is not None and membership.timed != note:
             self._touch(membership.destination)
             membership.timed = note
 
     def count_subscribed(self, subscriber: Subscriber, stored: int) -> None:
-        """Note how many CQs Redis has for a subscriber; the unit adds its own changes."""
+        """Note how many CQs a subscriber has in Redis; the unit adds its own changes to this number."""
         if subscriber not in self.subscribed_counts:
             changed = [key for key in self.changed_cqs if key.subscriber == subscriber]
             growth = sum((self.cqs[key] is not None) - (key in self.stored_cqs) for key in changed)

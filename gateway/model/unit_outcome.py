@@ -25,7 +25,7 @@ def segments(unit: Unit) -> dict[StreamId, Segment]:
         moved = name in unit.moved_edges or (membership and membership.moved_bounds)
         if before == after and not moved:
             continue
-        # A store may have a hundred thousand readers: their bounds are packed once, and only where some have changed.
+        # A store may have a hundred thousand readers, so their bounds are packed only for a store that has changed.
         bounds = membership.packed_bounds if membership else b""
         if before.windows:
             removed.setdefault(destination.stream_id, []).append(name)
@@ -41,7 +41,7 @@ def ended_version(unit: Unit, destination: Destination) -> int:
 
 
 def ended_note(unit: Unit, destination: Destination) -> TimedNote:
-    """Return the visibility of a timer-based destination up to its end in this unit."""
+    """Return the note of a timer-based destination that this unit ends; later versions see no matches."""
     note = unit.ended_notes[destination.destination_id]
     if not note.visibility:
         return note
@@ -50,14 +50,17 @@ def ended_note(unit: Unit, destination: Destination) -> TimedNote:
 
 
 def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | None]:
-    """Update the visibility of timer-based destinations to the unit's version; return the changes (None: ended).
+    """Begin a visibility interval for each timer-based destination whose visible windows the unit has changed.
 
-    All ticks that read a store share its matches; which ticks see a match depends on the version at which the match was
-    found. So a change of visibility makes a new version, even if the store itself does not change.
+    All timers that read a store share its matches. Whether a timer sees a match depends on the version with which the
+    match was found. So a change of visibility makes a new version, even if the constant table does not change.
 
     Args:
         unit: A unit whose changes are all made.
         now_ms: The present, epoch milliseconds.
+
+    Returns:
+        Changed destination → its new note; None if the destination has ended.
     """
     changed: dict[DestinationId, TimedNote | None] = {}
     for name in unit.touched_timed:
@@ -70,7 +73,7 @@ def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | 
         changed[name] = None
         if membership is not None:
             interval = (unit.inventory.epoch, unit.inventory.versions[destination.stream_id] + 1, after)
-            # Digests of a table's rows read no stored matches, so no earlier interval is ever asked for.
+            # Digests of a table's rows read no stored matches, so they need no earlier interval.
             earlier = () if destination.of_rows else membership.timed.visibility
             visibility = (*earlier, interval)
             owed_ms = 0 if after else unit.owed.get(name, 0)
