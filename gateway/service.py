@@ -101,7 +101,7 @@ def run_gateway(settings: Settings) -> None:
         signal.signal(number, lambda *_: stop.set())
     refuse_eviction(settings, stop)
     status = StatusFile(Path(path) if (path := os.environ.get("CQ_STATUS_FILE")) else None)
-    server = MetricsServer(settings.metrics.address, settings.metrics.port, status.told, role="gateway")
+    server = MetricsServer(settings.metrics.address, settings.metrics.port, status.role_state, role="gateway")
     lease = Lease(settings, "gateway")
     with status.repeated("standby" if settings.standby else "starting", lambda: {"metrics_url": server.url}):
         taken = take_lease(lease, settings, stop)
@@ -179,7 +179,7 @@ class _Service:
     def run(self) -> None:
         """Serve until asked to stop."""
         try:
-            with self._status.repeated("starting", self._recovery.progress.told):
+            with self._status.repeated("starting", self._recovery.progress.fields):
                 self._recover()
             self._commands.trials.begin(self._commits.in_hand())
             self._serve()
@@ -209,7 +209,7 @@ class _Service:
                     status_at = time.monotonic() + _STATUS_SECONDS
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
-                with self._status.repeated("waiting", self._told):
+                with self._status.repeated("waiting", self._status_fields):
                     self._recover(rebuild=isinstance(error, StoreLost))
         with suppress(OperationalError):
             self._commits.finish()
@@ -305,17 +305,17 @@ class _Service:
         self._figures.look(streams)
         self._streams = {}
         for stream in streams:
-            told = self._figures.of(stream.name) | {"quarantined": quarantines.of_stream(stream.stream_id)}
+            figures = self._figures.of(stream.name) | {"quarantined": quarantines.of_stream(stream.stream_id)}
             if warning := self._gauges.warning(stream.stream_id):
-                told["warnings"] = [warning]
+                figures["warnings"] = [warning]
             if count := waiting.get(stream.stream_id):
-                told["digests_waiting"] = count
-            self._streams[stream.name] = told
+                figures["digests_waiting"] = count
+            self._streams[stream.name] = figures
         self._tables = self._statements.table_states.of(self._statements.catalog.tables(), now_ms())
-        self._status.write("ready", **self._told())
-        self._notes.tell("gateway", "ready", self._told())
+        self._status.write("ready", **self._status_fields())
+        self._notes.tell("gateway", "ready", self._status_fields())
 
-    def _told(self) -> dict[str, object]:
+    def _status_fields(self) -> dict[str, object]:
         """Return the fields reported beside the role's state."""
-        told = {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
-        return {**told, "evaluators": self._evaluators.names, **self._recovery.progress.told()}
+        own = {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
+        return {**own, "evaluators": self._evaluators.names, **self._recovery.progress.fields()}

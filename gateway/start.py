@@ -81,7 +81,7 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
     Raises:
         OperationalError: Another gateway runs on the prefix, and this one is no standby.
     """
-    told = False
+    logged = False
     while not tried(lease.acquire, stop):
         if not settings.standby:
             raise OperationalError(
@@ -89,12 +89,12 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
                 detail=f"It is {lease.holder()} (machine/process/nonce).",
                 hint="Stop it first, give this one another prefix, or let it stand by: CQ_STANDBY=true.",
             )
-        if not told:
+        if not logged:
             log.info("standing by", extra={"active": lease.holder()})
-            told = True
+            logged = True
         if stop.wait(_STANDBY_SECONDS):
             return False
-    if told:
+    if logged:
         log.warning("taking over, the gateway before is gone")
     return True
 

@@ -60,4 +60,4 @@ class GroupDesk(Desk):
         sorted_groups = PendingAggregates(*(column[items] for column in aggregates))
         sorted_groups = sorted_groups._replace(rows=np.arange(count, dtype=np.int32))
         body = states[items].write_ipc_stream(None).getvalue()
-        return pack_aggregates(*self._met, np.repeat(ids[order], VENUES, axis=0), sorted_groups, body)
+        return pack_aggregates(*self._found_with, np.repeat(ids[order], VENUES, axis=0), sorted_groups, body)

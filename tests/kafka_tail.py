@@ -180,11 +180,11 @@ class Tail:
 
     def _ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """Return where partitions end now; a partition without an answer is asked for by itself."""
-        told: list[TopicPartition] = []
+        asked: list[TopicPartition] = []
         if places:
             with suppress(KafkaException):
-                told = self._asking.offsets_for_times([TopicPartition(*place, OFFSET_END) for place in places], 30)
-        known = {(each.topic, each.partition): each.offset for each in told if each.error is None and each.offset >= 0}
+                asked = self._asking.offsets_for_times([TopicPartition(*place, OFFSET_END) for place in places], 30)
+        known = {(each.topic, each.partition): each.offset for each in asked if each.error is None and each.offset >= 0}
         return {place: known[place] if place in known else self._end(*place) for place in places}
 
     def _end(self, topic: str, partition: int) -> int:

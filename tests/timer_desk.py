@@ -245,10 +245,10 @@ class Desk:
         """Return a record of one match for each store."""
         values = [b'{"k":%d}' % number for number in range(len(ids))]
         places = (np.zeros(len(ids), np.int32), offsets, times)
-        return pack_pending(*self._met, ids, places, np.arange(len(ids), dtype=np.int32), values)
+        return pack_pending(*self._found_with, ids, places, np.arange(len(ids), dtype=np.int32), values)
 
     @property
-    def _met(self) -> tuple[StreamId, tuple[int, int]]:
+    def _found_with(self) -> tuple[StreamId, tuple[int, int]]:
         """The stream, and the version of its tables that matches meet."""
         return self._stream.stream_id, (self.epoch, self.working.inventory.versions[self._stream.stream_id])
 

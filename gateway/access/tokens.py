@@ -46,9 +46,9 @@ class OidcRules(NamedTuple):
     subscribers: Mapping[str, str]
     """The claim's value → subscriber; empty if the claim is the subscriber's name itself."""
 
-    def subscriber(self, said: Mapping[str, Any]) -> str | None:
+    def subscriber(self, payload: Mapping[str, Any]) -> str | None:
         """Return the subscriber of a token; None if it is for no subscriber."""
-        subject = said.get(self.claim)
+        subject = payload.get(self.claim)
         if not isinstance(subject, str):
             return None
         return self.subscribers.get(subject) if self.subscribers else subject
@@ -132,8 +132,8 @@ class TokenCheck:
         """
         if token is None:
             return _refusal("It has no token.", f'Sign it, and send the token in the record header "{TOKEN_HEADER}".')
-        said = self._said(token, subscriber)
-        if said is None:
+        payload = self._payload(token, subscriber)
+        if payload is None:
             if self._issuer_keys is not None and not self._issuer_keys.fresh:
                 return InputError(
                     "the keys of the issuer of tokens cannot be read",
@@ -146,15 +146,15 @@ class TokenCheck:
                 "Sign it with the subscriber's key, and with that key's kid in the token's header.",
             )
         try:
-            claims = msgspec.convert(said, _Claims)
+            claims = msgspec.convert(payload, _Claims)
         except ValueError as error:
             return _refusal(f"Its token lacks a required claim, or has a wrong one: {error}.", _HINT)
-        fault = self._fault(claims, said, subscriber, command_id, text) or self._time_fault(claims, at_ms / 1000)
+        fault = self._fault(claims, payload, subscriber, command_id, text) or self._time_fault(claims, at_ms / 1000)
         if fault:
             return _refusal(fault, _HINT)
         return None
 
-    def _said(self, token: bytes, subscriber: str) -> dict[str, Any] | None:
+    def _payload(self, token: bytes, subscriber: str) -> dict[str, Any] | None:
         """Return the claims of a token; None unless it is signed with a key that may speak for the subscriber."""
         try:
             key_id = str(jwt.get_unverified_header(token).get("kid"))
@@ -163,16 +163,18 @@ class TokenCheck:
                 known = self._issuer_keys.find(key_id)
             if known is None or not known.speaks_for(subscriber):
                 return None
-            said: dict[str, Any] = jwt.decode(token, known.key, algorithms=[known.algorithm], options=_SIGNATURE_ALONE)
+            payload: dict[str, Any] = jwt.decode(
+                token, known.key, algorithms=[known.algorithm], options=_SIGNATURE_ALONE
+            )
         except (jwt.PyJWTError, ValueError, RecursionError):
             return None
-        return said if known.issuer in (None, said.get("iss")) else None
+        return payload if known.issuer in (None, payload.get("iss")) else None
 
     def _fault(
-        self, claims: _Claims, said: Mapping[str, Any], subscriber: str, command_id: str, text: str
+        self, claims: _Claims, payload: Mapping[str, Any], subscriber: str, command_id: str, text: str
     ) -> str | None:
         audiences = [claims.aud] if isinstance(claims.aud, str) else claims.aud
-        named = {claims.sub} if self._oidc is None else {self._oidc.subscriber(said)}
+        named = {claims.sub} if self._oidc is None else {self._oidc.subscriber(payload)}
         right = {"sub": subscriber in named, "aud": self._audience in audiences}
         if claims.text_sha256 is not None:
             right |= {"jti": claims.jti == command_id, "text_sha256": claims.text_sha256 == _text_hash(text)}

@@ -16,7 +16,7 @@ from gateway.cli.local import Data
 from gateway.cli.running import Kafka, Redis, settings_of
 from gateway.local.run_folder import RunFolder
 from gateway.local.status_file import recovery_line
-from gateway.local.supervisor import told_state
+from gateway.local.supervisor import supervised_state
 from grouping.model.wording import counted
 from grouping.settings.given_settings import given_settings
 from grouping.settings.settings import Settings
@@ -34,9 +34,9 @@ def status(
     settings = given_settings()
     run = RunFolder((data or settings.data).absolute())
     if kafka or redis or (data is None and servers_are_elsewhere(settings, run)):
-        from gateway.top.roles import told_roles  # the command line starts without it
+        from gateway.top.roles import running_roles  # the command line starts without it
 
-        answer = _answer(**told_roles(settings_of(data, kafka, redis)))
+        answer = _answer(**running_roles(settings_of(data, kafka, redis)))
     else:
         answer = local_answer(run)
         if not as_json and not run.data.is_dir():
@@ -61,25 +61,25 @@ def version() -> str:
 
 def local_answer(run: RunFolder) -> dict[str, Any]:
     """Return the processes of a data folder, as ``--json`` prints them."""
-    told, holder = run.read(run.state), run.holder()
+    report, holder = run.read(run.state), run.holder()
     known = {name: run.read(run.status(name)) for name in ("gateway", "evaluator")}
     if holder is None:
-        roles: dict[str, dict[str, Any]] = told.get("roles", {})
+        roles: dict[str, dict[str, Any]] = report.get("roles", {})
         gone = {name: {**role, "state": "stopped", "pid": None} for name, role in roles.items()}
         return _answer("stopped", gone, {}, {}, {})
-    state = told_state(told, holder, time.monotonic())
+    state = supervised_state(report, holder, time.monotonic())
     roles = {
-        name: {**role, "uptime_seconds": _uptime(role["pid"]), **_said(known.get(name, {}))}
+        name: {**role, "uptime_seconds": _uptime(role["pid"]), **_role_fields(known.get(name, {}))}
         for name, role in state["roles"].items()
     }
     addresses = {name: each for name, each in run.read(run.endpoints).items() if name != "pids" and each}
     return _answer(state["state"], roles, addresses, known["gateway"], known["evaluator"].get("streams", {}))
 
 
-def _said(told: Mapping[str, Any]) -> dict[str, Any]:
+def _role_fields(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a role reports besides its state."""
-    recovery = {"recovery": told["recovery"]} if "recovery" in told else {}
-    return {"last_error": told.get("last_error"), **recovery}
+    recovery = {"recovery": report["recovery"]} if "recovery" in report else {}
+    return {"last_error": report.get("last_error"), **recovery}
 
 
 def _answer(

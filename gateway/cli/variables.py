@@ -25,6 +25,6 @@ def unknown_variables(names: Iterable[str]) -> str | None:
     unknown = sorted(name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in known)
     if not unknown:
         return None
-    told = f"no setting is called {' or '.join(unknown)}, which is ignored."
+    fault = f"no setting is called {' or '.join(unknown)}, which is ignored."
     hints = dict.fromkeys(hint for name in unknown if (hint := near_name(name, known)))
-    return " ".join((told, *hints))
+    return " ".join((fault, *hints))

@@ -67,10 +67,12 @@ class CommandTraces:
                     Span("store", times.ran, times.stored),
                     Span("reply", times.stored, written),
                 )
-                self._traces.tell(trace, Span("command", sent, written, _told(request, title, code)), parts, parent)
+                self._traces.tell(
+                    trace, Span("command", sent, written, _attributes(request, title, code)), parts, parent
+                )
 
 
-def _told(request: Request, title: str, code: str) -> dict[str, str | int]:
+def _attributes(request: Request, title: str, code: str) -> dict[str, str | int]:
     """Return the attributes of a command; its text is left out, as only its subscriber may read the text."""
     record = request.record
     return {

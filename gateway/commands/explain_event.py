@@ -200,5 +200,5 @@ def _lines(name: str, outcome: EventOutcome, delivered: bool | None, delivery: s
         lines.append(f"  {value_text(each.value):<5}  {each.conjunct}" + (f"   ({values})" if values else ""))
     lines += [f"  result {msgspec.json.encode(result).decode()}" for result in outcome.results]
     is_open = delivered is None and outcome.matches is not None
-    told = "may be delivered" if is_open else "delivered" if delivered else "not delivered"
-    return [*lines, f"{told}: {delivery}"]
+    outcome_text = "may be delivered" if is_open else "delivered" if delivered else "not delivered"
+    return [*lines, f"{outcome_text}: {delivery}"]

@@ -17,7 +17,7 @@ from schemas.topic_names import COMMAND_PLACE_HEADER
 
 __all__ = ["Replies"]
 
-_TRIED_ANEW = ("unavailable", "malformed-command", "not-allowed")
+_RETRIED = ("unavailable", "malformed-command", "not-allowed")
 """Codes of refusals that, if not remembered, allow another try of the command with the same id."""
 
 
@@ -97,7 +97,7 @@ class Replies:
             if remember is not None and reply.code != "unavailable":
                 self._first[remember] = len(self.records)
                 self.to_remember[len(self.records)] = remember
-            elif reply.code in _TRIED_ANEW:
+            elif reply.code in _RETRIED:
                 headers = (*headers, NOT_REMEMBERED)
             partition = self._places.get(key)
             if partition is None:

@@ -187,7 +187,7 @@ class SourceStatements:
             case "stream":
                 stream = catalog.stream(statement.name)
                 declared = describe_stream(stream) | {"statement": stream_statement(stream)}
-                return stream, declared | self._told(stream, origin.accepted_ms)
+                return stream, declared | self._stream_figures(stream, origin.accepted_ms)
             case "table":
                 table = catalog.table(statement.name)
                 with self._topics.of(origin.owner, origin.position) as topics:
@@ -201,7 +201,7 @@ class SourceStatements:
             case "cq" | "function":
                 raise AssertionError("neither is a source")
 
-    def _told(self, stream: Stream, now_ms: int) -> Result:
+    def _stream_figures(self, stream: Stream, now_ms: int) -> Result:
         """Return the figures of a stream: progress, watermarks, misfits, keys in several partitions, and warnings."""
         notes, ids = self._working.evaluator, [stream.stream_id]
         misfits: Result = {"misfits": notes.misfits(ids)[stream.stream_id]} if stream.lenient else {}
@@ -211,12 +211,12 @@ class SourceStatements:
         time = times[stream.stream_id]
         if all(each.stream_id != stream.stream_id or each.computation.timed is None for each in live):
             time = time._replace(watermarks={})  # no query updates them any more
-        told = [
+        possible = [
             notes.first_records(ids)[stream.stream_id].warning,
             SPLIT_KEYS_WARNING if count else None,
             time.warning(now_ms),
         ]
-        found = [warning for warning in told if warning is not None]
+        found = [warning for warning in possible if warning is not None]
         warnings: Result = {"warnings": found} if found else {}
         return self._figures(stream.name) | time.described() | misfits | split | warnings
 

@@ -144,8 +144,8 @@ class StoredQueries:
     def _is_wrong(self, loaded: Loaded, key: CqKey, query: CompiledQuery) -> bool:
         """Tell whether a CQ is stored with other literals than its text has."""
         destination = loaded.destination_of(loaded.existing(key))
-        anew = (query.plan.group_id, query.select.select_id, canonical_constants(query.row))
-        if anew == (destination.group_id, destination.select_id, destination.constants):
+        compiled = (query.plan.group_id, query.select.select_id, canonical_constants(query.row))
+        if compiled == (destination.group_id, destination.select_id, destination.constants):
             return False
         plan = self._working.plan(destination.stream_id, destination.group_id)
         select = self._working.select(destination.stream_id, destination.select_id)

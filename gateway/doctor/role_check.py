@@ -45,9 +45,9 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
         yield Finding("redis-evicts", "", f'Redis drops keys when its memory is full: its policy is "{policy}".', hint)
     notes = RoleNotes(settings)
     for role, name in evaluators:
-        note = notes.told(role, name)
+        note = notes.read(role, name)
         yield from _check_streams({} if note is None else note.more["streams"])
-    gateway = notes.told("gateway")
+    gateway = notes.read("gateway")
     yield from _check_owners({} if gateway is None else gateway.more["streams"])
     known = QuarantineStore(settings).quarantined_in(inventory.streams)
     for stream_id, shares in known.items():
@@ -60,21 +60,21 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
 
 def _check_owners(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     """Yield streams that nobody evaluates, with the gateway's reason; used if several evaluators share the streams."""
-    for name, told in streams.items():
-        if "reason" in told and "evaluator" not in told:
+    for name, figures in streams.items():
+        if "reason" in figures and "evaluator" not in figures:
             hint = "Start that evaluator; give gateway and evaluators the same CQ_EVALUATOR_STREAMS."
-            yield Finding("stream-stopped", f"stream {name}", f"It is not evaluated: {told['reason']}.", hint)
+            yield Finding("stream-stopped", f"stream {name}", f"It is not evaluated: {figures['reason']}.", hint)
 
 
 def _check_streams(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     """Yield streams that stand still, from the reports of evaluators; a missing evaluator is found by its lease."""
-    for name, told in streams.items():
-        quiet = told["quiet_seconds"] or 0.0
-        if told["reason"] is not None:
+    for name, figures in streams.items():
+        quiet = figures["quiet_seconds"] or 0.0
+        if figures["reason"] is not None:
             hint = "The evaluator tries again; see StreamNotEvaluated in the runbook."
-            yield Finding("stream-stopped", f"stream {name}", f"It is not evaluated: {told['reason']}.", hint)
-        elif told["behind"] and quiet > _QUIET_SECONDS:
-            detail = f"{told['behind']} events wait, and no micro-batch was committed for {quiet:.0f} s."
+            yield Finding("stream-stopped", f"stream {name}", f"It is not evaluated: {figures['reason']}.", hint)
+        elif figures["behind"] and quiet > _QUIET_SECONDS:
+            detail = f"{figures['behind']} events wait, and no micro-batch was committed for {quiet:.0f} s."
             hint = (
                 "Look for a step that hangs in the evaluator's log, and for its cores; see EventsBehind in the runbook."
             )

@@ -82,7 +82,7 @@ class Ends:
         size = 0
         for notice, last in self._last_digests.of(self._due(loaded, some, epoch)):
             over.append(notice)
-            for record in (*last, *_told(self._settings, notice)):
+            for record in (*last, *_end_records(self._settings, notice)):
                 records.append(record)
                 size += len(record.value or b"")
             if size > _UNIT_BYTES:
@@ -181,7 +181,7 @@ def end_record(settings: Settings, notice: EndNotice) -> OutgoingRecord:
     return _record(settings, notice.destination, b"%b}" % body, headers, b"end/%d" % notice.ended_ms, time)
 
 
-def _told(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
+def _end_records(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
     return leave_records(settings, notice) if notice.members else [end_record(settings, notice)]
 
 

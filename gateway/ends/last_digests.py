@@ -42,14 +42,14 @@ class LastDigests:
         self._last_ticks.clear()
         self.hold(notices)
 
-    def owes(self, notice: EndNotice) -> bool:
+    def needs_digest(self, notice: EndNotice) -> bool:
         """Tell whether a destination may still need a last digest."""
         return _pending(notice) and not (notice.members or notice.written)
 
     def hold(self, notices: Iterable[EndNotice]) -> None:
         """Keep the matches of destinations whose ends have begun."""
         for notice in notices:
-            if self.owes(notice):
+            if self.needs_digest(notice):
                 self._timers.retention.hold(notice.destination.destination_id, _store(notice))
 
     def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[OutgoingRecord]]]:
@@ -120,10 +120,10 @@ class LastDigests:
             self._clear.pop(notice.key, None)
             self._last_ticks.pop(notice.key, None)
         timed = [notice for notice in timed if not notice.members]
-        owed = [notice for notice in timed if self.owes(notice)]
-        homes = [notice.destination for notice in owed]
+        unwritten = [notice for notice in timed if self.needs_digest(notice)]
+        homes = [notice.destination for notice in unwritten]
         living = [home for home in homes if loaded.membership(home.destination_id) is not None]
-        self._timers.retention.let_go(((notice.destination, _store(notice)) for notice in owed), living)
+        self._timers.retention.let_go(((notice.destination, _store(notice)) for notice in unwritten), living)
         self._timers.retention.drop_unread(_store(notice) for notice in timed)
         incarnations = [incarnation_of(notice.destination.destination_id, notice.timed) for notice in timed]
         for incarnation in incarnations:

@@ -64,8 +64,8 @@ def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> Event
             if not any(events.count for events in output.pieces) or letter.code != "undecodable":
                 return _of_letter(letter.code, letter.detail)
             # The event is another element of the record.
-            return replace(_told(standing, output, at_ms), dead_letter=letter.code)
-        return _told(standing, output, at_ms)
+            return replace(_judged(standing, output, at_ms), dead_letter=letter.code)
+        return _judged(standing, output, at_ms)
     except FAULTS as fault:  # after a fault of the product, the evaluator makes a dead letter of the event, and goes on
         return _of_letter("not-evaluated", f"it failed with {type(fault).__name__}")
 
@@ -76,7 +76,7 @@ def _of_letter(code: str, detail: str) -> EventOutcome:
     return EventOutcome(matches, f"{code}: {detail}", dead_letter=code)
 
 
-def _told(standing: StandingQuery, output: TaskOutput, at_ms: int) -> EventOutcome:
+def _judged(standing: StandingQuery, output: TaskOutput, at_ms: int) -> EventOutcome:
     judged = [
         (source, judgement)
         for number, events in enumerate(output.pieces)
@@ -117,14 +117,14 @@ def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing:
     ]
     snapshot = snapshot_of(standing, _DESTINATION, "shared")
     judged = [
-        (events, row, told)
+        (events, row, truth)
         for events, _ in pieces
-        for row, told in enumerate(truths(standing, snapshot, events, np.arange(events.count), which))
+        for row, truth in enumerate(truths(standing, snapshot, events, np.arange(events.count), which))
     ]
     if not judged:
         return EventOutcome(False, NO_ELEMENT)
-    events, row, told = next((each for each in judged if holds(each[2])), judged[0])
-    found = _conjuncts(standing, events, Judgement(told, row))
+    events, row, truth = next((each for each in judged if holds(each[2])), judged[0])
+    found = _conjuncts(standing, events, Judgement(truth, row))
     failed = [f"{each.conjunct} is {value_text(each.value)}" for each in found if each.value is not True]
     if failed:
         return EventOutcome(False, ", ".join(failed), found)

@@ -66,8 +66,8 @@ def judgements(
         return framed, [judged.get(row, Judgement({}, None)) for row in rows.tolist()]
     if plan.computation is None or not plan.nodes:
         source = cast(RowSource, events)
-        told = truths(standing, snapshot, source, rows)
-        return source, [Judgement(each, row) for row, each in zip(rows.tolist(), told, strict=True)]
+        of_rows = truths(standing, snapshot, source, rows)
+        return source, [Judgement(each, row) for row, each in zip(rows.tolist(), of_rows, strict=True)]
     joined = join(events, plan.computation, standing.views)
     own = np.flatnonzero(np.isin(joined.event, rows))
     found: dict[int, Judgement] = {}

@@ -63,9 +63,9 @@ class Markers:
         """
         wanted = [TopicPartition(topic, number, OFFSET_END) for topic, number in places]
         with suppress(KafkaException):
-            told = self._reader.offsets_for_times(wanted, QUESTION_SECONDS)
-            if all(each.error is None and each.offset >= 0 for each in told):
-                return {(each.topic, each.partition): each.offset for each in told}
+            offsets = self._reader.offsets_for_times(wanted, QUESTION_SECONDS)
+            if all(each.error is None and each.offset >= 0 for each in offsets):
+                return {(each.topic, each.partition): each.offset for each in offsets}
         return self._topics.offsets.ends(places, committed=True)
 
     def missing(self, topics: Iterable[str]) -> list[Partition]:

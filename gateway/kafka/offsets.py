@@ -167,14 +167,14 @@ class Offsets:
 def _answer(future: Future[Any]) -> _OffsetOrError:
     """Return a partition's offset or its error; raise the error if it says that a broker did not answer in time."""
     try:
-        told = future.result()
+        answer = future.result()
     except KafkaException as error:
         if is_late(error):
             raise
         return error
-    if told.offset < 0:  # the driver gives no other sign of a leader that did not answer
+    if answer.offset < 0:  # the driver gives no other sign of a leader that did not answer
         raise TimeoutError
-    return int(told.offset)
+    return int(answer.offset)
 
 
 def _offset(answer: _OffsetOrError) -> int:

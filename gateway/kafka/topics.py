@@ -103,21 +103,23 @@ class Topics:
         futures = admin.describe_topics(TopicCollection(asked), request_timeout=QUESTION_SECONDS)
         for name, future in futures.items():
             try:
-                told = future.result(ANSWER_SECONDS)
+                description = future.result(ANSWER_SECONDS)
             except KafkaException as error:
                 if error_code(error) in FORBIDDEN:
                     self.offsets.note_forbidden(name)
                 elif error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
             else:
-                if told.partitions:
-                    found[name] = self._form(told)
+                if description.partitions:
+                    found[name] = self._form(description)
         return found
 
-    def _form(self, told: TopicDescription) -> ExistingTopic:
-        for partition in told.partitions:
-            self.offsets.note_leader((told.name, partition.id), there=partition.leader is not None)
-        return ExistingTopic(str(told.topic_id), len(told.partitions), len(told.partitions[0].replicas))
+    def _form(self, description: TopicDescription) -> ExistingTopic:
+        for partition in description.partitions:
+            self.offsets.note_leader((description.name, partition.id), there=partition.leader is not None)
+        return ExistingTopic(
+            str(description.topic_id), len(description.partitions), len(description.partitions[0].replicas)
+        )
 
     def brokers(self) -> int:
         """Return how many brokers the cluster has."""
@@ -187,8 +189,8 @@ class Topics:
         copies, durable = self._settings.kafka.replication, durability(self._settings)
         new = [NewTopic(name, count, copies, config={**(config or {}), **durable}) for name, count in wanted.items()]
         with mapped("creating topics"):
-            told, again = self._told_of_making(new)
-            for name, error in told.items():
+            results, again = self._creation_results(new)
+            for name, error in results.items():
                 if error is None or (again and error_code(error) == KafkaError.TOPIC_ALREADY_EXISTS):
                     made.add(name)  # an earlier request, to the broker asked first, may have made the topic
                 elif (refusal := refusal_of(name, error)) is not None:
@@ -198,7 +200,7 @@ class Topics:
         self.await_forms(wanted.keys() - refused.keys())  # the offsets of the new topics are asked for next
         return made, refused
 
-    def _told_of_making(self, new: list[NewTopic]) -> tuple[dict[str, KafkaException | None], bool]:
+    def _creation_results(self, new: list[NewTopic]) -> tuple[dict[str, KafkaException | None], bool]:
         """Request topics; return topic → error or None, and whether an earlier request may have made some."""
         asked = 0
 
@@ -249,8 +251,8 @@ def _error(answer: Future[None]) -> KafkaException | None:
 
 
 def _count_brokers(admin: AdminClient) -> int:
-    told: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # its annotation is wrong
-    return len(told.result(ANSWER_SECONDS).nodes)
+    described: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # its annotation is wrong
+    return len(described.result(ANSWER_SECONDS).nodes)
 
 
 def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[str, dict[str, str]]:
@@ -258,12 +260,12 @@ def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[st
     futures = admin.describe_configs(list(resources), request_timeout=QUESTION_SECONDS)
     for resource, future in futures.items():
         try:
-            told = future.result(ANSWER_SECONDS)
+            entries = future.result(ANSWER_SECONDS)
         except KafkaException as error:
             if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
         else:
-            found[resource.name] = {name: entry.value or "" for name, entry in told.items()}
+            found[resource.name] = {name: entry.value or "" for name, entry in entries.items()}
     return found
 
 

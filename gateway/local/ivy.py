@@ -38,7 +38,7 @@ def retrieve(jars: Iterable[Coordinates], folder: Path, mirror: str, progress: C
     command = [find_java().command, "-cp", os.pathsep.join(_own_jars()), "org.apache.ivy.Main"]
     command += ["-settings", str(folder / "settings.xml"), "-ivy", str(folder / "ivy.xml")]
     command += ["-retrieve", str(folder / "[module]-[revision].[ext]")]
-    told: list[str] = []
+    lines: list[str] = []
     arrived = 0
     progress(arrived)
     with subprocess.Popen(
@@ -46,11 +46,11 @@ def retrieve(jars: Iterable[Coordinates], folder: Path, mirror: str, progress: C
     ) as ivy:
         assert ivy.stdout is not None
         for line in ivy.stdout:
-            told.append(line.strip())
+            lines.append(line.strip())
             if "[SUCCESSFUL ]" in line:
                 arrived += 1
                 progress(arrived)
-    reason = _reason(told)
+    reason = _reason(lines)
     # The mirror's address may hold a password.
     return reason.replace(mirror.rstrip("/"), "the mirror") if mirror else reason
 
@@ -93,10 +93,10 @@ def _module(jars: Iterable[Coordinates]) -> str:
 """
 
 
-def _reason(told: list[str]) -> str:
+def _reason(lines: list[str]) -> str:
     """Return the line of Ivy's output that explains the failure best."""
     for sign in ("Exception", "refused", "timed out", "not found", "ERROR"):
-        for line in told:
+        for line in lines:
             if sign in line:
                 return line.strip(": \t")
-    return told[-1] if told else "Ivy said nothing"
+    return lines[-1] if lines else "Ivy said nothing"

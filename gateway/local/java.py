@@ -83,9 +83,11 @@ def _ask(path: str) -> Java | None:
     """Ask the Java at a path for its version and home; shims and links do not matter."""
     command = [path, "-XshowSettings:properties", "-version"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=True).stderr
+        properties = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=60, check=True
+        ).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    home = re.search(r"^\s*java\.home = (.+)$", told, re.MULTILINE)
-    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", told, re.MULTILINE)
+    home = re.search(r"^\s*java\.home = (.+)$", properties, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", properties, re.MULTILINE)
     return Java(Path(home[1]), int(version[1])) if home and version else None

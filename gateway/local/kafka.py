@@ -153,8 +153,8 @@ def _format(folder: Path, java: Sequence[str]) -> None:
         command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode != 0:
-        told = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[-1]
-        raise OperationalError(f"Kafka cannot use the folder {folder}: {told}", hint="Use another data folder.")
+        reason = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[-1]
+        raise OperationalError(f"Kafka cannot use the folder {folder}: {reason}", hint="Use another data folder.")
     (folder / "formatted").touch()
 
 

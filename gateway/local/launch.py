@@ -111,10 +111,12 @@ def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> P
         return recovery_line(run.read(status))
 
     command = (sys.executable, "-m", *_MODULES[name])
-    told = {**environment, "CQ_STATUS_FILE": str(status)}
+    variables = {**environment, "CQ_STATUS_FILE": str(status)}
     heard = StatusWatch(status).heard
     log = run.log(name)
-    return Program(name, command, run.data, log, ready, environment=told, heard=heard, progress=progress, status=status)
+    return Program(
+        name, command, run.data, log, ready, environment=variables, heard=heard, progress=progress, status=status
+    )
 
 
 def masked(url: str) -> str:

@@ -28,17 +28,17 @@ class StatusFile:
     def __init__(self, path: Path | None) -> None:
         """Report in this file; without a path, in none."""
         self._path = path
-        self.told = RoleState()
+        self.role_state = RoleState()
         """The same state for readers over HTTP."""
 
     def write(self, state: str, **more: Any) -> None:
         """Replace the contents of the file; with a full disk, at least touch the file as a sign of life."""
-        self.told.tell(state)
+        self.role_state.tell(state)
         if self._path is None:
             return
-        told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        written_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
-            write_json(self._path, {**said(state), "told_at": told_at, **more})
+            write_json(self._path, {**state_fields(state), "told_at": written_at, **more})
         except OSError as error:
             log.warning("status not written", extra={"reason": str(error)})
             with contextlib.suppress(OSError):
@@ -68,18 +68,18 @@ class StatusFile:
             teller.join()
 
 
-def recovery_line(told: Mapping[str, Any]) -> str:
+def recovery_line(status: Mapping[str, Any]) -> str:
     """Return the progress of a role's recovery, from its status; empty without a recovery.
 
     Example:
         >>> recovery_line({"state": "starting", "recovery": {"topic": "cq.catalog", "read": 3000, "records": 10_000}})
         'has read 3,000 of 10,000 records of cq.catalog'
     """
-    found = told.get("recovery")
+    found = status.get("recovery")
     return f"has read {found['read']:,} of {found['records']:,} records of {found['topic']}" if found else ""
 
 
-def said(state: str) -> dict[str, Any]:
+def state_fields(state: str) -> dict[str, Any]:
     """Return the fields of a report: the process, its state and its last error."""
     return {"pid": os.getpid(), "state": state, "last_error": last_error()}
 

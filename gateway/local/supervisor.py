@@ -23,7 +23,7 @@ from gateway.local.watchdog import SupervisorWatchdog
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 
-__all__ = ["Supervisor", "told_state"]
+__all__ = ["Supervisor", "supervised_state"]
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Supervisor:
         self._tell = tell
         self._clock = clock
         self._announced = False
-        self._told_at = 0.0
+        self._published_at = 0.0
         self._endpoints: dict[str, Any] = {}
 
     def run(self) -> None:
@@ -91,7 +91,7 @@ class Supervisor:
 
     def _start(self, stage: list[Role], signals: Signals) -> None:
         """Start a stage, and return when all its roles are ready; there is no time limit while they make progress."""
-        begun_at = moved_at = told_at = self._clock()
+        begun_at = moved_at = shown_at = self._clock()
         reached: list[str] = []
         if not signals.stop:
             for role in stage:
@@ -106,8 +106,8 @@ class Supervisor:
             now = self._clock()
             if (progress := [f"{role.name} {line}" for role in stage if (line := role.program.progress())]) != reached:
                 reached, moved_at = progress, now
-            if reached and now - told_at >= PROGRESS_SECONDS:
-                told_at = now
+            if reached and now - shown_at >= PROGRESS_SECONDS:
+                shown_at = now
                 self._tell("; ".join(reached))
             if now - moved_at > START_SECONDS:
                 late = next(role for role in stage if role.state != "ready")
@@ -120,7 +120,7 @@ class Supervisor:
         """Check every started role, and report changes."""
         started = [role for role in self._roles if role.state != "stopped"]
         changed = any([role.step() for role in started])
-        if changed or self._clock() - self._told_at >= TELL_SECONDS:
+        if changed or self._clock() - self._published_at >= TELL_SECONDS:
             self._renew_logs()
             self._publish()
 
@@ -136,8 +136,8 @@ class Supervisor:
         self._announced = True
         self._publish()
         shown = ("bootstrap", "redis_url", "metrics_url", "evaluator_metrics_url")
-        told = [f"{name} {self._endpoints[name]}" for name in shown if self._endpoints.get(name)]
-        self._tell("ready " + " ".join(told))
+        lines = [f"{name} {self._endpoints[name]}" for name in shown if self._endpoints.get(name)]
+        self._tell("ready " + " ".join(lines))
 
     def _unready(self) -> list[Role]:
         return [role for role in self._roles if role.state != "ready"]
@@ -145,11 +145,11 @@ class Supervisor:
     def _publish(self) -> None:
         """Report the sessions to the watchdog, and the state to readers of the data folder."""
         self._watchdog.tell([role.pid for role in self._roles if role.pid])
-        self._told_at = self._clock()
+        self._published_at = self._clock()
         state = "starting" if not self._announced else "degraded" if self._unready() else "ready"
         roles = {role.name: {"state": role.state, "pid": role.pid, "restarts": role.restarts} for role in self._roles}
         try:
-            write_json(self._run.state, {"state": state, "told_at": self._told_at, "roles": roles})
+            write_json(self._run.state, {"state": state, "told_at": self._published_at, "roles": roles})
             if self._announced:
                 self._publish_endpoints()
         except OSError as error:  # a full disk must not end running roles
@@ -187,17 +187,17 @@ class Supervisor:
             write_json(self._run.state, {"state": "stopped", "roles": roles})
 
 
-def told_state(told: dict[str, Any], supervisor: int, now: float) -> dict[str, Any]:
+def supervised_state(report: dict[str, Any], supervisor: int, now: float) -> dict[str, Any]:
     """Return a supervisor's report as of now: a supervisor that hangs reports no role as ready.
 
     Args:
-        told: The supervisor's report.
+        report: The supervisor's report.
         supervisor: The supervisor's pid.
         now: Seconds of the machine's monotonic clock, which the supervisor uses too.
     """
-    roles: dict[str, dict[str, Any]] = told.get("roles", {})
-    state = told.get("state", "starting")
-    if now - told.get("told_at", now) < SILENT_SECONDS:
+    roles: dict[str, dict[str, Any]] = report.get("roles", {})
+    state = report.get("state", "starting")
+    if now - report.get("told_at", now) < SILENT_SECONDS:
         return {"state": state, "roles": roles}
     itself = {"state": "silent", "pid": supervisor, "restarts": 0}
     return {"state": "degraded", "roles": {**roles, "supervisor": itself}}

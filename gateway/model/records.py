@@ -24,7 +24,7 @@ __all__ = [
     "Cq",
     "Destination",
     "EdgeSpec",
-    "OwedSnapshot",
+    "DueSnapshot",
     "PENDING_PARTITIONS",
     "TimedNote",
     "TriggerSpec",
@@ -132,7 +132,7 @@ CHANGE_BASED = TriggerSpec()
 _MINUTE_MS = 60_000
 
 
-class OwedSnapshot(msgspec.Struct, frozen=True, array_like=True):
+class DueSnapshot(msgspec.Struct, frozen=True, array_like=True):
     """A snapshot that a CQ requested (EMIT CHANGES WITH SNAPSHOT) and that is not known to be written yet."""
 
     own: str
@@ -153,9 +153,9 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
 
     edge: Edge
     """The kind of edges; "" for a query with frames."""
-    own: str | OwedSnapshot
+    own: str | DueSnapshot
     """A hash of the CQ's name and beginning, which is a part of the ids of its destinations; "" if equal CQs share
-    destinations. While the snapshot is not written, `OwedSnapshot` holds the hash."""
+    destinations. While the snapshot is not written, `DueSnapshot` holds the hash."""
     since: tuple[int, ...] = ()
     """By source partition, the offset of the first event that counts. For edges, the first event of a key from this
     offset on enters if it is a match."""
@@ -165,17 +165,17 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
         """Return the edges of a CQ that begins at `begin_ms` (epoch milliseconds); the caller sets `since` later."""
         text = f"{subscriber}\0{name.casefold()}\0{begin_ms}".encode("utf-8", "surrogatepass")
         own = hashlib.blake2b(text, digest_size=8).hexdigest()
-        return cls(edge, OwedSnapshot(own, subscriber, name, begin_ms) if snapshot else own)
+        return cls(edge, DueSnapshot(own, subscriber, name, begin_ms) if snapshot else own)
 
     @property
-    def owed(self) -> OwedSnapshot | None:
+    def due_snapshot(self) -> DueSnapshot | None:
         """The snapshot that the destination still lacks; None if it lacks none."""
-        return self.own if isinstance(self.own, OwedSnapshot) else None
+        return self.own if isinstance(self.own, DueSnapshot) else None
 
     @property
     def id_text(self) -> str:
         """The text that makes the ids of the CQ's destinations its own; "" if equal CQs share destinations."""
-        own = self.own.own if isinstance(self.own, OwedSnapshot) else self.own
+        own = self.own.own if isinstance(self.own, DueSnapshot) else self.own
         return f"{self.edge} {own}" if own else ""
 
 
@@ -325,7 +325,7 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     store: str = ""
     """The store of the destination's matches, which determines the partition of `cq.pending` (`feed_of`)."""
     partition: int = 0
-    owed_ms: int = 0
+    last_expire_ms: int = 0
     """EXPIRE of the last unpaused CQ, if this CQ has expired and only paused CQs are left; else 0. The destination
     still fires at the tick that covers this time."""
 

@@ -79,14 +79,14 @@ def snapshot_note(membership: Membership) -> SnapshotNote | None:
     """Return the note of the snapshot that a destination still lacks; None if it lacks none."""
     destination = membership.destination
     edges = destination.edges
-    if edges is None or edges.owed is None:
+    if edges is None or edges.due_snapshot is None:
         return None
     entries = TableEntries(membership.number, [((), [(None, None)])])
     return SnapshotNote(
         destination.stream_id,
-        edges.owed.subscriber,
-        edges.owed.name,
-        edges.owed.at_ms,
+        edges.due_snapshot.subscriber,
+        edges.due_snapshot.name,
+        edges.due_snapshot.at_ms,
         edges.since,
         destination.mode,
         destination.partition,

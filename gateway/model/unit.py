@@ -65,7 +65,7 @@ class Unit:
         """The numbers among `cleared_numbers` that may be reused."""
         self.ended_notes: dict[DestinationId, TimedNote] = {}
         """Timer-based destination that this unit ends → its last note."""
-        self.owed: dict[DestinationId, int] = {}
+        self.last_expiries: dict[DestinationId, int] = {}
         """Timer-based destination → EXPIRE of the CQ of it that expired last in this unit."""
         self.bumped: set[StreamId] = set()
         """Streams whose tables get a new version in this unit, even if no table changes."""
@@ -160,9 +160,9 @@ class Unit:
             self.inventory.forget_topic(owner_id)
             self.set_field("topic-founders", owner_id, None)
 
-    def owe(self, destination_id: DestinationId, expire_ms: int) -> None:
+    def note_last_expiry(self, destination_id: DestinationId, expire_ms: int) -> None:
         """Note EXPIRE of a removed CQ: if only paused CQs are left, the destination still sends the CQ's matches."""
-        self.owed[destination_id] = expire_ms
+        self.last_expiries[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
         """Forget departures after all events that count for them are evaluated.
@@ -320,7 +320,7 @@ class Unit:
         membership = self.memberships[name]
         if membership is None or (old := membership.destination.edges) is None:
             return None
-        name_of_cq = old.owed.own if settled and old.owed is not None else old.own
+        name_of_cq = old.due_snapshot.own if settled and old.due_snapshot is not None else old.own
         edges = msgspec.structs.replace(old, since=old.since if since is None else since, own=name_of_cq)
         if edges == old:
             return None

@@ -76,9 +76,9 @@ def note_visibility(unit: Unit, now_ms: int) -> dict[DestinationId, TimedNote | 
             # Digests of a table's rows read no stored matches, so they need no earlier interval.
             earlier = () if destination.of_rows else membership.timed.visibility
             visibility = (*earlier, interval)
-            owed_ms = 0 if after else unit.owed.get(name, 0)
+            last_expire_ms = 0 if after else unit.last_expiries.get(name, 0)
             membership.timed = msgspec.structs.replace(
-                membership.timed, visibility=visibility, changed_ms=now_ms, owed_ms=owed_ms
+                membership.timed, visibility=visibility, changed_ms=now_ms, last_expire_ms=last_expire_ms
             )
             changed[name] = membership.timed
     return changed

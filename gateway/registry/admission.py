@@ -296,7 +296,7 @@ def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
     path = group.shape.path
     if path.kind == "scan":
         return rows
-    if path.prefix is not None and _met_by_all(query.plan.conjuncts[path.prefix], query.row):
+    if path.prefix is not None and _holds_for_all(query.plan.conjuncts[path.prefix], query.row):
         # The prefix test is evaluated for every event, and any row not yet observed may have the same prefix.
         return group.candidates + max(0, rows - group.rows)
     return group.candidates
@@ -320,7 +320,7 @@ def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
             yield _decode(body)
 
 
-def _met_by_all(conjunct: Expression, row: ConstantRow) -> bool:
+def _holds_for_all(conjunct: Expression, row: ConstantRow) -> bool:
     """Tell whether the pattern of a LIKE begins with a wildcard, so that its prefix excludes no event."""
     match conjunct:
         case Call("like", (_, Slot(index))) if isinstance(pattern := row.values[index], str):

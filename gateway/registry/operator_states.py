@@ -122,10 +122,10 @@ def time_figures(
     Raises:
         StoreUnavailable: Redis does not answer.
     """
-    told = notes.event_times([stream.stream_id for stream in streams])
+    watermarks = notes.event_times([stream.stream_id for stream in streams])
     found = {}
     for stream in streams:
-        figures, (output, known) = progress(stream.name), told[stream.stream_id]
+        figures, (output, known) = progress(stream.name), watermarks[stream.stream_id]
         idle = figures.get("behind") == 0 and figures.get("reason") is None
         reached = {each: mark.at(now_ms) if idle else mark.watermark for each, mark in known.items()}
         found[stream.stream_id] = TimeFigures(reached, output.late, output.future)

@@ -235,7 +235,7 @@ class Registry:
                 notices.append(self._remove(key, cq, destination, cq.expire_ms, "expired"))
                 catalog.append(cq_gone(key))
                 if destination.trigger.timed:
-                    self._working.unit.owe(destination.destination_id, cq.expire_ms)
+                    self._working.unit.note_last_expiry(destination.destination_id, cq.expire_ms)
         return Change(catalog=tuple(catalog), notices=tuple(notices))
 
     def _remove(

@@ -83,8 +83,8 @@ class Replicas:
             return
         self._read_ms = now_ms
         tables = self._working.inventory.tables.values()
-        told = self._working.evaluator.replicas([table.source_id for table in tables])
-        found = {source_id: ReplicaFigures.of(_readable(bodies), now_ms) for source_id, bodies in told.items()}
+        noted = self._working.evaluator.replicas([table.source_id for table in tables])
+        found = {source_id: ReplicaFigures.of(_readable(bodies), now_ms) for source_id, bodies in noted.items()}
         self._known = {source_id: figures for source_id, figures in found.items() if figures is not None}
 
 

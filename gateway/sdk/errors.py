@@ -130,10 +130,10 @@ class NoReply(TransportError):
     """No reply came in time; the command may or may not have been carried out."""
 
     def __init__(self, command_id: str, seconds: float, postponed: Reply | None = None) -> None:
-        told = "" if postponed is None else f" Before, the gateway could not carry it out: {postponed.message}."
+        earlier = "" if postponed is None else f" Before, the gateway could not carry it out: {postponed.message}."
         super().__init__(
             f'no reply to command "{command_id}" within {seconds:g} s',
-            detail=f"The gateway may be down or not reached; the command may still be carried out.{told}",
+            detail=f"The gateway may be down or not reached; the command may still be carried out.{earlier}",
             hint="Send it again with the same command_id: that never carries it out twice.",
         )
         self.command_id = command_id

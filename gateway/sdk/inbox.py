@@ -142,14 +142,14 @@ class Inbox:
             ResultsGone: A topic was deleted, or records were deleted and `skip_lost` is False.
             TransportError: Kafka refuses.
         """
-        return [_freed(message) for message in self._next(seconds, most, skip_lost, anew=False)]
+        return [_freed(message) for message in self._next(seconds, most, skip_lost, follow_new_topic=False)]
 
     def replies(self, seconds: float, key: bytes, *, most: int = 5000) -> list[tuple[bytes, dict[str, bytes | None]]]:
         """Return values and headers of the next records with that key, waiting as `fetch` does."""
-        found = (message for message in self._next(seconds, most, True, anew=True) if message.key() == key)
+        found = (message for message in self._next(seconds, most, True, follow_new_topic=True) if message.key() == key)
         return [(message.value() or b"", dict(message.headers() or ())) for message in found]
 
-    def _next(self, seconds: float, most: int, skip_lost: bool, *, anew: bool) -> list[Message]:
+    def _next(self, seconds: float, most: int, skip_lost: bool, *, follow_new_topic: bool) -> list[Message]:
         with self._lock:
             if self._closed:
                 raise ClientClosed("the consumer was closed")
@@ -162,7 +162,7 @@ class Inbox:
             self._silence.heard(map(_place, filter(_tells, messages)))
             self._look_for_quiet_topics()
             self._resolve_doubts()
-            sound = self.sound(messages, skip_lost, anew=anew)
+            sound = self.sound(messages, skip_lost, follow_new_topic=follow_new_topic)
             if self._silence.is_long():
                 self._renew()
             return sound
@@ -170,10 +170,10 @@ class Inbox:
     def _renew(self) -> None:
         """Replace the consumer by a new consumer at the same positions."""
         found = self._consumer.position([TopicPartition(*where) for where in self._begins])
-        told = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+        positions = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         self._consumer.close()
         self._consumer = Consumer(self._options)
-        self._consumer.assign([TopicPartition(*where, offset) for where, offset in (self._begins | told).items()])
+        self._consumer.assign([TopicPartition(*where, offset) for where, offset in (self._begins | positions).items()])
 
     def close(self) -> None:
         """Close the consumer; no thread of the driver stays behind."""
@@ -182,13 +182,13 @@ class Inbox:
                 self._closed = True
                 self._consumer.close()
 
-    def sound(self, messages: Iterable[Message], skip_lost: bool, *, anew: bool = True) -> list[Message]:
+    def sound(self, messages: Iterable[Message], skip_lost: bool, *, follow_new_topic: bool = True) -> list[Message]:
         """Return the messages without errors; a lasting error is raised once a call has no message to return.
 
         Args:
             messages: Messages from the driver.
             skip_lost: Whether to go on with the first record kept if the next records were deleted.
-            anew: With `skip_lost`, whether to go on also in a topic that was deleted and made anew.
+            follow_new_topic: With `skip_lost`, whether to go on also in a topic that was deleted and made anew.
         """
         sound = []
         for message in messages:
@@ -201,7 +201,7 @@ class Inbox:
                 where = TopicPartition(*_place(message), OFFSET_BEGINNING)
                 if where not in self._consumer.assignment():
                     continue  # an error about a topic that is not read any more
-                if not anew and self._ends_before(where):
+                if not follow_new_topic and self._ends_before(where):
                     # The records that are there now are results of other queries.
                     self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made anew.")
                     continue
@@ -238,7 +238,7 @@ class Inbox:
             asked = [self._consumer.list_topics(topic, timeout=_LOOK_SECONDS).topics[topic] for topic in topics]
         except KafkaException:
             return set()
-        return {str(told.topic) for told in asked if told.error is not None and unknown(told.error)}
+        return {str(answer.topic) for answer in asked if answer.error is not None and unknown(answer.error)}
 
     def _ends_before(self, where: TopicPartition) -> bool:
         """Tell whether a partition ends before the next offset to read."""

@@ -147,7 +147,7 @@ def _inferred(topic: str, fields: Mapping[str, str | None], warnings: Sequence[s
             columns.append((name, SqlType.of(text)))
     if not columns:
         raise not_inferable(topic, "The schemas of its records have no field that a column can hold.", _DECLARE)
-    told = list(warnings)
+    found = list(warnings)
     if left_out:
-        told.append(f"Fields that no column can hold are left out: {shown_fields(left_out)}.")
-    return InferredColumns(tuple(columns), {}, tuple(told))
+        found.append(f"Fields that no column can hold are left out: {shown_fields(left_out)}.")
+    return InferredColumns(tuple(columns), {}, tuple(found))

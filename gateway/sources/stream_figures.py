@@ -34,7 +34,7 @@ class StreamFigures:
         self._offsets = offsets
         self._clock = clock
         self._lags: dict[StreamId, Lag] = {}
-        self._told: dict[str, dict[str, object]] = {}
+        self._known: dict[str, dict[str, object]] = {}
 
     def of(self, name: str) -> dict[str, object]:
         """Return the figures of a stream at the last look; empty for a newer stream.
@@ -43,7 +43,7 @@ class StreamFigures:
         `lane` is True if the stream shares the Spark query of quiet streams. `evaluator` is the stream's evaluator, if
         there are several evaluators. `reason` says why the stream is not evaluated. The fields are left out otherwise.
         """
-        return dict(self._told.get(name, {}))
+        return dict(self._known.get(name, {}))
 
     def look(self, streams: Sequence[Stream]) -> None:
         """Look up the figures of all live streams, with one question to Redis and one to Kafka.
@@ -51,20 +51,20 @@ class StreamFigures:
         Raises:
             OperationalError: A server does not answer.
         """
-        forget_streams(self._told.keys() - {stream.name for stream in streams})
+        forget_streams(self._known.keys() - {stream.name for stream in streams})
         evaluators = self._evaluators.of_streams(streams)
-        told: dict[str, dict[str, object]] = {}
+        figures: dict[str, dict[str, object]] = {}
         for stream, (behind, seconds) in zip(streams, self._behind(streams), strict=True):
             BEHIND.labels(stream.name).set(behind)
             SECONDS_BEHIND.labels(stream.name).set(seconds)
-            told[stream.name] = {
+            figures[stream.name] = {
                 "behind": behind,
                 "seconds_behind": round(seconds, 1),
                 "cqs": self._working.inventory.live_cqs[stream.stream_id],
                 "groups": len(self._working.inventory.groups(stream.stream_id)),
                 **evaluators.get(stream.name, {}),
             }
-        self._told = told
+        self._known = figures
 
     def _behind(self, streams: Sequence[Stream]) -> Iterator[tuple[int, float]]:
         """Yield for each stream how many events are not evaluated, and for how many seconds the oldest has waited."""

@@ -144,8 +144,8 @@ class Commits:
         """
         unit, changed = self._working.unit, dict[DestinationId, Destination]()
         there = [membership.destination for name in begun if (membership := unit.memberships.get(name)) is not None]
-        owed = [each for each in there if each.edges is not None and each.edges.owed is not None]
-        for stream_id in {destination.stream_id for destination in owed}:
+        with_snapshot = [each for each in there if each.edges is not None and each.edges.due_snapshot is not None]
+        for stream_id in {destination.stream_id for destination in with_snapshot}:
             began = time.monotonic()
             with self._connection.writing() as pipeline:
                 pipeline.set(self._connection.keys.held(stream_id), b"", px=_HELD_SECONDS * 1000)
@@ -155,7 +155,7 @@ class Commits:
                 raise OperationalError(error.message, detail=error.detail) from error
             if time.monotonic() - began > _HELD_SECONDS / 2:
                 raise OperationalError("the ends of a table's topic came late", detail="Micro-batches may go on.")
-            for name in (each.destination_id for each in owed if each.stream_id == stream_id):
+            for name in (each.destination_id for each in with_snapshot if each.stream_id == stream_id):
                 if (moved := unit.move_edges(name, since)) is not None:
                     changed[name] = moved
         if changed:
@@ -180,7 +180,7 @@ class Commits:
         loaded = working.load_memberships(begun)
         there = [membership.destination for name in begun if (membership := loaded.membership(name)) is not None]
         # `_begin_snapshots` has set the beginning for destinations with a snapshot.
-        there = [each for each in there if each.edges is None or each.edges.owed is None]
+        there = [each for each in there if each.edges is None or each.edges.due_snapshot is None]
         stores = [feed_of(destination).destination_id for destination in there]
         working.load_memberships(stores)
         for stream_id in {destination.stream_id for destination in there}:
@@ -217,12 +217,12 @@ class Commits:
         read = self.commands_read
         self.publish(Journal(self._number, read.offsets, [self._mark()], {}, read.ahead), now_ms)
 
-    def once_published(self, told: Callable[[], None]) -> None:
+    def once_published(self, listener: Callable[[], None]) -> None:
         """Call a function in a thread once the last unit is on Kafka; do not call it if the write fails."""
 
         def done(published: Future[None]) -> None:
             if published.exception() is None:
-                told()
+                listener()
 
         assert self._published is not None, "a unit was begun"
         self._published.add_done_callback(done)

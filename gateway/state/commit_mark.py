@@ -65,15 +65,15 @@ class CommitMark(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self)
 
 
-def check_format(told: int) -> None:
+def check_format(stored: int) -> None:
     """Check that this version reads a catalog of a format.
 
     Raises:
         CatalogUnreadable: A later version of the product wrote the catalog.
     """
-    if told > FORMAT:
+    if stored > FORMAT:
         raise CatalogUnreadable(
-            f"the catalog has format {told}, and this version reads {FORMAT}",
+            f"the catalog has format {stored}, and this version reads {FORMAT}",
             hint="Start the version that wrote the catalog, or a later version.",
         )
 

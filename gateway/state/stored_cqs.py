@@ -26,8 +26,8 @@ def stored_cqs(settings: Settings, subscribers: Collection[Subscriber]) -> Itera
     connection = Connection(settings)
     redis, keys = connection.redis, connection.keys
     with mapped():
-        told = {Subscriber(_text(name)) for name in redis.hkeys(keys.subscribers)}
-        for subscriber in sorted(told.union(subscribers)):
+        known = {Subscriber(_text(name)) for name in redis.hkeys(keys.subscribers)}
+        for subscriber in sorted(known.union(subscribers)):
             for name, body in redis.hscan_iter(keys.cqs(subscriber), count=_AT_ONCE):
                 yield CqKey(subscriber, CqName(_text(name))), decode_cq(body)
 

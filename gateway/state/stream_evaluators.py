@@ -33,7 +33,7 @@ class StreamEvaluators:
         """
         self._assignment = Assignment.of(settings)
         self._notes = notes
-        self._told = RoleNotes(settings)
+        self._role_notes = RoleNotes(settings)
         self._clock = clock
         self._alone_since: dict[StreamId, float] = {}
         """Stream → when it was first seen without an evaluator."""
@@ -53,7 +53,7 @@ class StreamEvaluators:
         """
         owners = self._notes.owners([stream.stream_id for stream in streams])
         names = {*self.names, *(owner.name for owner in owners.values())}
-        notes = {name: self._told.told("evaluator", name) for name in names}
+        notes = {name: self._role_notes.read("evaluator", name) for name in names}
         running = self._notes.running(names)
         now, found = self._clock(), dict[str, dict[str, object]]()
         alone = [stream.stream_id for stream in streams if stream.stream_id not in owners]
@@ -64,16 +64,16 @@ class StreamEvaluators:
             if owner is None:
                 reason = self._missing(stream, names, notes, running, now)
             else:
-                reason = _reason(_told(stream.name, notes))
+                reason = _reason(_reports(stream.name, notes))
             title = role_title("evaluator", owner.name) if owner is not None and len(names) > 1 else None
-            lane = any(told.get("lane") for told in _told(stream.name, notes)) or None
+            lane = any(report.get("lane") for report in _reports(stream.name, notes)) or None
             known = {"evaluator": title, "lane": lane, "reason": reason}
             found[stream.name] = {field: value for field, value in known.items() if value is not None}
         return found
 
     def _unclaimed(self, stream: Stream, notes: Mapping[str, RoleNote | None], running: set[str]) -> bool:
         """Tell whether the assigned evaluator reports a stream that it did not claim, as earlier versions do."""
-        return self._assignment.evaluator_of(stream.name) in running and bool(_told(stream.name, notes))
+        return self._assignment.evaluator_of(stream.name) in running and bool(_reports(stream.name, notes))
 
     def _missing(
         self,
@@ -88,19 +88,19 @@ class StreamEvaluators:
         title = role_title("evaluator", name)
         if name not in running:
             return f"its {title} does not run" if len(names) > 1 else None
-        told = _told(stream.name, notes)
+        reports = _reports(stream.name, notes)
         if notes[name] is None or now < self._alone_since[stream.stream_id] + _SURE_SECONDS:
             return None
-        if told:  # the evaluator is of an earlier version, which claims no streams
-            return _reason(told)
+        if reports:  # the evaluator is of an earlier version, which claims no streams
+            return _reason(reports)
         return f"no evaluator has it; {title} is to, by CQ_EVALUATOR_STREAMS here"
 
 
-def _told(stream: str, notes: Mapping[str, RoleNote | None]) -> list[Mapping[str, Any]]:
+def _reports(stream: str, notes: Mapping[str, RoleNote | None]) -> list[Mapping[str, Any]]:
     """Return the reports of evaluators on a stream."""
     found = [note.more.get("streams", {}).get(stream) for note in notes.values() if note is not None]
-    return [told for told in found if told is not None]
+    return [report for report in found if report is not None]
 
 
-def _reason(told: list[Mapping[str, Any]]) -> str | None:
-    return next((each["reason"] for each in told if each["reason"] is not None), None)
+def _reason(reports: list[Mapping[str, Any]]) -> str | None:
+    return next((each["reason"] for each in reports if each["reason"] is not None), None)

@@ -100,24 +100,24 @@ def evaluate(
     records = placed(rows, stream, accepted_at)
     found: dict[Place, EvaluatedRow] = {}
     for output in evaluated(asked, records, _DESTINATION, "shared"):
-        told = dict(_told(asked, stream, output))
-        found.update(told)
-        for place in output.values.keys() - told.keys():  # the row waited: an earlier task had it
+        outcomes = dict(_outcomes(asked, stream, output))
+        found.update(outcomes)
+        for place in output.values.keys() - outcomes.keys():  # the row waited: an earlier task had it
             found[place] = _later(found[place], output, place)
     places = [(record.partition, record.offset) for record in records]
     return [found.get(each) or EvaluatedRow(False, None, NO_ELEMENT, id=_id(stream, each)) for each in places]
 
 
-def _told(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
+def _outcomes(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
     """Yield the outcomes of a task's records, each with its place; a record without elements has no outcome."""
     judged: dict[Place, tuple[Truths, int]] = {}
     for number, events in enumerate(output.pieces):
         places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
         letters = (output.letters.get(place) for place in places)
-        met = np.flatnonzero([letter is None or letter.code == "undecodable" for letter in letters])
+        evaluated = np.flatnonzero([letter is None or letter.code == "undecodable" for letter in letters])
         framed = output.framed.get(number)
-        _, some = judgements(asked, output.snapshot, events, met, framed) if met.size else (None, [])
-        for row, each in zip(met.tolist(), some, strict=True):
+        _, some = judgements(asked, output.snapshot, events, evaluated, framed) if evaluated.size else (None, [])
+        for row, each in zip(evaluated.tolist(), some, strict=True):
             known = judged.get(places[row])
             if known is None or (holds(each.conjuncts) and not holds(known[0])):
                 judged[places[row]] = each.conjuncts, int(events.time_ms[row])

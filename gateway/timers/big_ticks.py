@@ -271,13 +271,13 @@ class BigTicks:
 
     def _made(self, order: Order, answered: list[DigestOutcome]) -> Iterator[OutgoingRecord]:
         """Yield the records of an order's digests, with the cursors that move."""
-        for each, digest, told in carry_out(self._pending, order):
-            answered.append(told)
+        for each, digest, outcome in carry_out(self._pending, order):
+            answered.append(outcome)
             if digest is not None:
                 for body, headers in ordered_parts(order, each, digest):
                     yield OutgoingRecord(each.topic, each.destination_id.encode(), body, headers, each.partition)
-            if told.cursor is not None:
-                yield self._delivery.cursor(told.incarnation, told.cursor)
+            if outcome.cursor is not None:
+                yield self._delivery.cursor(outcome.incarnation, outcome.cursor)
 
 
 _decode = msgspec.msgpack.Decoder(OrderOutcome).decode

@@ -195,8 +195,8 @@ class TickRun:
                 digest = digest._replace(matches=answer.counted, late=answer.late)
             return digest._replace(late=0) if answer.positions else digest
         except RowsUnavailable as error:
-            told = {"destination": destination.destination_id, "reason": error.detail}
-            log.error("a digest finds no room, it is tried again", extra=told)
+            fields = {"destination": destination.destination_id, "reason": error.detail}
+            log.error("a digest finds no room, it is tried again", extra=fields)
             return None
 
     def _due(self, each: DueDestination, tick: int, answer: DigestAnswer, digest: Digest, cursor: Cursor) -> DueDigest:
@@ -228,8 +228,8 @@ class TickRun:
         idle: list[DestinationId] = []
         armed: list[tuple[DestinationId, Membership, int]] = []
         for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
-            owed = name in self._retention.owed or name in self._cuts.waiting
-            if membership is None or owed or not may_fire(membership, armed_ms):
+            waits = name in self._retention.last_digests or name in self._cuts.waiting
+            if membership is None or waits or not may_fire(membership, armed_ms):
                 # The destination has ended, is paused, or waits for an earlier digest, after which it gets a look.
                 idle.append(name)
             else:

@@ -59,7 +59,7 @@ class Retention:
         self._topics = topics
         self._state = state
         self._intake = intake
-        self.owed: Counter[str] = Counter()
+        self.last_digests: Counter[str] = Counter()
         """Destination → number of ended incarnations that wait for a last digest; until then, no later one fires."""
         self._served: dict[bytes, None] = {}
         """Stores with several readers whose positions may be forgotten."""
@@ -67,7 +67,7 @@ class Retention:
 
     def reset(self) -> None:
         """Begin anew, as after a crash; `LastDigests` calls `hold` again."""
-        self.owed.clear()
+        self.last_digests.clear()
         self._served.clear()
         self._large = None
         self._intake.held.clear()
@@ -154,7 +154,7 @@ class Retention:
 
     def hold(self, destination_id: DestinationId, store: bytes) -> None:
         """Keep the stored matches of an ended destination until its last digest is written."""
-        self.owed[destination_id] += 1
+        self.last_digests[destination_id] += 1
         self._intake.held[store] += 1
 
     def let_go(self, done: Iterable[tuple[Destination, bytes]], living: Iterable[Destination]) -> None:
@@ -167,9 +167,9 @@ class Retention:
         held = self._intake.held
         for destination, store in done:
             name = destination.destination_id
-            self.owed[name] -= 1
-            if self.owed[name] <= 0:
-                del self.owed[name]
+            self.last_digests[name] -= 1
+            if self.last_digests[name] <= 0:
+                del self.last_digests[name]
             held[store] -= 1
             if held[store] <= 0:
                 del held[store]

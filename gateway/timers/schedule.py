@@ -189,8 +189,8 @@ def may_fire(membership: Membership, armed_ms: int) -> bool:
     if membership.windows:
         return True
     note = membership.timed
-    owed = tick_behind(membership, note.owed_ms - 1) if note.owed_ms else None
-    return 0 < armed_ms <= max(note.changed_ms, owed or 0)
+    last_tick = tick_behind(membership, note.last_expire_ms - 1) if note.last_expire_ms else None
+    return 0 < armed_ms <= max(note.changed_ms, last_tick or 0)
 
 
 def following_tick(

@@ -75,7 +75,7 @@ class Looker:
         evaluated = self._working.evaluator.evaluated(streams)
         places = [(stream.topic, int(number)) for stream, at in zip(streams, evaluated, strict=True) for number in at]
         ends = self._topics.offsets.known_ends(list(dict.fromkeys(places)))
-        note = self._notes.told("gateway")
+        note = self._notes.read("gateway")
         figures = {} if note is None else note.more.get("streams", {})
         found = {}
         for stream, reached in zip(streams, evaluated, strict=True):

@@ -13,46 +13,46 @@ from grouping.store.keys import LeaseTaker, role_title
 from grouping.store.lease import Lease
 from grouping.store.role_notes import RoleNote, RoleNotes
 
-__all__ = ["told_roles"]
+__all__ = ["running_roles"]
 
 
-def told_roles(settings: Settings) -> dict[str, Any]:
+def running_roles(settings: Settings) -> dict[str, Any]:
     """Return the state of all roles (``state``, ``roles``), ``addresses``, and the figures that the roles report.
 
     A server that does not answer is `silent`; without Redis the states of gateway and evaluator are unknown.
     """
     roles: dict[str, dict[str, Any]] = {"kafka": {"state": "ready"}, "redis": {"state": "ready"}}
-    told: dict[str, dict[str, Any]] = {}
+    reports: dict[str, dict[str, Any]] = {}
     try:
         Topics(settings).names()
     except OperationalError:
         roles["kafka"]["state"] = "silent"
     try:
         for role, name in _roles(settings):
-            note, title = RoleNotes(settings).told(role, name), role_title(role, name)
+            note, title = RoleNotes(settings).read(role, name), role_title(role, name)
             roles[title] = _role(note, held=Lease(settings, role, name).holder() is not None)
-            told[title] = {} if note is None else note.more
+            reports[title] = {} if note is None else note.more
     except OperationalError:
         roles["redis"]["state"] = "silent"
     states = {each["state"] for each in roles.values()}
     ours = [each["state"] for title, each in roles.items() if title not in ("kafka", "redis")]
     down = bool(ours) and set(ours) == {"stopped"}
-    gateway = told.pop("gateway", {})
+    gateway = reports.pop("gateway", {})
     urls = {"metrics_url": gateway.get("metrics_url")}
-    urls |= {f"{title}_metrics_url": each.get("metrics_url") for title, each in told.items()}
+    urls |= {f"{title}_metrics_url": each.get("metrics_url") for title, each in reports.items()}
     servers = {"bootstrap": settings.kafka.bootstrap, "redis_url": masked(settings.redis.url.get_secret_value())}
     return {
         "state": "ready" if states == {"ready"} else "stopped" if down else "degraded",
         "roles": roles,
         "addresses": servers | {name: url for name, url in urls.items() if url},
         "gateway": gateway,
-        "evaluated": told.get("evaluator", {}).get("streams", {}),
+        "evaluated": reports.get("evaluator", {}).get("streams", {}),
     }
 
 
 def _roles(settings: Settings) -> list[tuple[LeaseTaker, str]]:
     """Return the gateway and the evaluators in its note; without a note, the evaluators in the settings."""
-    note = RoleNotes(settings).told("gateway")
+    note = RoleNotes(settings).read("gateway")
     names = () if note is None else note.more.get("evaluators", ())
     return [("gateway", ""), *(("evaluator", name) for name in names or Assignment.of(settings).names)]
 
@@ -65,6 +65,6 @@ def _role(note: RoleNote | None, *, held: bool) -> dict[str, Any]:
         "state": note.state,
         "pid": note.pid,
         "host": note.host,
-        "uptime_seconds": (note.told_ms - note.since_ms) // 1000,
+        "uptime_seconds": (note.noted_ms - note.since_ms) // 1000,
         "last_error": note.last_error,
     }

@@ -71,9 +71,9 @@ class SourceWatch:
         for table in tables:
             if (form := forms.get(table.topic)) is not None and form.topic_id != table.topic_id:
                 log.warning("the topic of a table was made anew", extra={"table": table.name, "topic": table.topic})
-                anew = msgspec.structs.replace(table, topic_id=form.topic_id)
-                self._working.unit.sources.put_table(anew)
-                catalog.append(source_record(anew))
+                renewed = msgspec.structs.replace(table, topic_id=form.topic_id)
+                self._working.unit.sources.put_table(renewed)
+                catalog.append(source_record(renewed))
         for table in self._gone(dropped, forms, now_ms):
             log.warning("the topic of a dropped table is gone", extra={"table": table.name, "topic": table.topic})
             self._working.unit.sources.lose_table(table.table_id)
@@ -85,10 +85,10 @@ class SourceWatch:
         """Add the schema ids named by first records to streams, so that the catalog keeps them if Redis is lost."""
         streams = list(streams)
         without = [old.stream_id for old, _ in streams if old.has_one_schema_id and old.schema_id is msgspec.UNSET]
-        met = self._working.evaluator.schema_ids(without) if without else {}
+        found = self._working.evaluator.schema_ids(without) if without else {}
         for old, new in streams:
-            known = old.stream_id in met
-            yield old, msgspec.structs.replace(new, schema_id=met[old.stream_id]) if known else new
+            known = old.stream_id in found
+            yield old, msgspec.structs.replace(new, schema_id=found[old.stream_id]) if known else new
 
     def _gone(self, dropped: Sequence[Table], forms: Mapping[str, ExistingTopic], now_ms: int) -> list[Table]:
         """Return the dropped tables whose topics are gone."""
@@ -128,13 +128,13 @@ def seen(stream: Stream, form: ExistingTopic) -> Stream:
         >>> seen(stream, ExistingTopic("a", 2, 1)).start_offsets
         {'0': 4, '1': 0}
         >>> anew = seen(stream, ExistingTopic("b", 1, 1))
-        >>> (anew.generation, anew.start_offsets)
+        >>> (renewed.generation, renewed.start_offsets)
         (2, {'0': 10000000000000})
     """
     if stream.topic_id not in ("", form.topic_id):
-        anew = msgspec.structs.replace(stream, generation=stream.generation + 1, topic_id=form.topic_id)
+        renewed = msgspec.structs.replace(stream, generation=stream.generation + 1, topic_id=form.topic_id)
         # Partitions that the new topic lacks keep a start offset, so that no tick waits for their events.
         count = max(form.partitions, len(stream.start_offsets))
-        return msgspec.structs.replace(anew, start_offsets={str(number): anew.base for number in range(count)})
+        return msgspec.structs.replace(renewed, start_offsets={str(number): renewed.base for number in range(count)})
     starts = {str(number): stream.base for number in range(form.partitions)} | stream.start_offsets
     return msgspec.structs.replace(stream, topic_id=form.topic_id, start_offsets=starts)

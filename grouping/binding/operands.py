@@ -72,10 +72,10 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
         operands = _with_texts_read(operands)
         if not among and len(operands) == 2:
             operands = _beside_text(*operands)
-    met = {operand.type for operand in operands}
-    if {TIMESTAMP, DATE} <= met:
+    types = {operand.type for operand in operands}
+    if {TIMESTAMP, DATE} <= types:
         operands = [as_timestamp(operand) if operand.type == DATE else operand for operand in operands]
-    if BINARY in met:
+    if BINARY in types:
         operands = [_digits(operand) for operand in operands]
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     kinds = [operand.type for operand in others]
@@ -207,9 +207,9 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
         if all(one.is_number for one in known):
             raise unsupported(what, f"{_listed(known, ' and ')} have no common DECIMAL type.")
         raise mismatch(f"{what} mixes kinds", f"The operands are {_listed(known)}.", "CAST them.")
-    read_anew = sql_type in (DOUBLE, DATE, TIMESTAMP)
+    is_read = sql_type in (DOUBLE, DATE, TIMESTAMP)
     operands = [Constant(None, sql_type) if is_null(one) else one for one in operands]
-    return tuple(coerce(one, sql_type) if isinstance(one, Constant) and read_anew else one for one in operands)
+    return tuple(coerce(one, sql_type) if isinstance(one, Constant) and is_read else one for one in operands)
 
 
 def _known(operands: Sequence[Bound]) -> list[SqlType]:

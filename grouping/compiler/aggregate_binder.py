@@ -289,5 +289,7 @@ def _fit(argument: Bound, kind: str, name: str) -> Bound:
             "Name a field or an element.",
         )
     if not fits[kind]:
-        raise mismatch(f'an argument of "{name}" is {sql_type}', f"It must be {PARAMS[kind].told or kind}.", "CAST it.")
+        raise mismatch(
+            f'an argument of "{name}" is {sql_type}', f"It must be {PARAMS[kind].phrase or kind}.", "CAST it."
+        )
     return argument

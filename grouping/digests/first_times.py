@@ -33,11 +33,11 @@ class FirstTimes:
             if marks is None:
                 marks = self._marks[partition] = np.full((5, self._owners), -1)
             mine = seen & (items.partitions == partition)
-            first, last, ordinal, *met_by = marks[:, owner]
-            same = (items.first == first) & (met_by[0] == version[0]) & (met_by[1] == version[1])
+            first, last, ordinal, *found_by = marks[:, owner]
+            same = (items.first == first) & (found_by[0] == version[0]) & (found_by[1] == version[1])
             new = mine & ((items.first > last) | (same & (items.ordinals > ordinal)))
             first_time &= new | ~mine
-            met = np.flatnonzero(new)  # places of an owner ascend, so its last one stays
-            marks[:3, owner[met]] = items.first[met], items.last[met], items.ordinals[met]
-            marks[3, owner[met]], marks[4, owner[met]] = version
+            places = np.flatnonzero(new)  # places of an owner ascend, so its last one stays
+            marks[:3, owner[places]] = items.first[places], items.last[places], items.ordinals[places]
+            marks[3, owner[places]], marks[4, owner[places]] = version
         return first_time

@@ -120,12 +120,12 @@ def plan_roll(
         mine = [name for name in record.spans.keys() & numbers.keys() if readers[name].wants(position, before)]
         if not mine:
             continue
-        met_by = (record.epoch, record.version)
-        version = versions.setdefault(met_by, len(versions))
+        found_by = (record.epoch, record.version)
+        version = versions.setdefault(found_by, len(versions))
         items, owner = _items(record, mine, numbers)
-        new = first_times.of(items, owner, np.ones(owner.size, np.bool_), met_by)
+        new = first_times.of(items, owner, np.ones(owner.size, np.bool_), found_by)
         sight_of = np.zeros(len(names), np.int64)
-        sight_of[[numbers[name] for name in mine]] = [bisect_right(readers[name].versions, met_by) for name in mine]
+        sight_of[[numbers[name] for name in mine]] = [bisect_right(readers[name].versions, found_by) for name in mine]
         sight = sight_of[owner]
         for partition in np.unique(items.partitions).tolist():
             here = items.partitions == partition

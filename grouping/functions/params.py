@@ -20,7 +20,7 @@ class Param(NamedTuple):
     """The type of an untyped NULL, and of a constant parameter; if None, the type that the kind names."""
     accepted: tuple[str, ...] = ()
     """The names of the types that are accepted without a CAST; if empty, the kind is the only name."""
-    told: str = ""
+    phrase: str = ""
     """The name in messages; if empty, the kind itself."""
     reader: str = ""
     """The reader (`values.literals.READERS`) of a parameter that takes only a constant."""
@@ -52,10 +52,10 @@ PARAMS: dict[str, Param] = {
     "LIKE": Param("STRING", STRING, examples=("'IN%'",)),
     "MAP": Param(examples=("attrs",)),
     "MASK": Param("character", STRING, reader="mask", examples=("'X'",)),
-    "MEASURE": Param("number, DATE or TIMESTAMP", told="a number, DATE or TIMESTAMP", examples=("price",)),
-    "NUMBER": Param("number", DOUBLE, told="a number", examples=("price", "cost")),
+    "MEASURE": Param("number, DATE or TIMESTAMP", phrase="a number, DATE or TIMESTAMP", examples=("price",)),
+    "NUMBER": Param("number", DOUBLE, phrase="a number", examples=("price", "cost")),
     "OCCURRENCES": Param("pattern", STRING, reader="occurrences", examples=("'[A-Z]'",)),
-    "ORDERED": Param("any", told="of a type whose values have an order", examples=("volume",)),
+    "ORDERED": Param("any", phrase="of a type whose values have an order", examples=("volume",)),
     "PATTERN": Param("pattern", STRING, reader="pattern", examples=("'^IN'",)),
     "PERCENTAGE": Param("percentage", examples=("0.95",)),
     "PRINTED": Param("any", STRING, examples=("symbol",)),
@@ -67,7 +67,7 @@ PARAMS: dict[str, Param] = {
     "TEXT": Param("STRING or BINARY", STRING, ("STRING", "BINARY"), "STRING or BINARY", examples=("symbol",)),
     "TIMESTAMP": Param(examples=("at", "until")),
     "UNIT": Param("unit", examples=("HOUR",)),
-    "VALUE": Param("any", STRING, told="of a type without parts", examples=("symbol",)),
+    "VALUE": Param("any", STRING, phrase="of a type without parts", examples=("symbol",)),
     "WHOLE": Param("INT or BIGINT", INT, tuple(WHOLE_BITS), "INT or BIGINT", examples=("volume",)),
     "WRITTEN": Param("number, DATE, TIMESTAMP or BINARY"),
     "ZONE": Param("zone", STRING, reader="zone", examples=("'Europe/Madrid'",)),

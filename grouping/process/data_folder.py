@@ -29,12 +29,12 @@ def claim(data: Path) -> None:
     """
     _close(data)
     path = data / _FILE
-    told = _read(path)
-    if told is None:
+    found = _read(path)
+    if found is None:
         _write(path)
-    elif told > FORMAT:
+    elif found > FORMAT:
         raise OperationalError(
-            f'the data folder "{data}" has format {told}, and this version reads {FORMAT}',
+            f'the data folder "{data}" has format {found}, and this version reads {FORMAT}',
             hint="Start the version that wrote it, or a later one, or give another folder: --data DIR.",
         )
 
@@ -49,17 +49,17 @@ def _close(data: Path) -> None:
 def _read(path: Path) -> int | None:
     """Return the format recorded in a folder, None if there is no record."""
     try:
-        told = json.loads(path.read_text("utf-8"))["format"]
+        found = json.loads(path.read_text("utf-8"))["format"]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
-        told = None
-    if not isinstance(told, int):
+        found = None
+    if not isinstance(found, int):
         raise OperationalError(
             f'"{path}" does not tell the format of its data folder',
             hint="Put back the file of a backup, or give another folder: --data DIR.",
         )
-    return told
+    return found
 
 
 def _write(path: Path) -> None:

@@ -35,11 +35,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        told = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
-        told["message"] = record.getMessage()
+        fields = {"time": self.formatTime(record), "level": record.levelname, "logger": record.name}
+        fields["message"] = record.getMessage()
         if record.exc_info:
-            told["stack"] = self.formatException(record.exc_info)
-        return json.dumps(_fields(record) | told, default=str)
+            fields["stack"] = self.formatException(record.exc_info)
+        return json.dumps(_fields(record) | fields, default=str)
 
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03d"
@@ -118,7 +118,7 @@ def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "te
     logging.captureWarnings(capture=form == "json")
     if form == "json":  # Python's default hook would write lines of text
         sys.excepthook = _log_uncaught
-        threading.excepthook = lambda told: _log_uncaught(told.exc_type, told.exc_value, told.exc_traceback)
+        threading.excepthook = lambda args: _log_uncaught(args.exc_type, args.exc_value, args.exc_traceback)
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:

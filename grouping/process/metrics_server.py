@@ -51,13 +51,13 @@ class RoleState:
 
     def still(self) -> None:
         """Note that the state still holds."""
-        self._told_at = self._clock()
+        self._reported_at = self._clock()
 
     @property
     def kind(self) -> str:
         """``active``, ``standby`` or ``waiting``; a role may wait for a server, for its lease, or for its start."""
-        fine, told = self.probe()
-        return {"ready": "active", "standby": "standby"}.get(told["state"], "waiting") if fine else "waiting"
+        fine, report = self.probe()
+        return {"ready": "active", "standby": "standby"}.get(report["state"], "waiting") if fine else "waiting"
 
     def probe(self, states: Collection[str] = ()) -> tuple[bool, dict[str, Any]]:
         """Return whether the role lives and has one of the given states (if any are given), and the body of the answer.
@@ -66,7 +66,7 @@ class RoleState:
             >>> RoleState(lambda: 7.0).probe(["ready"])
             (False, {'state': 'starting', 'told_seconds_ago': 0.0})
         """
-        age = self._clock() - self._told_at
+        age = self._clock() - self._reported_at
         fine = age <= SILENT_SECONDS and (self.state in states or not states)
         return fine, {"state": self.state, "told_seconds_ago": round(age, 1)}
 
@@ -98,11 +98,11 @@ class MetricsServer:
             OperationalError: The machine does not have the address, or the port is taken.
         """
         self._state = state
-        told = CollectorRegistry(auto_describe=False)
+        served = CollectorRegistry(auto_describe=False)
         if role:
-            told.register(RoleMetric(state, role))
-        told.register(registry)
-        self._metrics = make_wsgi_app(told)
+            served.register(RoleMetric(state, role))
+        served.register(registry)
+        self._metrics = make_wsgi_app(served)
         try:
             self._server = make_server(address, port, self._answer, _Server, _Handler)
         except OSError as error:
@@ -125,9 +125,9 @@ class MetricsServer:
             start_response("404 Not Found", [("Content-Type", "text/plain")])
             return [b"/metrics, /healthz, /readyz, /readyz?standby\n"]
         standby = environ.get("QUERY_STRING") == "standby"
-        fine, told = self._state.probe(() if path == "/healthz" else ("ready", "standby") if standby else ("ready",))
+        fine, report = self._state.probe(() if path == "/healthz" else ("ready", "standby") if standby else ("ready",))
         start_response("200 OK" if fine else "503 Service Unavailable", [("Content-Type", "application/json")])
-        return [json.dumps(told).encode() + b"\n"]
+        return [json.dumps(report).encode() + b"\n"]
 
     def close(self) -> None:
         """Stop listening."""

@@ -49,8 +49,8 @@ class Traces:
     @staticmethod
     def to_collector(settings: Settings, role: str) -> Traces:
         """Return a `Traces` for this process that sends to the collector of the settings."""
-        told = settings.traces
-        return _to_collector(told.endpoint, told.headers.get_secret_value(), told.share, settings.prefix, role)
+        own = settings.traces
+        return _to_collector(own.endpoint, own.headers.get_secret_value(), own.share, settings.prefix, role)
 
     @property
     def share(self) -> float:

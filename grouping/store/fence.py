@@ -80,7 +80,7 @@ class FenceWatch:
             holder = self._redis.get(fence.key)
         return holder.decode() if holder else None
 
-    def told(self, fence: Fence, holder: str | None, asked_at: float) -> None:
+    def note_holder(self, fence: Fence, holder: str | None, asked_at: float) -> None:
         """Note the holder of a fence from the answer to another request.
 
         Args:

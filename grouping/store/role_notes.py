@@ -28,7 +28,7 @@ class RoleNote(msgspec.Struct, frozen=True):
     pid: int
     since_ms: int
     """The time of the process's first note, epoch milliseconds."""
-    told_ms: int
+    noted_ms: int = msgspec.field(name="told_ms")
     """The time of the note, by the clock of the role's machine, epoch milliseconds."""
     last_error: dict[str, str] | None = None
     more: dict[str, Any] = {}
@@ -60,7 +60,7 @@ class RoleNotes:
         with mapped():
             self._redis.set(self._keys.role_note(role_title(role, name)), msgspec.json.encode(note), ex=_LASTS_SECONDS)
 
-    def told(self, role: LeaseTaker, name: str = "") -> RoleNote | None:
+    def read(self, role: LeaseTaker, name: str = "") -> RoleNote | None:
         """Return a role's last note; None if the note is too old or of another version.
 
         Args:

@@ -56,7 +56,7 @@ class SnapshotStore:
         self._redis = redis
         self._keys = keys
 
-    def owed(self, stream_id: StreamId | None = None) -> dict[str, SnapshotNote]:
+    def due(self, stream_id: StreamId | None = None) -> dict[str, SnapshotNote]:
         """Return the snapshots to be written, by destination: of a stream, or of all streams.
 
         Raises:

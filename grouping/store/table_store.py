@@ -215,8 +215,8 @@ class TableStore:
     def letters_of(self, table_id: str) -> dict[int, int]:
         """Return, by partition, the offset up to which dead letters of a table's records are written."""
         with mapped():
-            told = self._redis.hgetall(self._keys.table_letters(table_id))
-        return {int(partition): int(offset) for partition, offset in told.items()}
+            noted = self._redis.hgetall(self._keys.table_letters(table_id))
+        return {int(partition): int(offset) for partition, offset in noted.items()}
 
     def letters_written(self, table_id: str, offsets: Mapping[int, int]) -> None:
         """Note the offsets that `letters_of` returns; the note lapses if Redis does not have the table."""

@@ -65,8 +65,8 @@ class LaneHand:
             StoreUnavailable: Redis does not answer.
         """
         with mapped():
-            told = {int(task): body.decode().partition(" ") for task, body in self._redis.hgetall(self._hand).items()}
-        return {task: (int(batch), source_id) for task, (batch, _, source_id) in told.items()}
+            noted = {int(task): body.decode().partition(" ") for task, body in self._redis.hgetall(self._hand).items()}
+        return {task: (int(batch), source_id) for task, (batch, _, source_id) in noted.items()}
 
     def forget(self) -> None:
         """Remove the notes of tasks on their streams; the tasks have ended.
@@ -113,7 +113,7 @@ class _QueryNotes:
         with mapped():
             transaction(self._redis, fence).set(self._key(stream_id), "1").execute()
 
-    def told(self, stream_ids: Collection[StreamId]) -> frozenset[StreamId]:
+    def noted(self, stream_ids: Collection[StreamId]) -> frozenset[StreamId]:
         """Return the streams among the given ones with a note.
 
         Raises:
@@ -171,12 +171,12 @@ class SchemaNotes:
     def _write(self, stream_id: StreamId) -> Any:
         return transaction(self._redis, None if self._fences is None else self._fences.stream(stream_id))
 
-    def first_id(self, stream_id: StreamId, met: int) -> int:
+    def first_id(self, stream_id: StreamId, found: int) -> int:
         """Return the id of the schema that the first record of a stream named.
 
         Args:
             stream_id: The stream.
-            met: The first id among the caller's records; it becomes the stream's id if no task has noted one before.
+            found: The first id among the caller's records; it becomes the stream's id if no task has noted one before.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -188,7 +188,7 @@ class SchemaNotes:
             kept = msgspec.UNSET if body is None else msgspec.json.decode(body, type=Stream).schema_id
             if kept is not msgspec.UNSET:
                 return kept
-            return int(self._write(stream_id).set(key, met, nx=True).get(key).execute()[-1])
+            return int(self._write(stream_id).set(key, found, nx=True).get(key).execute()[-1])
 
     def schemas(self, stream_id: StreamId, ids: Sequence[int], partition: int) -> tuple[dict[int, str], UnknownIds]:
         """Return schemas that a registry gave.

@@ -62,15 +62,15 @@ def readme_table(results: _Results) -> str:
 
 def chaos_line(results: _Results) -> str:
     """Return a line about the last kept run of each kind of chaos."""
-    told = []
+    lines = []
     for command, result in sorted(results.items()):
         if command.split()[0] in _CHAOS:
             counts = ", ".join(f"{value:,.0f} {name}" for name, (value, unit) in result["figures"].items() if not unit)
             times = [f"{name} {value:.1f} s" for name, (value, unit) in result["figures"].items() if unit == "s"]
-            told.append(
+            lines.append(
                 f"`python -m {command}` ({_day(result)}, commit {result['commit']}): {'; '.join([counts, *times])}."
             )
-    return " ".join(["**Last runs.**", *told])
+    return " ".join(["**Last runs.**", *lines])
 
 
 def _row(line: str, results: _Results) -> str:

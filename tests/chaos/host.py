@@ -111,8 +111,8 @@ class Host:
 
         def ready() -> bool:
             time.sleep(0.1)
-            told = run.read(run.state)
-            return told.get("state") == "ready" and told["told_at"] > begun + 1.5
+            report = run.read(run.state)
+            return report.get("state") == "ready" and report["told_at"] > begun + 1.5
 
         wait_until(ready, f"readiness: {run.read(run.state)}", timeout)
 

@@ -283,8 +283,8 @@ class Chaos:
         """Every accepted CQ exists, and no further CQ."""
         for who in ("alice", "bob"):
             subscriber = self._lab.subscriber(who)
-            told = {item["cq"] for item in self._lab.client.result("SHOW CQS LIMIT 1000", subscriber)["cqs"]}
-            assert {cq.name for cq in self._commands.live if cq.subscriber == subscriber} == told, who
+            listed = {item["cq"] for item in self._lab.client.result("SHOW CQS LIMIT 1000", subscriber)["cqs"]}
+            assert {cq.name for cq in self._commands.live if cq.subscriber == subscriber} == listed, who
 
     def _check_leftovers(self) -> None:
         """The topics belong to live or recently ended CQs, and every process has its role."""

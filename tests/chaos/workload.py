@@ -139,8 +139,8 @@ class Commands:
             while len(replies) < count:
                 self._lab.client.poll(0.5)
             assert count == len(replies), f"{count} commands {command_id} have {len(replies)} replies: {replies}"
-            told = [one.fields for one in replies if one.code != "unavailable"]
-            assert all(one == told[0] for one in told), f"{command_id} was answered in several ways: {told}"
+            answers = [one.fields for one in replies if one.code != "unavailable"]
+            assert all(one == answers[0] for one in answers), f"{command_id} was answered in several ways: {answers}"
 
     def listen(self, seconds: float) -> None:
         """Take the replies that come within that time."""

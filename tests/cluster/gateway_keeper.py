@@ -22,17 +22,17 @@ _LOOK_SECONDS = 0.2
 class GatewayKeeper:
     """The gateway, and a thread that restarts it."""
 
-    def __init__(self, folder: Path, host: Host, told: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, host: Host, variables: Mapping[str, str]) -> None:
         """Start the gateway.
 
         Args:
             folder: Its data folder, made here.
             host: The host of the gateway.
-            told: Its settings.
+            variables: Its settings.
         """
         self._log = folder / "log"
         self._command = host.command(sys.executable, "-m", "gateway.cli", "gateway", "--data", str(folder))
-        self._environment = {**os.environ, **told}
+        self._environment = {**os.environ, **variables}
         folder.mkdir()
         self._process = self._start()
         self._stop = threading.Event()
@@ -66,9 +66,9 @@ class GatewayKeeper:
 
 
 @contextmanager
-def gateway_keeper(folder: Path, host: Host, told: Mapping[str, str]) -> Iterator[GatewayKeeper]:
+def gateway_keeper(folder: Path, host: Host, variables: Mapping[str, str]) -> Iterator[GatewayKeeper]:
     """Run it for as long as the block lasts."""
-    gateway = GatewayKeeper(folder, host, told)
+    gateway = GatewayKeeper(folder, host, variables)
     try:
         yield gateway
     finally:

@@ -69,9 +69,9 @@ def hostile_records(lab: Lab, rng: random.Random, count: int) -> int:
     watching = lab.create(f"all of {source.name}", f"SELECT _offset FROM {source.name}", clauses="DO PUBLISH SHARED")
     positions = source.publish_values(*(broken_bytes(rng, rng.choice(RECORDS)) for _ in range(count)))
     matched = [one.source[2] for one in lab.matches(watching, source)]
-    told = [letter for letter in dead_letters(letters) if letter.source.startswith(f"{source.topic}/")]
-    assert_safe(letter.detail for letter in told)
-    lettered = [int(letter.source.rsplit("/", 1)[1]) for letter in told]
+    found = [letter for letter in dead_letters(letters) if letter.source.startswith(f"{source.topic}/")]
+    assert_safe(letter.detail for letter in found)
+    lettered = [int(letter.source.rsplit("/", 1)[1]) for letter in found]
     assert [at.offset for at in positions] == sorted([*matched, *lettered])
     return len(lettered)
 

@@ -38,8 +38,8 @@ def test_a_checkpoint_is_the_same_by_its_folder_and_its_url(spark: SparkSession,
     both = [Checkpoint(str(tmp_path), LocalFiles()), Checkpoint(f"file://{tmp_path}", HadoopFiles(spark))]
     assert [StreamPosition(3, {"0": 7})] * 2 == [each.last_commit("quotes") for each in both]
     assert [True, True] == [each.is_whole() for each in both]
-    both[1].note_anew({"0": 9})
-    assert [{"0": 9}] * 2 == [each.begun_anew() for each in both]
+    both[1].note_earlier_ends({"0": 9})
+    assert [{"0": 9}] * 2 == [each.earlier_ends() for each in both]
     (tmp_path / "commits" / "3").write_text("")
     assert [False, False] == [each.is_whole() for each in both]
     both[1].remove()

@@ -49,12 +49,12 @@ def test_patterns_are_found_where_spark_finds_them(spark: SparkSession) -> None:
     texts = {pattern: [*found, *others, *_TEXTS] for pattern, found, others in (one for one in USUAL if len(one) == 3)}
     texts |= {pattern: _TEXTS for pattern in _ODD}
     frame = _pairs(texts)
-    met = frame.select(rlike([_operand("text"), _operand("pattern")], BOOLEAN).expr.alias("met"))["met"].to_list()
+    own = frame.select(rlike([_operand("text"), _operand("pattern")], BOOLEAN).expr.alias("own"))["own"].to_list()
     expected = _rows(_spark_frame(spark, frame).selectExpr("text RLIKE pattern AS met"))
     pairs = frame.rows()
     assert [] == [
         (pattern, text, ours, theirs)
-        for (pattern, text), ours, (theirs,) in zip(pairs, met, expected, strict=True)
+        for (pattern, text), ours, (theirs,) in zip(pairs, own, expected, strict=True)
         if ours != theirs
     ]
 
@@ -84,8 +84,8 @@ def test_properties_are_of_the_same_characters(spark: SparkSession) -> None:
     sums = {}
     for name in _PROPERTIES:
         pattern = Operand(pl.repeat(f"\\p{{{name}}}", pl.len(), dtype=pl.String), STRING)
-        met = frame.filter(rlike([_operand("text"), pattern], BOOLEAN).expr)["code"]
-        sums[name] = (len(met), met.sum())
+        matching = frame.filter(rlike([_operand("text"), pattern], BOOLEAN).expr)["code"]
+        sums[name] = (len(matching), matching.sum())
     columns = [
         part
         for number, name in enumerate(_PROPERTIES)

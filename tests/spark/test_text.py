@@ -201,7 +201,7 @@ def test_values_are_what_spark_says(found: list[dict[str, Any]]) -> None:
         value = next((each for each in wanted if each), None)
         if isinstance(value, str | int) and not isinstance(value, bool):
             literal = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else value
-            ids = _met(f"{text} = {literal}")
+            ids = _matching(f"{text} = {literal}")
             if ids != [row["id"] for row, each in zip(_ROWS, wanted, strict=True) if each == value]:
                 wrong.append(f"{text} = {literal} holds in {ids}")
     assert not wrong, f"{len(wrong)} of {len(_VALUES)}:\n" + "\n".join(wrong)
@@ -213,10 +213,10 @@ def test_predicates_hold_where_spark_says(found: list[dict[str, Any]]) -> None:
     for number, text in enumerate(_PREDICATES, len(_VALUES)):
         for truth, where in ((True, text), (False, f"NOT ({text})")):
             wanted = [row["id"] for row in found if row[f"c{number}"] is truth]
-            if (ids := _met(where)) != wanted:
+            if (ids := _matching(where)) != wanted:
                 wrong.append(f"{where} holds in {ids}, Spark's in {wanted}")
     assert not wrong, "\n".join(wrong)
 
 
-def _met(where: str) -> list[int]:
+def _matching(where: str) -> list[int]:
     return [row.result["id"] for row in evaluate(f"SELECT id FROM texts WHERE {where}", _STREAM, _ROWS) if row.result]

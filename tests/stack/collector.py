@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-__all__ = ["Collector", "ToldSpan", "collector"]
+__all__ = ["Collector", "CollectedSpan", "collector"]
 
 
-class ToldSpan(NamedTuple):
+class CollectedSpan(NamedTuple):
     """A span as a collector gets it."""
 
     service: str
@@ -36,14 +36,14 @@ class Collector:
         self.endpoint = endpoint
         """The endpoint given to the roles."""
         self._lock = threading.Lock()
-        self._spans: list[ToldSpan] = []
+        self._spans: list[CollectedSpan] = []
 
     def take(self, body: bytes) -> None:
         """Take in a request."""
         with self._lock:
             self._spans += _spans(ExportTraceServiceRequest.FromString(body))
 
-    def of_trace(self, trace: str) -> list[ToldSpan]:
+    def of_trace(self, trace: str) -> list[CollectedSpan]:
         """Return the spans of a trace so far."""
         with self._lock:
             return [span for span in self._spans if span.trace == trace]
@@ -75,12 +75,12 @@ def collector() -> Iterator[Collector]:
             thread.join()
 
 
-def _spans(request: ExportTraceServiceRequest) -> Iterator[ToldSpan]:
+def _spans(request: ExportTraceServiceRequest) -> Iterator[CollectedSpan]:
     for resource in request.resource_spans:
         service = _values(resource.resource.attributes)["service.name"]
         for scope in resource.scope_spans:
             for span in scope.spans:
-                yield ToldSpan(
+                yield CollectedSpan(
                     service,
                     span.trace_id.hex(),
                     span.span_id.hex(),

@@ -38,8 +38,8 @@ class QuietStream:
         self.source.publish_values(b'{"n": %d}' % self._number)
         self._lab.results.until(self._has_come, f"result of an event of {self.source.name}")
         self._touched_at = time.monotonic()
-        told = self._stack.settled_streams()[self.source.name]
-        assert (0, None) == (told["failures"], told["reason"]), told
+        figures = self._stack.settled_streams()[self.source.name]
+        assert (0, None) == (figures["failures"], figures["reason"]), figures
 
     def idle(self, seconds: float) -> None:
         """Return once the stream has had no event for `seconds`."""

@@ -138,7 +138,7 @@ class Stack:
         ran = self._run("doctor", "--data", str(self.data), "--json", timeout=400)
         return ran.returncode, json.loads(ran.stdout)
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Return the answer of `cq status --json`, soon: who waits for something asks again and again.
 
         Each `cq status` would take a second of CPU from the awaited work.
@@ -146,13 +146,13 @@ class Stack:
         time.sleep(0.05)
         return local_answer(RunFolder(self.data))
 
-    def told_of_stream(self, name: str) -> dict[str, Any]:
+    def stream_report(self, name: str) -> dict[str, Any]:
         """Return the report of `cq status` on a stream: empty until the evaluator has reported it."""
-        return dict(self.told()["streams"].get(name, {}))
+        return dict(self.report()["streams"].get(name, {}))
 
-    def told_of_table(self, name: str) -> dict[str, Any]:
+    def table_report(self, name: str) -> dict[str, Any]:
         """Return the report of `cq status` on a table: empty until the gateway has reported it."""
-        return dict(self.told()["tables"].get(name, {}))
+        return dict(self.report()["tables"].get(name, {}))
 
     def kill(self, role: str) -> int:
         """Kill a role with SIGKILL and return its former pid."""
@@ -180,23 +180,23 @@ class Stack:
     def await_restart(self, role: str, pid: int, timeout: float = 300.0) -> None:
         """Return when the role runs under another pid and everything is ready again."""
         deadline = time.monotonic() + timeout
-        while (told := self.told())["state"] != "ready" or told["roles"][role]["pid"] in (None, pid):
-            assert time.monotonic() < deadline, f"{role} was not restarted: {told}"
+        while (report := self.report())["state"] != "ready" or report["roles"][role]["pid"] in (None, pid):
+            assert time.monotonic() < deadline, f"{role} was not restarted: {report}"
 
     def settled_jobs(self) -> int:
         """Return how many jobs Spark has started, by a status that is written from now on."""
-        return int(self._told_by_evaluator()["jobs"])
+        return int(self._evaluator_report()["jobs"])
 
     def settled_streams(self) -> dict[str, dict[str, Any]]:
         """Return the evaluator's report on each stream, from a status written after the call."""
-        return dict(self._told_by_evaluator()["streams"])
+        return dict(self._evaluator_report()["streams"])
 
-    def _told_by_evaluator(self) -> dict[str, Any]:
+    def _evaluator_report(self) -> dict[str, Any]:
         path = self.data / "run" / "evaluator.json"
         before = json.loads(path.read_text())["told_at"]
-        while (told := json.loads(path.read_text()))["told_at"] == before:
+        while (report := json.loads(path.read_text()))["told_at"] == before:
             time.sleep(0.05)
-        return dict(told)
+        return dict(report)
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -209,8 +209,8 @@ class Stack:
         yield
         with path.open(errors="replace") as log:
             log.seek(before if before <= path.stat().st_size else 0)  # else it was begun anew
-            told = [line for line in log if _OWN_LINE.match(line) and " not evaluated " in line]
-        assert not told, "".join(told)
+            lines = [line for line in log if _OWN_LINE.match(line) and " not evaluated " in line]
+        assert not lines, "".join(lines)
 
     def logs(self) -> str:
         """Return the ends of the log files under the data folder, for the report of a failure."""
@@ -222,11 +222,11 @@ class Stack:
 
     def own_words(self, lines: int = 12) -> str:
         """Return the last lines that each role wrote itself, without lines of the Kafka driver and of Java."""
-        told = []
+        ends = []
         for path in sorted((self.data / "logs").glob("*.log")):
             own = [line for line in path.read_text(errors="replace").splitlines() if _OWN_LINE.match(line)]
-            told += [f"--- {path.name}", *own[-lines:]]
-        return "\n".join(told)
+            ends += [f"--- {path.name}", *own[-lines:]]
+        return "\n".join(ends)
 
     def _cq(self, *arguments: str, timeout: float) -> str:
         ran = self._run(*arguments, timeout=timeout)

@@ -115,8 +115,8 @@ class LogWatch:
             AssertionError: There is a stack trace in which none of them is found.
         """
         found = {log: unexpected(traces, named) for log, traces in self.new(folders).items()}
-        told = [f"{log}:\n{trace}" for log, traces in found.items() for trace in traces]
-        assert not told, "\n".join(told)
+        lines = [f"{log}:\n{trace}" for log, traces in found.items() for trace in traces]
+        assert not lines, "\n".join(lines)
 
     def new(self, folders: Iterable[Path]) -> dict[Path, list[str]]:
         """Return new stack traces by log file; a truncated log is read from its beginning."""

@@ -47,12 +47,12 @@ def test_queries_are_about_metrics_that_there_are() -> None:
 def test_counters_by_code_are_there_from_the_start() -> None:
     """The first dead letter, or the first refusal of a kind, is an increase only where the counter was 0 before."""
     letters = "undecodable result-too-large events-deleted not-evaluated too-many-rows".split()
-    told = {
+    series = {
         "cq_commands_total": ["ok", *CODES],
         "cq_dead_letters_total": ["malformed-command"],
         "cq_evaluator_dead_letters": letters,
     }
-    for name, codes in told.items():
+    for name, codes in series.items():
         assert None not in [REGISTRY.get_sample_value(name, {"code": code}) for code in codes], name
     assert sorted(letters) == sorted(metrics.SOURCE_LETTER_CODES)
 

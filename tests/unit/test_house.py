@@ -20,6 +20,8 @@ _FILES = sorted(path for folder in _FOLDERS for path in (ROOT / folder).rglob("*
 _MOST_FILES, _MOST_LINES = 20, 350
 _PATCHED = re.compile(r"""setattr\(\s*(?:[\w.]+,\s*["']_|["'][\w.]+\._)[a-zA-Z]""")
 """A private name set from outside; the linter sees the reading of private names."""
+_PARTICIPLES = frozenset(("anew", "met", "owed", "said", "told"))
+"""Words that name nothing: a variable is called after the thing that it has, such as `report` or `pairs`."""
 
 
 def test_no_room_is_too_large() -> None:
@@ -78,6 +80,28 @@ def test_a_name_of_a_class_means_one_thing() -> None:
                 found[name.lstrip("_")].add(str(path.relative_to(ROOT)))
     assert len(found) > 800
     assert not {name: files for name, files in found.items() if len(files) > 1 and name not in users}
+
+
+def test_names_are_of_things() -> None:
+    """No function, argument or variable is called after what happened to it; names of tests are sentences."""
+    found = {
+        f"{path.relative_to(ROOT)}: {name}" for path in _FILES for name in _names(ast.parse(path.read_text("utf-8")))
+    }
+    assert not found, sorted(found)
+
+
+def _names(module: ast.Module) -> Iterator[str]:
+    """Yield the names that a module defines with a word of `_PARTICIPLES`."""
+    for node in ast.walk(module):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                pass
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                pass
+            case _:
+                continue
+        if not name.startswith("test_") and not _PARTICIPLES.isdisjoint(name.lower().split("_")):
+            yield name
 
 
 def _types(module: ast.Module) -> Iterator[str]:

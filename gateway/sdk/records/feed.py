@@ -105,10 +105,10 @@ class Feed:
         """
         fresh = list(records)
         for where, readers in self._filtered.items():
-            if met := [one for one in fresh if (one.topic, one.key) == where and one.kind == MATCH]:
-                values = [one.value for one in met]
+            if matches := [one for one in fresh if (one.topic, one.key) == where and one.kind == MATCH]:
+                values = [one.value for one in matches]
                 for reader in readers:
-                    reader.sift(met, values)
+                    reader.sift(matches, values)
         self._records.extend(fresh)
 
     def take(self) -> Match | Digest | None:

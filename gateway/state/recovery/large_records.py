@@ -33,12 +33,12 @@ def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
     if largest is None or journal.records[largest].size <= _SURELY_SMALL:
         return None
     record = journal.records[largest]
-    told = {"topic": record.topic, "bytes": record.size}
+    fields = {"topic": record.topic, "bytes": record.size}
     if record.topic == replies_topic and (short := _without_result(record)).size <= _SURELY_SMALL:
-        log.error("a stored reply is too large for kafka, and is written without its result", extra=told)
+        log.error("a stored reply is too large for kafka, and is written without its result", extra=fields)
         records = [*journal.records[:largest], short, *journal.records[largest + 1 :]]
         return msgspec.structs.replace(journal, records=records)
-    log.error("a stored record is too large for kafka, and is left out", extra=told)
+    log.error("a stored record is too large for kafka, and is left out", extra=fields)
     records = [*journal.records[:largest], *journal.records[largest + 1 :]]
     replies = {number - (number > largest): key for number, key in journal.replies.items() if number != largest}
     return msgspec.structs.replace(journal, records=records, replies=replies)

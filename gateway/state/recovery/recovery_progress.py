@@ -16,14 +16,14 @@ class RecoveryProgress:
     """How much of a topic the recovery has read; other threads may read it."""
 
     def __init__(self) -> None:
-        self._told: dict[str, object] = {}
+        self._fields: dict[str, object] = {}
 
-    def told(self) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         """Return the progress for a role's status: topic, and ``read`` of ``records``; empty without a recovery.
 
         Records are counted by their offsets.
         """
-        return self._told
+        return self._fields
 
     def watched(
         self, topic: str, begins: Mapping[int, int], ends: Mapping[int, int], records: Iterable[Record]
@@ -39,7 +39,7 @@ class RecoveryProgress:
         Example:
             >>> progress = RecoveryProgress()
             >>> records = [Record("t", 0, offset, 0, None, None, ()) for offset in (5, 7)]
-            >>> [progress.told() for _ in progress.watched("t", {0: 5}, {0: 9}, records)][0], progress.told()
+            >>> [progress.fields() for _ in progress.watched("t", {0: 5}, {0: 9}, records)][0], progress.fields()
             ({'recovery': {'topic': 't', 'read': 0, 'records': 4}}, {})
         """
         before, reached = sum(begins.values()), dict(begins)
@@ -48,8 +48,8 @@ class RecoveryProgress:
             for number, record in enumerate(records):
                 if number % _EVERY == 0:
                     read = sum(reached.values()) - before
-                    self._told = {"recovery": {"topic": topic, "read": read, "records": count}}
+                    self._fields = {"recovery": {"topic": topic, "read": read, "records": count}}
                 reached[record.partition] = record.offset + 1
                 yield record
         finally:
-            self._told = {}
+            self._fields = {}

@@ -237,7 +237,7 @@ def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Boun
     number = kind in ("NUMBER", "DOUBLE") and argument.type.is_number
     if number or argument.type.name in (param.accepted or (kind,)):
         return argument
-    raise mismatch(f"{what} is {argument.type}", f"It must be {param.told or kind}.", "CAST it.")
+    raise mismatch(f"{what} is {argument.type}", f"It must be {param.phrase or kind}.", "CAST it.")
 
 
 _COMPLETED: dict[str, Callable[[str, tuple[Bound, ...]], Bound | None]] = {

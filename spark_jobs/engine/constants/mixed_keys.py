@@ -84,7 +84,7 @@ class MixedKeys:
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
         """Return the events with a key that some row has, and the rows of each event."""
         values = np.stack([codes.find(events) for codes in self._codes])
-        met_events, met_rows = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
+        event_parts, row_parts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
         for number, index in enumerate(self._by_first):
             known = np.flatnonzero(values[number] >= 0)
             if not index.rows.size or not known.size:
@@ -92,9 +92,9 @@ class MixedKeys:
             for places, rows in index.find(values[number, known]).pairs(_PAIRS):
                 mine = known[places]
                 same = self._same(values, mine, rows)
-                met_events.append(mine[same])
-                met_rows.append(rows[same])
-        found, rows = np.concatenate(met_events), np.concatenate(met_rows)
+                event_parts.append(mine[same])
+                row_parts.append(rows[same])
+        found, rows = np.concatenate(event_parts), np.concatenate(row_parts)
         order = np.argsort(found, kind="stable")
         distinct, first = np.unique(found[order], return_index=True)
         return distinct, Ranges(rows[order], first, np.append(first[1:], found.size)[: first.size])

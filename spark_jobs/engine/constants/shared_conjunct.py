@@ -93,13 +93,13 @@ def shared_conjuncts(
     """
     have: dict[SharedKind, list[tuple[int, tuple[int, ...]]]] = {}
     for number, member in enumerate(members):
-        met: dict[tuple[Expression, tuple[SqlType, ...]], int] = {}
+        counts: dict[tuple[Expression, tuple[SqlType, ...]], int] = {}
         for conjunct in _left(member.shape):
             slots: dict[int, int] = {}
             renumbered = _renumbered(conjunct, slots)
             typed = (renumbered, tuple(member.shape.types[slot] for slot in slots))
-            met[typed] = met.get(typed, 0) + 1
-            have.setdefault((*typed, met[typed]), []).append((number, tuple(slots)))
+            counts[typed] = counts.get(typed, 0) + 1
+            have.setdefault((*typed, counts[typed]), []).append((number, tuple(slots)))
     for kind, having in have.items():
         of = np.zeros(len(members), np.bool_)
         shift = np.zeros(len(members), np.int64)

@@ -224,15 +224,15 @@ def exploded_events(
     values, unframed = bodies(batch["value"]) if has_framed_json(stream) else (batch["value"], {})
     faults: dict[int, str] = {}
     """By row, the faults of records without a dead letter yet."""
-    told: set[int] = set()
+    reported: set[int] = set()
     for piece in reader.pieces(values, faults):
         wrong: dict[int, str] = {}
         misfits: Counter[str] = Counter()
         decoded = reader.decode(piece, batch, wrong, misfits)
         if wrong:
             faults |= _by_record(piece.origins()[0], wrong)
-        details = {row: unframed.get(row, why) for row, why in sorted(faults.items()) if row not in told}
-        told.update(details)
+        details = {row: unframed.get(row, why) for row, why in sorted(faults.items()) if row not in reported}
+        reported.update(details)
         faults.clear()
         letters = dead_letters(batch, details, "undecodable", stream, settings) if details else None
         columns: dict[str, Values] = {}

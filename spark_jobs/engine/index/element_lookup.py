@@ -45,9 +45,9 @@ class ElementLookup:
         codes = self._keys.find(elements.columns)
         wanted = np.zeros(events.source.count, np.bool_)
         wanted[selected] = True
-        met = np.flatnonzero((codes >= 0) & wanted[elements.event])
+        places = np.flatnonzero((codes >= 0) & wanted[elements.event])
         # An array that holds a value twice meets its rows once.
-        once = distinct_values(elements.event[met] << 32 | codes[met])
+        once = distinct_values(elements.event[places] << 32 | codes[places])
         found = self._index.find((once & 0xFFFFFFFF).astype(np.int32))
         return Candidates(once >> 32, found, self._alive, repeated=True)
 

@@ -62,9 +62,9 @@ class PartLookup:
     def find(self, events: EventColumns, selected: Ints) -> Candidates:
         """Return the candidates of the events at the positions `selected`."""
         column = events[self._column]
-        found = [np.empty(0, np.int64), *self._met(column.values)]
-        met = distinct_values(np.concatenate(found))
-        value, code = met >> 32, (met & 0xFFFFFFFF).astype(np.int32)
+        found = [np.empty(0, np.int64), *self._known_windows(column.values)]
+        pairs = distinct_values(np.concatenate(found))
+        value, code = pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32)
         starts = np.searchsorted(value, np.arange(len(column.values) + 1))
         own = column.spread(np.arange(len(column.values)), -1)[selected]
         known = np.flatnonzero(own >= 0)
@@ -75,7 +75,7 @@ class PartLookup:
         event = np.repeat(selected[known], counts)
         return Candidates(event, self._index.find(codes), self._alive, repeated=True)
 
-    def _met(self, values: pa.Array) -> Iterator[Ints]:
+    def _known_windows(self, values: pa.Array) -> Iterator[Ints]:
         """Yield the windows that rows have, each as the number of its text and its code."""
         offsets, data = _offsets(values), _bytes(values)
         first = 0

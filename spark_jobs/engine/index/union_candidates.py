@@ -40,8 +40,8 @@ class UnionCandidates:
         hit = np.flatnonzero(counts)
         for part in chunks(counts[hit], limit):
             first, last = int(hit[part][0]), int(hit[part][-1]) + 1
-            met = [pairs for each in self._parts for pairs in each.between(first, last).pairs(limit)]
-            codes = [events.astype(np.int64) << 32 | rows for events, rows in met]
+            found = [pairs for each in self._parts for pairs in each.between(first, last).pairs(limit)]
+            codes = [events.astype(np.int64) << 32 | rows for events, rows in found]
             once = distinct_values(np.concatenate([np.empty(0, np.int64), *codes]))
             yield (once >> 32).astype(np.intp), (once & 0xFFFFFFFF).astype(np.int32)
 

@@ -115,14 +115,14 @@ class Crossings:
         every entry of its own run anyway.
         """
         partition = int(self._rows.partitions[0]) if self._rows.count else 0
-        met = (self._own_offsets >= 0) & (self._now.counts > 0)
-        if not met.any() or self._begins.latest(partition) <= (earliest := int(self._own_offsets[met].min())):
+        matched = (self._own_offsets >= 0) & (self._now.counts > 0)
+        if not matched.any() or self._begins.latest(partition) <= (earliest := int(self._own_offsets[matched].min())):
             return None
         begins = self._begins.at(self._entries, np.full(self._entries.size, partition))
         young = np.flatnonzero(begins > earliest)  # few: sorting all entries would take long
         order = young[np.argsort(begins[young], kind="stable")].astype(np.int32)
         first = np.searchsorted(begins[order], self._own_offsets, side="right")
-        return begins, order, _EntryRuns(np.where(met, first, order.size), np.full(first.size, order.size))
+        return begins, order, _EntryRuns(np.where(matched, first, order.size), np.full(first.size, order.size))
 
     def add_counts(self, counts: Ints) -> None:
         """Add each row's number of candidates to `counts`."""

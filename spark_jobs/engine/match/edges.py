@@ -102,8 +102,8 @@ def coded_edges(
     both = [(now.get(place), earlier.get(place)) for place in dict.fromkeys((*now, *earlier))]
     lookups = [_EdgeLookup.of(*each, rows, before, snapshot) for each in both]
     for first, last in event_slices(lookups, rows.count, limit):
-        if met := [found for lookup in lookups for found in lookup.meet(first, last)]:
-            yield assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
+        if pairs := [found for lookup in lookups for found in lookup.meet(first, last)]:
+            yield assembled(pairs, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
 
 
 def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> Ints:

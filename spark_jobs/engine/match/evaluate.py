@@ -67,8 +67,8 @@ def matches(
     lookups = list(looked_up(snapshot, source, events, loads or Loads(), groups))
     names = tuple(groups)
     for first, last in event_slices(lookups, source.count, limit):
-        met = [found for lookup in lookups for found in _met(lookup, events, first, last)]
-        yield assembled(once_per_group(met), names, snapshot.selects, snapshot.select_of, snapshot.mode_of)
+        pairs = [found for lookup in lookups for found in _timed_pairs(lookup, events, first, last)]
+        yield assembled(once_per_group(pairs), names, snapshot.selects, snapshot.select_of, snapshot.mode_of)
 
 
 def candidates(snapshot: Snapshot, source: PlacedColumns) -> Ints:
@@ -114,11 +114,11 @@ def _by_itself(
     yield from found
 
 
-def _met(lookup: ConstantLookup, events: EventColumns, first: int, last: int) -> list[MatchedPairs]:
+def _timed_pairs(lookup: ConstantLookup, events: EventColumns, first: int, last: int) -> list[MatchedPairs]:
     began = time.perf_counter()
-    met = list(lookup.meet(events, first, last))
+    pairs = list(lookup.meet(events, first, last))
     lookup.took(time.perf_counter() - began)
-    return met
+    return pairs
 
 
 def event_slices(lookups: Sequence[CandidateCount], count: int, limit: int) -> Iterator[tuple[int, int]]:

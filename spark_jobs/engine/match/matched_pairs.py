@@ -68,11 +68,11 @@ class MatchedPairs:
         )
 
 
-def once_per_group(met: Sequence[MatchedPairs]) -> list[MatchedPairs]:
+def once_per_group(pairs: Sequence[MatchedPairs]) -> list[MatchedPairs]:
     """Keep the first virtual match of each event and group; several parts of a group's tables may match an event."""
     seen: dict[int, Ints] = {}
     kept = []
-    for found in met:
+    for found in pairs:
         if not found.event.size or found.number[0] != NO_NUMBER:
             kept.append(found)
             continue
@@ -85,7 +85,7 @@ def once_per_group(met: Sequence[MatchedPairs]) -> list[MatchedPairs]:
 
 
 def assembled(
-    met: Sequence[MatchedPairs],
+    pairs: Sequence[MatchedPairs],
     groups: tuple[GroupId, ...],
     selects: tuple[SelectList, ...],
     select_of: NDArray[np.int32],
@@ -94,21 +94,21 @@ def assembled(
     """Return pairs as matches.
 
     Args:
-        met: The pairs.
+        pairs: The pairs.
         groups: The ids of groups, by the index in the pairs.
         selects: All SELECT lists.
         select_of: By variant, the index of its SELECT list.
         mode_of: By variant, the mode of its destinations.
     """
-    variant = _joined([found.variant for found in met])
+    variant = _joined([found.variant for found in pairs])
     return Matches(
-        event=_joined([found.event.astype(np.int32) for found in met]),
-        destination=pa.concat_arrays([pa.array([], pa.binary(_WIDTH)), *(found.destination for found in met)]),
+        event=_joined([found.event.astype(np.int32) for found in pairs]),
+        destination=pa.concat_arrays([pa.array([], pa.binary(_WIDTH)), *(found.destination for found in pairs)]),
         mode=mode_of[variant],
-        partition=_joined([found.partition for found in met]),
-        number=_joined([found.number for found in met]),
+        partition=_joined([found.partition for found in pairs]),
+        number=_joined([found.number for found in pairs]),
         select=select_of[variant],
-        group=_joined([found.group for found in met]),
+        group=_joined([found.group for found in pairs]),
         selects=selects,
         groups=groups,
     )

@@ -263,7 +263,7 @@ class _PairFrame:
         assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)
         events = self._events if found.rows is None else EventColumns(found.rows, self._events.value_bytes)
-        met = np.zeros(self._positions.size, np.bool_)
+        joined = np.zeros(self._positions.size, np.bool_)
         for first, last in slices(np.cumsum(found.size), ELEMENTS):
             of = np.repeat(np.arange(first, last), found.size[first:last])
             if not of.size:
@@ -272,8 +272,8 @@ class _PairFrame:
             places = found.first[of] + np.arange(of.size) - begins[of - first]
             rows = None if self._rows is None else self._rows[of]
             true = _PairFrame(events, places, self._types, self._constants, rows).evaluate(condition).fill_null(False)
-            met[of[true.to_numpy()]] = True
-        return pl.Series(met != found.alone)
+            joined[of[true.to_numpy()]] = True
+        return pl.Series(joined != found.alone)
 
     def of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
         """Return the value of a function with a lambda, whose body is evaluated for all elements at once."""
@@ -340,9 +340,9 @@ class _PairFrame:
         null_set = np.zeros(distinct.size, np.bool_)
         null_set[parents[codes < 0]] = True
         null_set |= sets.is_null().to_numpy(zero_copy_only=False)
-        met = in_sets(keys.find(needles)[found_at], which, codes, offsets)
+        is_member = in_sets(keys.find(needles)[found_at], which, codes, offsets)
         nulls = needles[_needle_name(member)].nulls
-        unknown = ~met & null_set[which]
+        unknown = ~is_member & null_set[which]
         if nulls is not None:
             unknown |= nulls[found_at]
-        return pl.Series(member.name, met).set(pl.Series(unknown), None)
+        return pl.Series(member.name, is_member).set(pl.Series(unknown), None)

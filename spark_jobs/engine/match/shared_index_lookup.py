@@ -105,10 +105,10 @@ class SharedIndexLookup:
     def _count(self, what: str, rows: NDArray[np.int32]) -> None:
         """Add pairs to the loads of their tables."""
         counts = np.bincount(self._shared.owner[rows], minlength=len(self._loads))
-        met = np.flatnonzero(counts)
+        numbers = np.flatnonzero(counts)
         if what == "candidates":
             self._candidates += counts
-        for number, count in zip(met.tolist(), counts[met].tolist(), strict=True):
+        for number, count in zip(numbers.tolist(), counts[numbers].tolist(), strict=True):
             load = self._loads[number]
             setattr(load, what, getattr(load, what) + count)
 

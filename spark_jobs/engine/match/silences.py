@@ -41,11 +41,11 @@ def silent_matches(
     events, groups = EventColumns(KeySource(rows, value_bytes), value_bytes), dict[GroupId, int]()
     lookups = list(looked_up(snapshot, rows, events, loads or Loads(), groups))
     for first, last in event_slices(lookups, rows.count, limit):
-        met = [found for lookup in lookups for found in _met(lookup, rows, events, first, last)]
-        yield assembled(met, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
+        pairs = [found for lookup in lookups for found in _pairs(lookup, rows, events, first, last)]
+        yield assembled(pairs, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
 
 
-def _met(
+def _pairs(
     lookup: ConstantLookup, rows: SilentRows, events: EventColumns, first: int, last: int
 ) -> Iterator[MatchedPairs]:
     begins = lookup.rows.begins

@@ -70,9 +70,9 @@ class TableLookup:
 
     def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         """Yield the matched pairs of the events in [first, last)."""
-        for met in self._meet(events, first, last):
-            self.load.matches += met.event.size
-            yield met
+        for pairs in self._meet(events, first, last):
+            self.load.matches += pairs.event.size
+            yield pairs
 
     @property
     def _by_existence(self) -> bool:

@@ -80,8 +80,8 @@ def value_pools(
         if before is not None:
             sizes = sizes + before.sizes
             size += before.values.nbytes
-        told = None if before is None else before.values
-        parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count, told))
+        values_before = None if before is None else before.values
+        parts.append(ValuePool(values, sizes, rows, block, np.cumsum(changes) - 1 + count, values_before))
         count += len(rows)
         size += values.nbytes
         if size > _POOL_BYTES:

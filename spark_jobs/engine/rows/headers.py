@@ -104,8 +104,8 @@ def match_headers(
         parts.append(_KIND_HEADERS.take(pa.array(kinds)))
     if before is not None:
         sizes = varints(pc.binary_length(before).fill_null(0).to_numpy())
-        told = pc.binary_join_element_wise(pa.scalar(_with_length(b"before")), sizes, before, pa.scalar(b""))
-        parts.append(told.fill_null(b""))
+        header = pc.binary_join_element_wise(pa.scalar(_with_length(b"before")), sizes, before, pa.scalar(b""))
+        parts.append(header.fill_null(b""))
     if causes is not None:
         sizes = varints(pc.binary_length(causes).to_numpy())
         parts += [pa.scalar(_with_length(b"cause")), sizes, causes.cast(pa.binary())]

@@ -38,15 +38,15 @@ class CountingStep:
     def records(self, units: Collection[str] | None) -> Records:
         """Count matches of some units, None for all; yields dead letters of matches that are too large."""
         for unit in self.units() if units is None else units:
-            if (met := self.taken.get(unit)) is not None:
-                letters = [*self.counting.count(met, self.columns)]
+            if (matches := self.taken.get(unit)) is not None:
+                letters = [*self.counting.count(matches, self.columns)]
                 del self.taken[unit]
                 yield from letters
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
         """Yield the dead letters of a unit that is left out."""
-        if (met := self.taken.pop(unit, None)) is not None:
-            yield from letters(met.events, np.unique(met.pairs()[0]).astype(np.int64), unit, reason)
+        if (matches := self.taken.pop(unit, None)) is not None:
+            yield from letters(matches.events, np.unique(matches.pairs()[0]).astype(np.int64), unit, reason)
 
 
 def counting_step(counting: AggregateCounting) -> CountingStep | None:

@@ -76,7 +76,7 @@ def main() -> NoReturn:
 
 def _run(settings: Settings, leadership: Leadership, status: EvaluatorStatusFile) -> None:
     port = settings.metrics.evaluator_port
-    metrics = MetricsServer(settings.metrics.address, port, status.told, role="evaluator")
+    metrics = MetricsServer(settings.metrics.address, port, status.role_state, role="evaluator")
     status.write("starting", metrics_url=metrics.url)
     end_predecessor(settings.data)
     with ThreadPoolExecutor(1) as starter:
@@ -91,7 +91,7 @@ def _run(settings: Settings, leadership: Leadership, status: EvaluatorStatusFile
             started = opening is None or opening.done()
             if opening is not None and started:
                 opening.result()  # where Spark did not start, another process is to stand by
-            if settings.standby and started and status.told.state != "standby":
+            if settings.standby and started and status.role_state.state != "standby":
                 status.write("standby", metrics_url=metrics.url)
             status.still()
 

@@ -44,22 +44,22 @@ class StreamMetrics(Collector):
         running = GaugeMetricFamily("cq_stream_running", "1 where a stream is evaluated, else 0", labels=["stream"])
         lane = GaugeMetricFamily(*_IN_LANE, labels=["stream"])
         phases = GaugeMetricFamily(*_PHASES, labels=["stream", "phase"])
-        for name, told in streams.items():
-            running.add_metric([name], float(told["state"] == "running"))
-            lane.add_metric([name], float(told["lane"]))
-            for phase, seconds in told["phases"].items():
+        for name, figures in streams.items():
+            running.add_metric([name], float(figures["state"] == "running"))
+            lane.add_metric([name], float(figures["lane"]))
+            for phase, seconds in figures["phases"].items():
                 phases.add_metric([name, phase], seconds)
         yield running
         yield lane
         yield phases
         for field, (metric, documentation) in _COUNTERS.items():
             counter = CounterMetricFamily(metric, documentation, labels=["stream"])
-            for name, told in streams.items():
-                counter.add_metric([name], told[field])
+            for name, figures in streams.items():
+                counter.add_metric([name], figures[field])
             yield counter
         for field, (metric, documentation) in _GAUGES.items():
             gauge = GaugeMetricFamily(metric, documentation, labels=["stream"])
-            for name, told in streams.items():
-                if told[field] is not None:
-                    gauge.add_metric([name], told[field])
+            for name, figures in streams.items():
+                if figures[field] is not None:
+                    gauge.add_metric([name], figures[field])
             yield gauge

@@ -74,8 +74,8 @@ def serve(
         Ownership(settings, fences),
         store,
         broker,
-        lambda stream, cautious, anew, begun: Evaluation.of(
-            stream, settings, cautious=cautious, anew=anew, fences=fences, begun=begun
+        lambda stream, cautious, single_ends, begun: Evaluation.of(
+            stream, settings, cautious=cautious, ends=single_ends, fences=fences, begun=begun
         ),
         WorkerDeaths(QuarantineStore(settings, fences), lambda: time.time_ns() // 1_000_000),
         time.monotonic,
@@ -108,11 +108,11 @@ def serve(
             written_at = time.monotonic()
             known = streams.status()
             count = executors.check(awaited=any(each["behind"] for each in known.values()))
-            told: dict[str, Any] = {"streams": known, "metrics_url": metrics_url}
-            status.write(state, jobs=jobs_started(spark), **told)
+            report: dict[str, Any] = {"streams": known, "metrics_url": metrics_url}
+            status.write(state, jobs=jobs_started(spark), **report)
             if state == "ready":  # else Redis is away, or being filled
                 with suppress(OperationalError):
-                    notes.tell("evaluator", state, told, settings.evaluator.name)
+                    notes.tell("evaluator", state, report, settings.evaluator.name)
                     store.tell_executors(executors_note(options, core_count(spark), count))
         time.sleep(_LOOK_SECONDS)
     raise OperationalError("the JVM of Spark has ended")

@@ -94,9 +94,9 @@ class SnapshotJobThread:
 
     def _streams(self) -> list[Stream]:
         """Return the streams of this evaluator with snapshots that are owed."""
-        owed = {note.stream_id for note in self._store.snapshots.owed().values()}
-        if not owed:
+        stream_ids = {note.stream_id for note in self._store.snapshots.due().values()}
+        if not stream_ids:
             return []
         mine = self._settings.evaluator.name
-        streams = [stream for stream in self._store.streams() if stream.stream_id in owed]
+        streams = [stream for stream in self._store.streams() if stream.stream_id in stream_ids]
         return [stream for stream in streams if self._assignment.evaluator_of(stream.name) == mine]

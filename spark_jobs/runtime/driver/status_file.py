@@ -24,15 +24,15 @@ class EvaluatorStatusFile:
     def __init__(self, path: Path) -> None:
         """Write to that path."""
         self._path = path
-        self.told = RoleState()
+        self.role_state = RoleState()
         """The same state for readers over HTTP."""
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def write(self, state: str, **more: Any) -> None:
         """Replace the content of the file."""
-        self.told.tell(state)
-        told_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        body = {"pid": os.getpid(), "state": state, "told_at": told_at, "last_error": last_error(), **more}
+        self.role_state.tell(state)
+        written_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        body = {"pid": os.getpid(), "state": state, "told_at": written_at, "last_error": last_error(), **more}
         aside = self._path.with_suffix(".new")
         try:
             aside.write_text(json.dumps(body))
@@ -43,6 +43,6 @@ class EvaluatorStatusFile:
 
     def still(self) -> None:
         """Show that the last reported state still holds."""
-        self.told.still()
+        self.role_state.still()
         with contextlib.suppress(OSError):
             os.utime(self._path)

@@ -68,11 +68,13 @@ class Broker:
             OperationalError: No broker answers.
         """
         described = self._offsets.described(topics)
-        places = [(topic, partition) for topic, told in described.items() for partition in told.partitions]
+        places = [
+            (topic, partition) for topic, description in described.items() for partition in description.partitions
+        ]
         earliest, ends = self._offsets.earliest(places), self._offsets.ends(places)
         return {
-            topic: SourceForm(told.topic_id, earliest[topic], ends[topic])
-            for topic, told in described.items()
+            topic: SourceForm(description.topic_id, earliest[topic], ends[topic])
+            for topic, description in described.items()
             if topic in earliest and topic in ends
         }
 

@@ -53,6 +53,6 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafk
         asked_at = time.monotonic()
         request = urllib.request.Request(self._url, self._body, self._header)
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
-            told = json.load(answer)
-        self._token = told["access_token"]
-        self._until = asked_at + _FRESH * float(told.get("expires_in", 0))
+            response = json.load(answer)
+        self._token = response["access_token"]
+        self._until = asked_at + _FRESH * float(response.get("expires_in", 0))

@@ -95,7 +95,7 @@ def write_stream(
 
 
 def run_tasks(
-    spark: SparkSession, task: Produce, tasks: int, told: str = _NOTHING, *, collect: bool = False
+    spark: SparkSession, task: Produce, tasks: int, report_schema: str = _NOTHING, *, collect: bool = False
 ) -> list[str]:
     """Run a job of tasks that read and write Kafka themselves, and return the rows that the tasks yield.
 
@@ -103,10 +103,10 @@ def run_tasks(
         spark: The session.
         task: Gets a row for each task, and yields rows of one text.
         tasks: How many tasks there are.
-        told: The schema of these rows; tasks without a report yield none.
+        report_schema: The schema of these rows; tasks without a report yield none.
         collect: Whether to return the rows, which takes some milliseconds; else no row is returned.
     """
-    rows = spark.range(0, tasks, 1, tasks).mapInArrow(task, told)
+    rows = spark.range(0, tasks, 1, tasks).mapInArrow(task, report_schema)
     if collect:
         return [row[0] for row in rows.collect()]
     rows.write.format("noop").mode("append").save()

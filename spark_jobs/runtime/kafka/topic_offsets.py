@@ -52,9 +52,9 @@ class TopicOffsets:
         except (KafkaException, TimeoutError) as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
         return {
-            topic: DescribedTopic(str(told.topic_id), [partition.id for partition in told.partitions])
-            for topic, told in described.items()
-            if all(partition.leader is not None for partition in told.partitions)
+            topic: DescribedTopic(str(description.topic_id), [partition.id for partition in description.partitions])
+            for topic, description in described.items()
+            if all(partition.leader is not None for partition in description.partitions)
         }
 
     def why_unreadable(self, topic: str) -> str:
@@ -77,9 +77,9 @@ class TopicOffsets:
         """
         return [
             (topic, partition)
-            for topic, told in self.described(topics).items()
-            if ids is None or ids.get(topic, "") in ("", told.topic_id)
-            for partition in told.partitions
+            for topic, description in self.described(topics).items()
+            if ids is None or ids.get(topic, "") in ("", description.topic_id)
+            for partition in description.partitions
         ]
 
     def earliest(self, places: TopicPartitions) -> dict[str, PartitionOffsets]:
@@ -143,14 +143,14 @@ def _offsets(
     failed: dict[str, int] = {}
     for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():
         try:
-            told: Any = future.result()  # the annotation of its class is empty
+            listed: Any = future.result()  # the annotation of its class is empty
         except KafkaException as error:
             if is_late(error):
                 raise
             cause = error.args[0]
             failed[place.topic] = cause.code() if isinstance(cause, KafkaError) else KafkaError.UNKNOWN
             continue
-        if told.offset < 0:  # the driver has no other sign of a leader that did not answer in time
+        if listed.offset < 0:  # the driver has no other sign of a leader that did not answer in time
             raise TimeoutError(f'the leader of partition {place.partition} of topic "{place.topic}" did not answer')
-        found.setdefault(place.topic, {})[place.partition] = int(told.offset)
+        found.setdefault(place.topic, {})[place.partition] = int(listed.offset)
     return found, failed

@@ -16,8 +16,8 @@ from spark_jobs.runtime.streams.files import Files
 
 __all__ = ["Checkpoint", "StreamPosition"]
 
-_ANEW = "anew.json"
-"""The file of `note_anew`, beside Spark's own folders."""
+_EARLIER_ENDS = "anew.json"
+"""The file of `note_earlier_ends`, beside Spark's own folders."""
 _BEGUN = "begun.json"
 """The file of `begun_elsewhere`, beside Spark's own folders."""
 _NAME = "name"
@@ -58,8 +58,8 @@ class Checkpoint:
 
     def query_id(self) -> str:
         """Return the id of the query that has the log."""
-        told: dict[str, str] = json.loads(self.files.text(f"{self.location}/metadata") or "{}")
-        return told.get("id", "")
+        metadata: dict[str, str] = json.loads(self.files.text(f"{self.location}/metadata") or "{}")
+        return metadata.get("id", "")
 
     def begin(self, batch: int, ends: Mapping[str, Mapping[int, int]]) -> None:
         """Write where a micro-batch ends, before the micro-batch is carried out.
@@ -204,13 +204,13 @@ class Checkpoint:
             self._log(f"{kind}/{batch}") is not None for kind, batches in last.items() for batch in batches
         )
 
-    def note_anew(self, ends: Mapping[str, int]) -> None:
+    def note_earlier_ends(self, ends: Mapping[str, int]) -> None:
         """Store the offsets, by source partition, before which an older checkpoint may have evaluated events."""
-        self.files.write(f"{self.location}/{_ANEW}", json.dumps(ends))
+        self.files.write(f"{self.location}/{_EARLIER_ENDS}", json.dumps(ends))
 
-    def begun_anew(self) -> dict[str, int]:
-        """Return the offsets that `note_anew` stored; none in a checkpoint of an earlier version of the program."""
-        noted = self.files.text(f"{self.location}/{_ANEW}")
+    def earlier_ends(self) -> dict[str, int]:
+        """Return the offsets that `note_earlier_ends` stored; none in a checkpoint of an earlier version."""
+        noted = self.files.text(f"{self.location}/{_EARLIER_ENDS}")
         ends: dict[str, int] = json.loads(noted) if noted else {}
         return ends
 

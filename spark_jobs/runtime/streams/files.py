@@ -144,6 +144,6 @@ def _answered(location: str, call: Callable[[], _T]) -> _T:
     try:
         return call()
     except Py4JError as exc:
-        told = getattr(exc, "java_exception", None)
-        reason = str(told.toString() if told is not None else exc).splitlines()[0]
+        java_error = getattr(exc, "java_exception", None)
+        reason = str(java_error.toString() if java_error is not None else exc).splitlines()[0]
         raise OperationalError(f'checkpoints at "{location}" are out of reach', detail=reason) from exc

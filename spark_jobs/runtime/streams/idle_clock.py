@@ -35,7 +35,7 @@ class _TimedPartition:
     due: int | None = None
     unsettled: bool = False
     """Whether results of the last mark may still be missing on Kafka."""
-    told: bool = False
+    reported: bool = False
     """Whether a task has reported the time of the partition."""
 
 
@@ -148,7 +148,7 @@ class IdleClock:
                 if known.due is not None and watermark is not None and known.due <= watermark:
                     self._mark(place, PlacedMark(offset + self._streams[topic].base, watermark, batch))
                     found[place] = StateClock(begin.settled, watermark)
-                elif not known.told:
+                elif not known.reported:
                     found[place] = begin
         return found
 
@@ -156,26 +156,26 @@ class IdleClock:
         self,
         events: Iterable[TopicPlace],
         clocks: Iterable[TopicPlace],
-        told: Iterable[tuple[TopicPlace, int, int | None]],
+        reports: Iterable[tuple[TopicPlace, int, int | None]],
     ) -> None:
         """Take note of a committed micro-batch.
 
         Args:
             events: The partitions that had events.
             clocks: The partitions in which the batch made results by the clock.
-            told: The reports of tasks: a partition, its watermark, and the watermark at which the next result is due.
+            reports: By task, a partition, its watermark, and the watermark at which the next result is due.
         """
         for place in clocks:
             known = self._known(place)
-            known.unsettled, known.told = False, True
+            known.unsettled, known.reported = False, True
             known.due = None  # unless a task reports a result to come
         for place in events:
             if place in self._partitions:
                 self._partitions[place].quiet_since_ms, self._partitions[place].stood = self._now_ms(), None
-        for place, watermark, due in told:
+        for place, watermark, due in reports:
             self._timed.add(place[0])
             known = self._known(place)
-            known.told, known.due = True, due
+            known.reported, known.due = True, due
             if known.stood is None:
                 known.stood = watermark
 

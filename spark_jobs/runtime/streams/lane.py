@@ -164,7 +164,7 @@ class Lane:
             stream: The stream. Its own checkpoint has no micro-batch under way.
             place: Where the lane begins to evaluate the stream.
         """
-        self._joining[stream.source_id] = Seat(stream, place.position.offsets, place.anew)
+        self._joining[stream.source_id] = Seat(stream, place.position.offsets, place.earlier_ends)
 
     def go_on(self, stream: Stream) -> None:
         """Take back a stream that the log `kept`, with its micro-batch under way; only before the query has started.
@@ -287,7 +287,7 @@ class Lane:
         self._seen_in_hand = {}
         evaluated = {
             seat.stream.topic: LaneStream(
-                source_id, seat.stream.stream_id, self._evaluate(seat.stream, False, seat.anew, None)
+                source_id, seat.stream.stream_id, self._evaluate(seat.stream, False, seat.earlier_ends, None)
             )
             for source_id, seat in self._seats.items()
         }

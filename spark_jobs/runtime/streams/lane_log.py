@@ -29,7 +29,7 @@ class LaneStart(NamedTuple):
 
     position: StreamPosition
     """The position of the stream, in offsets of the topic."""
-    anew: dict[str, int]
+    earlier_ends: dict[str, int]
     """By source partition, the position before which an earlier checkpoint may have evaluated events."""
 
 
@@ -39,8 +39,8 @@ class Seat(NamedTuple):
     stream: Stream
     starts: dict[str, int]
     """By partition of the topic, the first offset that the lane evaluates. The log has the positions reached since."""
-    anew: dict[str, int]
-    """See `LaneStart.anew`."""
+    earlier_ends: dict[str, int]
+    """See `LaneStart.earlier_ends`."""
 
 
 class _LaneMember(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class _LaneMember(msgspec.Struct, frozen=True):
     source_id: str
     topic: str
     starts: dict[str, int]
-    anew: dict[str, int]
+    earlier_ends: dict[str, int] = msgspec.field(name="anew")
 
 
 class LaneLog:
@@ -95,7 +95,7 @@ class LaneLog:
         here = {stream.source_id: stream for stream in live}
         for each in self._members():
             if each.source_id in here and each.topic == here[each.source_id].topic:
-                self._kept[each.source_id] = Seat(here[each.source_id], each.starts, each.anew)
+                self._kept[each.source_id] = Seat(here[each.source_id], each.starts, each.earlier_ends)
         self.name = name
 
     def is_broken(self) -> bool:
@@ -129,7 +129,7 @@ class LaneLog:
         if committed is None:
             starts = (self.checkpoint.next_beginnings() or {}).get(seat.stream.topic, seat.starts)
             committed = StreamPosition(-1, starts)
-        return LaneStart(committed, seat.anew)
+        return LaneStart(committed, seat.earlier_ends)
 
     def forget(self, source_id: str) -> None:
         """Forget a stream that was `kept`, after the stream was dropped or went on by another checkpoint."""
@@ -158,7 +158,7 @@ class LaneLog:
         own.remove()
         # Before the lane's first micro-batch there is nothing to copy: the stream begins at the place that Redis knows.
         if not self.is_broken() and self.checkpoint.copy_of(seat.stream.topic, own):
-            own.note_anew(seat.anew)
+            own.note_earlier_ends(seat.earlier_ends)
             self._store.note_checkpoint(seat.stream.stream_id, own.give_name())
         self.forget(seat.stream.source_id)
 
@@ -212,7 +212,9 @@ class LaneLog:
         self._note(seats)
 
     def _note(self, seats: Iterable[Seat]) -> None:
-        members = [_LaneMember(seat.stream.source_id, seat.stream.topic, seat.starts, seat.anew) for seat in seats]
+        members = [
+            _LaneMember(seat.stream.source_id, seat.stream.topic, seat.starts, seat.earlier_ends) for seat in seats
+        ]
         self.checkpoint.files.write(f"{self.checkpoint.location}/{_FILE}", msgspec.json.encode(members).decode())
 
     def _members(self) -> list[_LaneMember]:

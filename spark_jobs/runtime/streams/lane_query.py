@@ -194,7 +194,7 @@ class LaneQuery:
             ends: Where the micro-batch ends.
             due: The partitions without new events in which the clock makes results.
         """
-        ranges, clocks, told = list(self._ranges(ends)), dict(due), list[Any]()
+        ranges, clocks, reports = list(self._ranges(ends)), dict(due), list[Any]()
         for each in ranges:
             if (clock := self._clock.at(each.place, each.first)) is not None:
                 clocks[each.place] = clock
@@ -208,10 +208,10 @@ class LaneQuery:
             context.setLocalProperty(BATCH_ID, str(batch))
             context.setLocalProperty(RANGES, json.dumps(tasks))
             found = run_tasks(self._spark, self._task, len(tasks), TIMES, collect=self._clock.is_used)
-            told = [json.loads(each) for each in found]
+            reports = [json.loads(each) for each in found]
         self._checkpoint.commit(batch)
         self._batch, self._reached = batch, ends
-        times = [((topic, partition), watermark, due_at) for topic, partition, watermark, due_at in told]
+        times = [((topic, partition), watermark, due_at) for topic, partition, watermark, due_at in reports]
         self._clock.carried_out((each.place for each in ranges if each.first < each.end), clocks, times)
         offsets = {topic: {str(number): end for number, end in own.items()} for topic, own in ends.items()}
         events = sum(each.end - each.first for each in ranges)

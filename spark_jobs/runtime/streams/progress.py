@@ -67,7 +67,7 @@ class Progress:
         self._broker = broker
         self._position = position
         """The last committed position; Spark counts in offsets of the topic."""
-        self._told: StreamPosition | None = None
+        self._noted: StreamPosition | None = None
         """The position last written to Redis."""
         self._deleted: dict[str, int] = {}
         """By partition, the offset up to which deleted ranges are reported."""
@@ -117,16 +117,16 @@ class Progress:
         if self._position.batch < 0:
             return
         # A micro-batch of a lane may have no events of this stream, so the offsets are compared, not the batches.
-        if self._told is None or self._position.offsets != self._told.offsets:
+        if self._noted is None or self._position.offsets != self._noted.offsets:
             positions = self.stream.positions(self._position.offsets)
             self._store.committed(self.stream.stream_id, self._position.batch, positions)
-            self._told = self._position
-            told = {"stream": self.stream.name, "batch": self._position.batch, "events": self.batch_events}
-            log.debug("micro-batch evaluated", extra=told)
+            self._noted = self._position
+            fields = {"stream": self.stream.name, "batch": self._position.batch, "events": self.batch_events}
+            log.debug("micro-batch evaluated", extra=fields)
 
     def forget(self) -> None:
         """Make `tell` write the position again, since Redis has lost its data."""
-        self._told = None
+        self._noted = None
 
     def report_deleted(self, earliest: Mapping[int, int]) -> None:
         """Write a dead letter for each range that was deleted before its evaluation (docs/results.md); at least once.

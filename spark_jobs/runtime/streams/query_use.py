@@ -21,7 +21,7 @@ class QueryUse:
     def __init__(self, settings: Settings) -> None:
         """Begin without the workers' notes."""
         self._headers, self._clock = HeaderNotes(settings), ClockNotes(settings)
-        self._told: frozenset[StreamId] = frozenset()
+        self._with_headers: frozenset[StreamId] = frozenset()
         self._timed: frozenset[StreamId] = frozenset()
 
     def refresh(self, stream_ids: Collection[StreamId]) -> None:
@@ -33,7 +33,7 @@ class QueryUse:
         Raises:
             StoreUnavailable: Redis does not answer.
         """
-        self._told, self._timed = self._headers.told(stream_ids), self._clock.told(stream_ids)
+        self._with_headers, self._timed = self._headers.noted(stream_ids), self._clock.noted(stream_ids)
 
     def has_clock(self, stream: Stream) -> bool:
         """Tell whether the stream has an event-time query, so that the lane must evaluate the stream."""
@@ -41,4 +41,4 @@ class QueryUse:
 
     def has_headers(self, stream: Stream) -> bool:
         """Tell whether the Spark query of a stream needs headers."""
-        return stream.stream_id in self._told or any(column.place.kind == "header" for column in stream.columns)
+        return stream.stream_id in self._with_headers or any(column.place.kind == "header" for column in stream.columns)

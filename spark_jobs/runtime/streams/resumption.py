@@ -39,7 +39,7 @@ def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Br
         checkpoint.remove()
         store.unpin(stream.stream_id, None)
         ends = broker.ends(stream.topic)
-        checkpoint.note_anew(stream.positions({str(partition): end for partition, end in ends.items()}))
+        checkpoint.note_earlier_ends(stream.positions({str(partition): end for partition, end in ends.items()}))
         store.note_checkpoint(stream.stream_id, checkpoint.give_name())
     return _known_to_redis(stream, store)
 
@@ -59,12 +59,12 @@ def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker
     if checkpoint.is_whole() and counting in (None, checkpoint.name()):
         committed = checkpoint.last_commit(stream.topic)
         idle = committed is not None and checkpoint.is_idle()
-        return LaneStart(committed, checkpoint.begun_anew()) if committed is not None and idle else None
+        return LaneStart(committed, checkpoint.earlier_ends()) if committed is not None and idle else None
     if counting is not None and counting == checkpoint.name():
-        anew = checkpoint.begun_anew()
+        earlier_ends = checkpoint.earlier_ends()
     else:
-        anew = stream.positions({str(partition): end for partition, end in broker.ends(stream.topic).items()})
-    return LaneStart(_known_to_redis(stream, store), anew)
+        earlier_ends = stream.positions({str(partition): end for partition, end in broker.ends(stream.topic).items()})
+    return LaneStart(_known_to_redis(stream, store), earlier_ends)
 
 
 def is_far(place: LaneStart, ends: PartitionOffsets) -> bool:

@@ -85,7 +85,7 @@ class StreamQueries:
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))
             begun = checkpoint.begun_elsewhere(stream.source_id)
-            evaluate = self._evaluate(stream, cautious, checkpoint.begun_anew(), begun)
+            evaluate = self._evaluate(stream, cautious, checkpoint.earlier_ends(), begun)
             headers = self._use.has_headers(stream)
             source = read_stream(self._spark, going_on, form.partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)

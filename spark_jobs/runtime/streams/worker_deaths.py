@@ -50,8 +50,8 @@ def failure_reason(failure: str) -> str:
         >>> failure_reason(f"Job aborted: {_RAISED}:\n  File …\nerrors.OperationalError: away\n\n\tat java")
         'OperationalError: away'
     """
-    if told := _AWAY.search(failure):
-        return told[1]
+    if found := _AWAY.search(failure):
+        return found[1]
     _, _, trace = failure.partition(f"{_RAISED}:")
     raised = _LAST_LINE.findall(trace.partition("\n\tat ")[0])
     if not raised:

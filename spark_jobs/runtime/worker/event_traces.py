@@ -97,17 +97,17 @@ class EventTraces:
         """Report the spans of a trail, once the task's writer has the results of its events."""
         ended, events, rows = time.time_ns(), trail.events, trail.rows
         for row, name in zip(rows.tolist(), event_ids(self._stream.name, events, rows).to_pylist(), strict=True):
-            met = trail.met.get(int(events.offsets[row]), _EventMatches(0, ()))
+            matches = trail.matches.get(int(events.offsets[row]), _EventMatches(0, ()))
             # The record's time comes from another clock, and may be long past.
             sent = min(int(events.time_ms[row]) * 1_000_000, trail.began_ns)
-            told: dict[str, str | int | Sequence[str]] = self._of_task | {
+            attributes: dict[str, str | int | Sequence[str]] = self._of_task | {
                 "messaging.system": "kafka",
                 "messaging.destination.name": self._stream.topic,
                 "messaging.destination.partition.id": str(events.partitions[row]),
                 "messaging.kafka.offset": int(events.offsets[row]) - self._stream.base,
                 "cq.event_id": name,
-                "cq.matches": met.matches,
-                "cq.groups": met.groups,
+                "cq.matches": matches.matches,
+                "cq.groups": matches.groups,
             }
             matched = trail.matched_ns or ended
             parts = (
@@ -116,7 +116,7 @@ class EventTraces:
                 Span("match", trail.decoded_ns, matched),
                 Span("split", matched, ended),
             )
-            self._traces.tell(trace_id(name), Span("event", sent, ended, told), parts)
+            self._traces.tell(trace_id(name), Span("event", sent, ended, attributes), parts)
 
 
 class Trail:
@@ -131,7 +131,7 @@ class Trail:
         self.began_ns, self.decoded_ns = began_ns, time.time_ns()
         self.matched_ns: int | None = None
         """When the first matches of any group were found."""
-        self.met: dict[int, _EventMatches] = {}
+        self.matches: dict[int, _EventMatches] = {}
         """The matches of each sampled event, by offset; a task has a single partition."""
 
     def found(self, rows: RowSource, found: Matches) -> None:
@@ -140,9 +140,11 @@ class Trail:
         marked = np.isin(rows.offsets, self.events.offsets[self.rows])
         for match in np.flatnonzero(marked[found.event]).tolist():
             offset = int(rows.offsets[found.event[match]])
-            met, group = self.met.get(offset, _EventMatches(0, ())), found.groups[found.group[match]]
-            known = group in met.groups or len(met.groups) >= _MOST_GROUPS
-            self.met[offset] = _EventMatches(met.matches + 1, met.groups if known else (*met.groups, group))
+            matches, group = self.matches.get(offset, _EventMatches(0, ())), found.groups[found.group[match]]
+            known = group in matches.groups or len(matches.groups) >= _MOST_GROUPS
+            self.matches[offset] = _EventMatches(
+                matches.matches + 1, matches.groups if known else (*matches.groups, group)
+            )
 
     def end(self) -> None:
         """Report the trail, after Spark has taken the results."""

@@ -62,10 +62,10 @@ class FirstLetters:
         if self._is_over or not details:
             return
         try:
-            told = self._store.count(self._stream_id)
-            if told < FIRST_RECORDS:
-                details = details[: FIRST_RECORDS - told]
-                told = self._store.add(self._stream_id, len(details), [each for each in details if each is not None])
-            self._is_over = told >= FIRST_RECORDS
+            counted = self._store.count(self._stream_id)
+            if counted < FIRST_RECORDS:
+                details = details[: FIRST_RECORDS - counted]
+                counted = self._store.add(self._stream_id, len(details), [each for each in details if each is not None])
+            self._is_over = counted >= FIRST_RECORDS
         except OperationalError as error:
             log.warning("first records not counted", extra={"stream": self._stream_id, "reason": error.message})

@@ -142,15 +142,15 @@ class LaneTask:
             began, used = time.monotonic(), time.process_time()
             fence = self._fences.stream(stream_id)
             if source_id != taken:
-                watch.told(fence, hand.take(task, batch, source_id, fence), began)
+                watch.note_holder(fence, hand.take(task, batch, source_id, fence), began)
                 taken = source_id
             may_write = partial(watch.check, fence)
             try:
                 may_write()
                 for rows in produce(records, each.begin):
                     writer.write(rows, may_write)
-                if (told := PROCESS.take_time()) is not None:
-                    times.append((topic, each.records.partition, *told))
+                if (reported := PROCESS.take_time()) is not None:
+                    times.append((topic, each.records.partition, *reported))
             except Exception as error:
                 if isinstance(error, OperationalError) and not isinstance(error, _OF_ONE_STREAM):
                     raise

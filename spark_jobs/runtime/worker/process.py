@@ -146,11 +146,11 @@ class WorkerProcess:
                 waits += 1
                 self._sleep(WAIT_SECONDS)
 
-    def owed_snapshots(self, stream_id: StreamId, settings: Settings) -> dict[str, SnapshotNote]:
+    def due_snapshots(self, stream_id: StreamId, settings: Settings) -> dict[str, SnapshotNote]:
         """Return by destination the snapshots that queries of a stream are owed; waits until Redis answers."""
         while True:
             try:
-                return self.store(settings).snapshots.owed(stream_id)
+                return self.store(settings).snapshots.due(stream_id)
             except OperationalError as error:
                 log.warning("owed snapshots not known", extra={"stream": stream_id, "reason": error.message})
                 self._stores.clear()
@@ -264,11 +264,11 @@ class WorkerProcess:
             log.warning("index not chosen anew", extra={"stream": stream_id, "reason": "its keys take too long"})
         except FAULTS:
             log.exception("index not chosen anew", extra={"stream": stream_id})
-        told = watch.sampler.take(events, version, snapshot)
-        if told is None:
+        statistics = watch.sampler.take(events, version, snapshot)
+        if statistics is None:
             return
         try:
-            self.store(settings).tell_statistics(stream_id, *told)
+            self.store(settings).tell_statistics(stream_id, *statistics)
         except OperationalError as error:
             self._stores.clear()
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})

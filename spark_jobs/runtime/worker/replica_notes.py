@@ -35,7 +35,7 @@ class ReplicaNotes:
         self._clock = clock
         self._evaluator = evaluator
         self._worker = f"{socket.gethostname()}/{os.getpid()}"  # not the module's: it is imported before the fork
-        self._told_ms: int | None = None
+        self._reported_ms: int | None = None
         self._waiting = False
         self._logged = False
 
@@ -56,7 +56,7 @@ class ReplicaNotes:
         Raises:
             OperationalError: Redis did not answer.
         """
-        if self._waiting and not self._told_lately():
+        if self._waiting and not self._is_recent():
             self._tell(store, self._waits_for(pin))
 
     def blocked(self, pin: TablePin, store: TableStore) -> None:
@@ -81,20 +81,20 @@ class ReplicaNotes:
                 "a key of a table is in several partitions; producers may have different partitioners",
                 extra={"table": table.name, "topic": table.topic},
             )
-        if self._waiting or not self._told_lately():
+        if self._waiting or not self._is_recent():
             self._waiting = False
             self._tell(store, 0)
 
     def _waits_for(self, pin: TablePin) -> int:
         return sum(max(0, offset - self._replica.reached.get(each, 0)) for each, offset in pin.items())
 
-    def _told_lately(self) -> bool:
-        return self._told_ms is not None and 0 <= self._clock() - self._told_ms < _EVERY_MS
+    def _is_recent(self) -> bool:
+        return self._reported_ms is not None and 0 <= self._clock() - self._reported_ms < _EVERY_MS
 
     def _tell(self, store: TableStore, waiting: int) -> None:
-        replica, self._told_ms = self._replica, self._clock()
+        replica, self._reported_ms = self._replica, self._clock()
         note = ReplicaNote(
-            self._told_ms,
+            self._reported_ms,
             replica.count,
             replica.nbytes,
             dict(replica.reached),

@@ -44,18 +44,18 @@ class TableLetters:
             self._written = {}
         if not self._held:
             return
-        told = store.letters_of(self._table_id)
+        noted = store.letters_of(self._table_id)
         places = [[_place(headers) for headers in each["headers"].to_pylist()] for each in self._held]
         left = [
             (rows, each)
             for rows, each in zip(places, self._held, strict=True)
-            if any(offset >= told.get(partition, 0) for partition, offset in rows)
+            if any(offset >= noted.get(partition, 0) for partition, offset in rows)
         ]
         self._held = [each for _, each in left]
         if not left or not store.writes_letters(self._table_id, self._writer):
             return
         for rows, each in left:
-            new = np.array([offset >= told.get(partition, 0) for partition, offset in rows])
+            new = np.array([offset >= noted.get(partition, 0) for partition, offset in rows])
             for partition, offset in rows:
                 self._written[partition] = max(self._written.get(partition, 0), offset + 1)
             yield each.filter(pa.array(new))

@@ -72,11 +72,11 @@ class TableSnapshots:
         self._rows: dict[tuple[int, int], EdgeRows] = {}
         """The rows of the table, by partition and position, for the snapshot that was written last."""
 
-    def complete(self, owed: Mapping[str, SnapshotNote], settings: bytes, fence: Fence | None) -> None:
+    def complete(self, notes: Mapping[str, SnapshotNote], settings: bytes, fence: Fence | None) -> None:
         """Return when Kafka has all of these snapshots, whichever worker writes them.
 
         Args:
-            owed: By destination.
+            notes: By destination.
             settings: The evaluator's settings, pickled, by which the process has a writer.
             fence: The fence under which records are written.
 
@@ -88,7 +88,7 @@ class TableSnapshots:
         def write(rows: pa.RecordBatch) -> None:
             writer.write(rows, lambda: None if fence is None else watch.check(fence))
 
-        for destination, note in owed.items():
+        for destination, note in notes.items():
             tries = self._taken(destination)
             if not tries:
                 continue
@@ -107,7 +107,7 @@ class TableSnapshots:
     def _taken(self, destination: str) -> int:
         """Take charge of a snapshot; returns 0 once another worker has completed it, or it is not owed any more."""
         while not (tries := self._notes.take(destination, self._worker)):
-            if destination not in self._notes.owed(self._stream.stream_id):
+            if destination not in self._notes.due(self._stream.stream_id):
                 return 0
             time.sleep(_WAIT_SECONDS)
         if self._notes.keep(destination, self._worker):

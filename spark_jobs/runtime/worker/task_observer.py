@@ -68,7 +68,7 @@ class TaskCounts:
     """A task's matches per destination number, for DESCRIBE, and its results."""
 
     def __init__(self) -> None:
-        self._met: list[np.ndarray] = []
+        self._numbers: list[np.ndarray] = []
         self._last_ms = 0
         self._results = self._bytes = 0
         self.partition = 0
@@ -79,7 +79,7 @@ class TaskCounts:
         numbers = numbers[numbers != NO_NUMBER]
         self.partition = int(events.partitions[0])
         if numbers.size:
-            self._met.append(numbers)
+            self._numbers.append(numbers)
             self._last_ms = max(self._last_ms, int(events.time_ms.max()))
 
     def written(self, rows: pa.RecordBatch) -> None:
@@ -90,8 +90,8 @@ class TaskCounts:
 
     def output(self) -> Output:
         """Return the numbers of matches and results, and the bytes of the results."""
-        return Output(sum(map(len, self._met)), self._results, self._bytes)
+        return Output(sum(map(len, self._numbers)), self._results, self._bytes)
 
     def tally(self) -> MatchTally | None:
         """Return the matches by destination, None without any."""
-        return MatchTally.of(np.concatenate(self._met), self._last_ms) if self._met else None
+        return MatchTally.of(np.concatenate(self._numbers), self._last_ms) if self._numbers else None

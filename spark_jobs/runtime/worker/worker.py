@@ -67,7 +67,7 @@ class Evaluation:
     """The `Settings`, pickled, since JSON would mask its secrets."""
     cautious: bool = False
     """Whether tasks ask Redis for quarantined work units from the start, not only after a quarantine of their own."""
-    anew: tuple[tuple[int, int], ...] = ()
+    ends: tuple[tuple[int, int], ...] = ()
     """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
     fences: EvaluatorFences | None = None
     """The fences of the evaluator: its tasks write until another evaluator takes the stream."""
@@ -81,12 +81,12 @@ class Evaluation:
         settings: Settings,
         *,
         cautious: bool = False,
-        anew: Mapping[str, int] | None = None,
+        ends: Mapping[str, int] | None = None,
         fences: EvaluatorFences | None = None,
         begun: MicroBatch | None = None,
     ) -> Evaluation:
         """Return the evaluation of a stream."""
-        until = tuple((int(partition), end) for partition, end in (anew or {}).items())
+        until = tuple((int(partition), end) for partition, end in (ends or {}).items())
         return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fences, begun)
 
     def __call__(self, batches: Iterable[pa.RecordBatch], begin: RangeBegin | None = None) -> Iterator[pa.RecordBatch]:
@@ -112,7 +112,7 @@ class Evaluation:
                 begin = begin or RangeBegin(batch["partition"][0].as_py(), batch["offset"][0].as_py())
                 clock = PROCESS.clock(tables, begin, settings)
                 states = _states(tables, begin, clock, watch, settings)
-                task = TaskRun(stream, settings, tables, watch, self.cautious, dict(self.anew), traces, states, begin)
+                task = TaskRun(stream, settings, tables, watch, self.cautious, dict(self.ends), traces, states, begin)
                 yield from task.letters()
                 if clock is not None and clock.mark is not None:
                     yield from task.marked(clock.mark)
@@ -294,13 +294,13 @@ def complete_snapshots(stream: Stream, watch: StreamWatch, settings: bytes, fenc
     if not stream.changes_of:
         return
     unpacked: Settings = pickle.loads(settings)
-    if not (owed := PROCESS.owed_snapshots(stream.stream_id, unpacked)):
+    if not (notes := PROCESS.due_snapshots(stream.stream_id, unpacked)):
         return
     fence = None if fences is None else fences.stream(stream.stream_id)
     snapshots = TableSnapshots(
         stream, unpacked, PROCESS.store(unpacked), lambda tables: table_task(stream, tables, unpacked, watch).snapshot
     )
-    snapshots.complete(owed, settings, fence)
+    snapshots.complete(notes, settings, fence)
 
 
 def table_task(stream: Stream, constants: Snapshot, settings: Settings, watch: StreamWatch) -> TaskRun:

@@ -33,10 +33,10 @@ def _predicate(columns: tuple[tuple[str, str], ...], constants: tuple[str | floa
     (first, compare, bound), others = terms[0], terms[1:]
 
     def holds(events: Events) -> NDArray[np.uint64]:
-        met = pc.indices_nonzero(compare(events.column(first), bound))
-        for column, kernel, constant in others if len(met) else ():
-            met = met.filter(kernel(events.column(column).take(met), constant))
-        found: NDArray[np.uint64] = met.to_numpy()
+        rows = pc.indices_nonzero(compare(events.column(first), bound))
+        for column, kernel, constant in others if len(rows) else ():
+            rows = rows.filter(kernel(events.column(column).take(rows), constant))
+        found: NDArray[np.uint64] = rows.to_numpy()
         return found
 
     return holds

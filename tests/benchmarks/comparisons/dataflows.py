@@ -81,8 +81,8 @@ def _measure(report: Report, options: argparse.Namespace, count: int) -> None:
     report.add(f"{count:,} queries: ours, in one group", ours, "events/s")
     for how in ("shared", "alone"):
         if how == "shared" or count <= options.pathway_alone:
-            theirs, met = _theirs(options.pathway_python, how, events, profiles, constants)
-            assert met == found, f"Pathway finds {met} matches, we {found}"
+            theirs, matches = _theirs(options.pathway_python, how, events, profiles, constants)
+            assert matches == found, f"Pathway finds {matches} matches, we {found}"
             name = "Pathway, constants as a table" if how == "shared" else "Pathway, a dataflow each"
             report.add(f"{count:,} queries: {name}", theirs, "events/s")
             report.add(f"{count:,} queries: ours ÷ {name}", ours / theirs)
@@ -117,8 +117,8 @@ def _theirs(python: str, how: str, events: _Rows, profiles: _Rows, constants: _R
         for part in (events[:1], events):
             _write(folder / "events.csv", part)
             seconds[len(part)] = min(_run(python, folder, how) for _ in range(_ROUNDS))
-        met = sum(sum(1 for _ in path.open()) - 1 for path in folder.glob("found*.csv"))
-    return len(events) / (seconds[len(events)] - seconds[1]), met
+        count = sum(sum(1 for _ in path.open()) - 1 for path in folder.glob("found*.csv"))
+    return len(events) / (seconds[len(events)] - seconds[1]), count
 
 
 def _run(python: str, folder: Path, how: str) -> float:

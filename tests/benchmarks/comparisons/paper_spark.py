@@ -70,8 +70,8 @@ def _by_itself(spark: SparkSession, setting: Setting, number: int, settings: Set
         functions.from_json(functions.col("value").cast("string"), _JSON).alias("quote")
     )
     (symbol,) = setting.constants[number]
-    met = quotes.select("quote.*").where(functions.col("symbol") == symbol)
-    rows = met.select(
+    matching = quotes.select("quote.*").where(functions.col("symbol") == symbol)
+    rows = matching.select(
         functions.lit(str(number)).cast("binary").alias("key"),
         functions.to_json(functions.struct("*")).cast("binary").alias("value"),
         functions.lit(settings.topics.results).alias("topic"),

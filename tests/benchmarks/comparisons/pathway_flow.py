@@ -37,13 +37,13 @@ def main(folder: Path, how: str) -> None:
     joined = events.join(profiles, events.symbol == profiles.symbol).select(events.row, events.price, profiles.industry)
     if how == "shared":
         constants = _read(folder, "constants", Constants)
-        met = joined.join(constants, joined.industry == constants.industry).filter(pw.left.price < pw.right.bound)
-        pw.io.csv.write(met.select(pw.left.row, pw.right.number), str(folder / "found.csv"))
+        matches = joined.join(constants, joined.industry == constants.industry).filter(pw.left.price < pw.right.bound)
+        pw.io.csv.write(matches.select(pw.left.row, pw.right.number), str(folder / "found.csv"))
     else:
         with (folder / "constants.csv").open() as file:
             for each in csv.DictReader(file):
-                met = joined.filter((pw.this.industry == each["industry"]) & (pw.this.price < float(each["bound"])))
-                pw.io.csv.write(met.select(pw.this.row), str(folder / f"found{each['number']}.csv"))
+                matches = joined.filter((pw.this.industry == each["industry"]) & (pw.this.price < float(each["bound"])))
+                pw.io.csv.write(matches.select(pw.this.row), str(folder / f"found{each['number']}.csv"))
     began = time.perf_counter()
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
     print(time.perf_counter() - began)

@@ -67,9 +67,9 @@ def _measure(report: Report, name: str, workload: PeerWorkload, count: int) -> N
     values = workload.events(count, _EVENTS)
     worker = Worker(Contents(_stream()).add_each(map(sql, selections)))
     events = _decoded(values)
-    own, met = _own_rate(worker, events)
+    own, per_event = _own_rate(worker, events)
     at = f"{name}, {count:,} × {workload.title}"
-    report.add(f"{at}: matches an event", met)
+    report.add(f"{at}: matches an event", per_event)
     report.add(f"{at}: ours", own, "events/s")
     if any(_peer_condition(conjunct) is None for conjunct in selections[0]):
         return
@@ -78,7 +78,7 @@ def _measure(report: Report, name: str, workload: PeerWorkload, count: int) -> N
     ours = list(matches(worker.snapshot, _decoded(values[:_CHECKED])))
     theirs = sum(len(peer.percolate_list(document)) for document in documents[:_CHECKED])
     assert sum(part.event.size for part in ours) == theirs, f"both sides find the same in {name}"
-    rate = _peer_rate(peer, documents, met)
+    rate = _peer_rate(peer, documents, per_event)
     report.add(f"{at}: mokaccino", rate, "events/s")
     report.add(f"{at}: ours ÷ mokaccino", own / rate)
 
@@ -93,12 +93,12 @@ def _decoded(values: Sequence[dict[str, str | int]]) -> Events:
 
 def _own_rate(worker: Worker, events: Events) -> tuple[float, float]:
     """Return events per second of CPU, and matches per event."""
-    done = met = 0
+    done = matched = 0
     began = time.process_time()
     while not done or time.process_time() - began < _SECONDS:
-        met += sum(part.event.size for part in matches(worker.snapshot, events))
+        matched += sum(part.event.size for part in matches(worker.snapshot, events))
         done += events.count
-    return done / (time.process_time() - began), met / done
+    return done / (time.process_time() - began), matched / done
 
 
 def _percolator(selections: Sequence[Sequence[Conjunct]]) -> Percolator:
@@ -135,9 +135,9 @@ def _document(value: dict[str, str | int]) -> Document:
     return document
 
 
-def _peer_rate(peer: Percolator, documents: Sequence[Document], met: float) -> float:
+def _peer_rate(peer: Percolator, documents: Sequence[Document], per_event: float) -> float:
     """Return events per second of CPU."""
-    most = max(1, int(_PEER_PAIRS / max(met, 1.0)))
+    most = max(1, int(_PEER_PAIRS / max(per_event, 1.0)))
     done, began = 0, time.process_time()
     for document in documents[:most]:
         peer.percolate_list(document)

@@ -39,7 +39,7 @@ __all__ = ["add_options", "main"]
 _JOINED, _COLUMN, _SEVERAL, _NATIVE = "CQs over a join", "CQs on a column", "CQs over ten rows", "a join by Spark"
 _OWNERS = 10
 """Rows of a symbol in the table of owners."""
-_MET_EVERY = 10
+_MATCH_EVERY = 10
 """The share of owners with a CQ, one in this many, so an event has about one match."""
 _ON_STREAM = "SELECT symbol, price, industry FROM quotes WHERE industry = 'a' AND price < 1.5"
 _ON_TABLE = """SELECT q.symbol, q.price, p.industry FROM quotes q JOIN profiles p ON q.symbol = p.symbol
@@ -97,7 +97,7 @@ def _contents(cqs: int, rows: int) -> dict[str, Contents]:
     constants = quotes.quote_rows(cqs)  # industries are named as symbols are
     profiles = _table("profiles", "symbol", symbol="STRING", industry="STRING", beta="DOUBLE")
     owners = _table("owners", "owner", "symbol", owner="STRING", symbol="STRING")
-    owned = pa.array([_owner(number) for number in range(0, rows * _OWNERS, _MET_EVERY)][:cqs])
+    owned = pa.array([_owner(number) for number in range(0, rows * _OWNERS, _MATCH_EVERY)][:cqs])
     return {
         _JOINED: Contents(_stream("s_join", "symbol", "price", "volume"), [profiles]).add(_ON_TABLE, constants),
         _COLUMN: Contents(_stream("s_column", "symbol", "price", "industry")).add(_ON_STREAM, constants),

@@ -45,7 +45,7 @@ class Arrivals:
             RuntimeError: None came for minutes.
         """
         self._price -= 1.0  # identifies its results among results of earlier events
-        told = f"{self._price:.1f}".encode()
+        price = f"{self._price:.1f}".encode()
         self._producer.produce(
             quotes.TOPIC, f'{{"symbol": "{quotes.symbol(0)}", "price": {self._price:.1f}}}', partition=0
         )
@@ -53,6 +53,6 @@ class Arrivals:
         deadline = time.monotonic() + _RESULT_SECONDS
         while time.monotonic() < deadline:
             found = self._consumer.poll(1.0)
-            if found is not None and found.error() is None and told in (found.value() or b""):
+            if found is not None and found.error() is None and price in (found.value() or b""):
                 return time.monotonic()
         raise RuntimeError("no result came")

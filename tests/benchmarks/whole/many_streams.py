@@ -57,18 +57,18 @@ def main(options: argparse.Namespace, folder: Path) -> None:
 
 def _with_faults(product: Product, client: Client, names: list[str], report: Report) -> None:
     """Measure how soon a new stream gives results, and how soon all streams do after the evaluator's death."""
-    told = f"beside {len(names)} streams"
+    beside = f"beside {len(names)} streams"
     client.create_stream("newcomer", {"sent": "DOUBLE"}, partitions=1)
     begun = time.time()
     client.create("q_newcomer", "SELECT sent FROM newcomer")
     ends = result_ends(product.bootstrap)
     sent = send(product.bootstrap, ["newcomer"], 0.1, 1.0, 1)
     waits = result_waits(product.bootstrap, ends, begun, 1)
-    report.add(f"CREATE STREAM to first result, {told}", sent[0] + waits[0] - begun, "s", "<= 2")
+    report.add(f"CREATE STREAM to first result, {beside}", sent[0] + waits[0] - begun, "s", "<= 2")
     client.create_many([(f"q_{each}", f"SELECT sent FROM {each}") for each in names], timeout=600)
     ends = result_ends(product.bootstrap)
     begun = time.time()
     psutil.Process(product.pids["evaluator"]).kill()
     sent = send(product.bootstrap, names, 1.0, 1.0, 1)
     waits = result_waits(product.bootstrap, ends, begun, len(names))
-    report.add(f"evaluator killed: all match again, {told}", max(waits) + max(sent) - begun, "s", "<= 15")
+    report.add(f"evaluator killed: all match again, {beside}", max(waits) + max(sent) - begun, "s", "<= 15")

@@ -25,7 +25,7 @@ class Product:
     """A product on its data folder, running or not."""
 
     data: Path
-    told: dict[str, str]
+    variables: dict[str, str]
     """Settings, as the environment has them."""
     bootstrap: str = ""
     redis_url: str = ""
@@ -33,13 +33,13 @@ class Product:
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
-        _cq("up", self.data, self.told, "--detach")
+        _cq("up", self.data, self.variables, "--detach")
         where = json.loads((self.data / "endpoints.json").read_text())
         self.bootstrap, self.redis_url, self.pids = where["bootstrap"], where["redis_url"], where["pids"]
 
     def stop(self) -> None:
         """Stop it; its data stays."""
-        _cq("down", self.data, self.told)
+        _cq("down", self.data, self.variables)
 
     def client(self, subscriber: str) -> Client:
         """Return a client; close it."""
@@ -65,9 +65,9 @@ def open_product(**settings: Any) -> Iterator[Product]:
     Args:
         settings: By path with underscores, as after ``CQ_`` in the environment.
     """
-    told = {f"CQ_{name.upper()}": str(value) for name, value in settings.items()}
+    variables = {f"CQ_{name.upper()}": str(value) for name, value in settings.items()}
     with tempfile.TemporaryDirectory(prefix="cq-bench-", ignore_cleanup_errors=True) as folder:
-        product = Product(Path(folder), told)
+        product = Product(Path(folder), variables)
         try:
             product.start()
             yield product
@@ -75,10 +75,10 @@ def open_product(**settings: Any) -> Iterator[Product]:
             product.stop()
 
 
-def _cq(command: str, folder: Path, told: dict[str, str], *more: str) -> None:
+def _cq(command: str, folder: Path, variables: dict[str, str], *more: str) -> None:
     # A file, not a pipe: processes that --detach leaves running inherit it.
     with (folder / "bench.log").open("ab") as log:
         subprocess.run(
             [sys.executable, "-m", "gateway.cli", command, "--data", str(folder), *more],
-            env=os.environ | told, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True,
+            env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True,
         )  # fmt: skip

@@ -63,9 +63,9 @@ def _await_ready(product: Product, steadily: float) -> None:
     """
     since, before = time.monotonic(), dict[str, int]()
     while time.monotonic() < since + steadily:
-        told = json.loads((product.data / "run" / "supervisor.json").read_text())
-        product.pids = {name: role["pid"] for name, role in told["roles"].items()}
-        if told["state"] != "ready" or product.pids != before:
+        report = json.loads((product.data / "run" / "supervisor.json").read_text())
+        product.pids = {name: role["pid"] for name, role in report["roles"].items()}
+        if report["state"] != "ready" or product.pids != before:
             since, before = time.monotonic(), product.pids
         time.sleep(_LOOK_SECONDS)
 

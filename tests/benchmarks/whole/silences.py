@@ -138,7 +138,7 @@ class _Results:
         while len(found) < count:
             for message in self._consumer.consume(1000, 1.0):
                 if message.error() is None:
-                    told = dict(message.headers() or [])["ce_time"]
-                    due = datetime.fromisoformat(bytes(told).decode()).timestamp() + _DELAY_SECONDS
+                    time_header = dict(message.headers() or [])["ce_time"]
+                    due = datetime.fromisoformat(bytes(time_header).decode()).timestamp() + _DELAY_SECONDS
                     found.append(message.timestamp()[1] / 1000 - due)
         return found[:count]

@@ -64,8 +64,8 @@ def result_waits(bootstrap: str, places: list[TopicPartition], counts_from: floa
                 raise RuntimeError(f"{len(waits)} results came, and {count} should have")
             for message in consumer.consume(1000, 0.1):
                 value = message.value()
-                if message.error() is None and value is not None and (told := decode(value)).sent >= counts_from:
-                    waits.append(message.timestamp()[1] / 1000 - told.sent)
+                if message.error() is None and value is not None and (event := decode(value)).sent >= counts_from:
+                    waits.append(message.timestamp()[1] / 1000 - event.sent)
     return waits
 
 

@@ -120,10 +120,10 @@ def three_brokers(folder: Path, hosts: Sequence[Host] = (LOCAL,) * COUNT) -> Ite
 
 def _properties(number: int, brokers: Brokers, controllers: list[str]) -> str:
     own = f"PLAINTEXT://{brokers.hosts[number].address}:{brokers.ports[number]}"
-    told = {
+    properties = {
         "node.id": str(number + 1),
         "controller.quorum.voters": ",".join(f"{voter}@{each}" for voter, each in enumerate(controllers, 1)),
         "listeners": f"{own},CONTROLLER://{controllers[number]}",
         "advertised.listeners": own,
     }
-    return "".join(f"{name}={value}\n" for name, value in (PROPERTIES | _SAFE | told).items())
+    return "".join(f"{name}={value}\n" for name, value in (PROPERTIES | _SAFE | properties).items())

@@ -99,8 +99,8 @@ def test_readers_go_on_with_the_next_leader(brokers: Brokers, admin: AdminClient
 
 def test_commands_and_events_go_on(brokers: Brokers, admin: AdminClient, tmp_path: Path) -> None:
     """A gateway and an evaluator do not wait for the broker either, however long it is silent."""
-    told = {"CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2"}
-    stack = Stack(tmp_path / "data", **told)
+    variables = {"CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2"}
+    stack = Stack(tmp_path / "data", **variables)
     try:
         stack.up()
         with connect(brokers.bootstrap, "carol") as client, connect(brokers.bootstrap, "carol") as reader:

@@ -53,8 +53,8 @@ class Platform(Host):
         self.site, self.other_site = places[-2:]
         self._other = other
         own = {"CQ_REDIS_URL": "url", "CQ_REDIS_SENTINELS": "sentinels", "CQ_REDIS_SENTINEL_NAME": "sentinel_name"}
-        told = Settings().redis.model_dump() | {own[name]: value for name, value in pair.settings.items()}
-        self._settings = Settings(redis=told)
+        redis = Settings().redis.model_dump() | {own[name]: value for name, value in pair.settings.items()}
+        self._settings = Settings(redis=redis)
 
     @property
     def redis_url(self) -> str:
@@ -84,8 +84,8 @@ class Platform(Host):
 
         def ready() -> bool:
             time.sleep(0.1)
-            told = run.read(run.state)
-            return told.get("told_at", 0) > begun + 1.5 and told["roles"]["evaluator"]["state"] == "ready"
+            report = run.read(run.state)
+            return report.get("told_at", 0) > begun + 1.5 and report["roles"]["evaluator"]["state"] == "ready"
 
         wait_until(ready, f"evaluator: {run.read(run.state)}", timeout)
         self.active_gateway()
@@ -116,7 +116,7 @@ def open_platform(keep: Path | None, *, linked: bool) -> Iterator[Platform]:
         pair = closing.enter_context(watched_pair(folder / "pair", redis_places, [*redis_places, spark_places[0]]))
         (folder / "spark").mkdir()
         spark = closing.enter_context(standalone(folder / "spark", spark_places))
-        told = pair.settings | {
+        variables = pair.settings | {
             "CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2",
             "CQ_STANDBY": "true", "CQ_COMMANDS_REMEMBER_DAYS": "1", **RESULTS,
         }  # fmt: skip
@@ -126,10 +126,10 @@ def open_platform(keep: Path | None, *, linked: bool) -> Iterator[Platform]:
             "CQ_EVALUATOR_SPARK": json.dumps(_SPARK),
             "CQ_SUPERVISOR_HANG_SECONDS": str(HANG_SECONDS),
         }
-        stack = Stack(folder / "data", within=places[-2].command(), **told, **evaluator)
+        stack = Stack(folder / "data", within=places[-2].command(), **variables, **evaluator)
         closing.callback(lambda: stack.down() if (folder / "data" / "endpoints.json").exists() else None)
         stack.up()
-        other = closing.enter_context(gateway_keeper(folder / "other", places[-1], told))
+        other = closing.enter_context(gateway_keeper(folder / "other", places[-1], variables))
         yield Platform(stack, places, brokers, pair, spark, other)
 
 

@@ -47,27 +47,27 @@ class Role:
         self._status = folder / "status.json"
         self._status.unlink(missing_ok=True)
         self._log = folder / "log"
-        told = {"CQ_DATA": str(folder), "CQ_STATUS_FILE": str(self._status)}
+        own = {"CQ_DATA": str(folder), "CQ_STATUS_FILE": str(self._status)}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command], env={**os.environ, **environment, **told}, stdout=log, stderr=subprocess.STDOUT
+                [*command], env={**os.environ, **environment, **own}, stdout=log, stderr=subprocess.STDOUT
             )
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Return the role's status, {} before its first report."""
         try:
-            told: dict[str, Any] = json.loads(self._status.read_text())
+            report: dict[str, Any] = json.loads(self._status.read_text())
         except FileNotFoundError:
             return {}
-        return told
+        return report
 
     def wait_for(self, state: str) -> None:
         """Wait until the role reports a state."""
 
         def reached() -> bool:
-            assert self.process.poll() is None, self.said()
+            assert self.process.poll() is None, self.output()
             time.sleep(0.02)
-            return bool(self.told().get("state") == state)
+            return bool(self.report().get("state") == state)
 
         wait_until(reached, f"a role that is {state}", _STATE_SECONDS)
 
@@ -77,7 +77,7 @@ class Role:
 
     def ask(self, path: str) -> tuple[int, str]:
         """Return the status and the body of an answer over HTTP."""
-        url = self.told()["metrics_url"].replace("/metrics", path)
+        url = self.report()["metrics_url"].replace("/metrics", path)
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:
                 return int(answer.status), answer.read().decode()
@@ -85,7 +85,7 @@ class Role:
             with error:
                 return error.code, ""
 
-    def said(self) -> str:
+    def output(self) -> str:
         """Return the end of its log."""
         return self._log.read_text(errors="replace")[-5000:]
 
@@ -101,7 +101,7 @@ class Role:
     def stop(self) -> None:
         """Tell the role to stop, as a container platform does, and wait for its orderly end."""
         self.driver().terminate()
-        assert 0 == self.process.wait(60), self.said()
+        assert 0 == self.process.wait(60), self.output()
 
     def kill(self) -> None:
         """Kill the role with all its children."""

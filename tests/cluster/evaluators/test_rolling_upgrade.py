@@ -49,10 +49,10 @@ class _Upgrade:
         successor.wait_for("standby")
         before = self._roles[role]
         self._ended += before.family()
-        told_at = time.monotonic()
+        asked_at = time.monotonic()
         before.stop()
         successor.wait_for("ready")
-        self.seconds[role] = time.monotonic() - told_at
+        self.seconds[role] = time.monotonic() - asked_at
         self._roles[role] = successor
 
     def await_ready(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.top.roles import told_roles
+from gateway.top.roles import running_roles
 from tests.cluster.evaluators.site import Role, Site, site
 from tests.ground import goal_seconds
 from tests.kafka_client import wait_until
@@ -66,9 +66,9 @@ def test_streams_are_spread_over_evaluators(running: Site) -> None:
         quotes.fence()
         again.wait_for("ready")
         _await_word(again, "quotes", None, "running")
-        assert {"quotes"} == again.told()["streams"].keys()
+        assert {"quotes"} == again.report()["streams"].keys()
         _await_status(running, "ready", quotes="evaluator/fast", letters="evaluator", numbers="evaluator")
-        assert 0 == rest.told()["streams"]["numbers"]["failures"]
+        assert 0 == rest.report()["streams"]["numbers"]["failures"]
         for source, cq in zip(sources, cqs, strict=True):
             published = [event.values["n"] for _, event in source.events if event.values]
             assert published[::2] == sorted(match.row["n"] for match in lab.settled_matches(cq, source))
@@ -83,23 +83,23 @@ def _publish(source: Source) -> None:
 def _await_word(evaluator: Role, stream: str, reason: str | None, state: str) -> None:
     """Wait until an evaluator tells that of a stream."""
 
-    def told() -> bool:
+    def shown() -> bool:
         time.sleep(0.1)
-        found = evaluator.told().get("streams", {}).get(stream, {})
+        found = evaluator.report().get("streams", {}).get(stream, {})
         return (reason, state) == (found.get("reason"), found.get("state"))
 
-    wait_until(told, f"{stream} to be {state}", 60)
+    wait_until(shown, f"{stream} to be {state}", 60)
 
 
 def _await_status(running: Site, state: str, **evaluators: str) -> None:
     """Wait until `cq status` shows, from the gateway's notes, the evaluator of each stream."""
     found: dict[str, Any] = {}
 
-    def told() -> bool:
+    def as_wanted() -> bool:
         time.sleep(0.5)
-        found.update(told_roles(running.ground.settings))
+        found.update(running_roles(running.ground.settings))
         streams = found["gateway"].get("streams", {})
         shown = "degraded" if any("reason" in stream for stream in streams.values()) else found["state"]
         return (state, evaluators) == (shown, {name: stream.get("evaluator") for name, stream in streams.items()})
 
-    wait_until(told, f"a state that is {state}", 60)
+    wait_until(as_wanted, f"a state that is {state}", 60)

@@ -47,7 +47,7 @@ def test_a_successor_waits_for_the_lease(running: Site) -> None:
         assert silent < goal_seconds(_GOAL_SECONDS)
         refused = running.evaluator("third")
         assert 1 == refused.process.wait(60), "the one that lives goes on"
-        assert "another evaluator runs on this prefix" in refused.said().splitlines()[-1]
+        assert "another evaluator runs on this prefix" in refused.output().splitlines()[-1]
         standby.kill()
         last = running.evaluator("first")
         last.wait_for("ready")

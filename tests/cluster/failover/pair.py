@@ -83,11 +83,11 @@ class Pair:
         try:
             primary = self.primary()
             with redis.Redis.from_url(self.url(primary), socket_timeout=_LOOK_SECONDS) as client:
-                told = client.info("replication")
+                info = client.info("replication")
             whole = [self._is_followed(port) for port in self.sentinels]
         except (RedisError, ValueError):
             return False
-        return told.get("slave0", {}).get("state") == "online" and all(whole)
+        return info.get("slave0", {}).get("state") == "online" and all(whole)
 
     def _is_followed(self, sentinel: int) -> bool:
         """Tell whether a Sentinel sees the follower, and all the others."""

@@ -129,9 +129,9 @@ def test_a_subscriber_reads_no_result_of_another(guarded: GuardedServers, tmp_pa
         for name, own, other in (("bob", *places), ("carol", *reversed(places))):
             assert b'{"price":7.0}' == _first(guarded, name, own)
             admin = AdminClient({**_subscriber(guarded, name), "bootstrap.servers": guarded.bootstrap})
-            told = admin.list_topics(other["topic"], timeout=30).topics[other["topic"]].error
-            assert told is not None
-            assert KafkaError.TOPIC_AUTHORIZATION_FAILED == told.code()
+            error = admin.list_topics(other["topic"], timeout=30).topics[other["topic"]].error
+            assert error is not None
+            assert KafkaError.TOPIC_AUTHORIZATION_FAILED == error.code()
     finally:
         stack.down()
 
@@ -158,11 +158,11 @@ def _prices(client: Client, count: int) -> list[float]:
 
 
 def _assert_hidden(data: Path, stack: Stack) -> None:
-    told = [json.dumps(stack.status())]
-    told += [" ".join(process.cmdline()) for process in supervised(data)]
-    told += [path.read_text(errors="replace") for path in data.rglob("*") if path.is_file()]
+    texts = [json.dumps(stack.status())]
+    texts += [" ".join(process.cmdline()) for process in supervised(data)]
+    texts += [path.read_text(errors="replace") for path in data.rglob("*") if path.is_file()]
     for secret in PASSWORDS.values():
-        assert not [text for text in told if secret in text]
+        assert not [text for text in texts if secret in text]
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])

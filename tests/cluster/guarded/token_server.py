@@ -44,8 +44,8 @@ def token_server(folder: Path, client: str, secret: str) -> Iterator[str]:
             else:
                 self._answer(401, {"error": "invalid_client"})
 
-        def _answer(self, status: int, told: object) -> None:
-            body = json.dumps(told).encode()
+        def _answer(self, status: int, answer: object) -> None:
+            body = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

@@ -50,7 +50,7 @@ def test_links_that_are_cut(tmp_path: Path) -> None:
             _redis(tmp_path / "redis", redis_host) as redis_url,
             standalone(_made(tmp_path / "spark"), spark_hosts) as spark,
         ):
-            told = {
+            variables = {
                 "CQ_KAFKA_BOOTSTRAP": kafka.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2",
                 "CQ_REDIS_URL": redis_url, "CQ_STANDBY": "true",
             }  # fmt: skip
@@ -59,11 +59,11 @@ def test_links_that_are_cut(tmp_path: Path) -> None:
                 "CQ_EVALUATOR_DRIVER_HOST": site.address,
                 "CQ_EVALUATOR_SPARK": json.dumps(_SPARK),
             }
-            stack = Stack(tmp_path / "data", within=site.command(), **told, **evaluator)
+            stack = Stack(tmp_path / "data", within=site.command(), **variables, **evaluator)
             try:
                 stack.up()
                 with (
-                    gateway_keeper(tmp_path / "other", other, told) as keeper,
+                    gateway_keeper(tmp_path / "other", other, variables) as keeper,
                     connect(kafka.bootstrap, "alice") as client,
                 ):
                     load = SteadyLoad(client, kafka.bootstrap)

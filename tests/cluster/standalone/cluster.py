@@ -86,8 +86,8 @@ def _start(closing: ExitStack, host: Host, folder: Path, name: str, main: str, *
     started = psutil.Process(process.pid)
     closing.callback(_end, process)
     deadline = time.monotonic() + _READY_SECONDS
-    said = b"I have been elected leader" if main == "master.Master" else b"Successfully registered with master"
-    while said not in log.read_bytes():
+    sign = b"I have been elected leader" if main == "master.Master" else b"Successfully registered with master"
+    while sign not in log.read_bytes():
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.05)

@@ -35,13 +35,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
 
 def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
     """An executor, a worker with its executor and the driver die: each match is there once, and only matches are."""
-    told = {"CQ_EVALUATOR_MASTER": cluster.master, "CQ_EVALUATOR_DRIVER_HOST": "127.0.0.1"}
+    variables = {"CQ_EVALUATOR_MASTER": cluster.master, "CQ_EVALUATOR_DRIVER_HOST": "127.0.0.1"}
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
     options = _OPTIONS | {_SHOWS: checkpoints.as_uri()}
-    told |= {"CQ_EVALUATOR_BIND_ADDRESS": "127.0.0.1", "CQ_EVALUATOR_SPARK": json.dumps(options)}
-    told["CQ_EVALUATOR_CHECKPOINTS"] = _CHECKPOINTS
-    stack = Stack(tmp_path / "data", **told)
+    variables |= {"CQ_EVALUATOR_BIND_ADDRESS": "127.0.0.1", "CQ_EVALUATOR_SPARK": json.dumps(options)}
+    variables["CQ_EVALUATOR_CHECKPOINTS"] = _CHECKPOINTS
+    stack = Stack(tmp_path / "data", **variables)
     try:
         stack.up()
         with connect(stack.bootstrap, "alice") as client:

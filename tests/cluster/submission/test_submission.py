@@ -53,9 +53,9 @@ def test_py_files(ground: Ground, cluster: Standalone, tmp_path: Path) -> None:
         "\nspark-submit": f"\nexec {Path(pyspark.__file__).parent / 'bin' / 'spark-submit'}",
         "--py-files": " ".join(f"--conf {name}={value}" for name, value in _EXECUTORS.items()) + " --py-files",
     }  # fmt: skip
-    for told, own in here.items():
-        assert told in recipe, told
-        recipe = recipe.replace(told, own)
+    for found, own in here.items():
+        assert found in recipe, found
+        recipe = recipe.replace(found, own)
     for room in ROOMS:
         (tmp_path / room).symlink_to(ROOT / room)
     own = {"PYSPARK_DRIVER_PYTHON": python, "CQ_EVALUATOR_SPARK": json.dumps(_EXECUTORS)}
@@ -77,7 +77,7 @@ def _assert_evaluated(
     """Check that a CQ has its result, and that the evaluator ends with all of Spark's processes."""
     settings = ground.settings
     kafka = settings.kafka.bootstrap
-    told = {
+    variables = {
         "CQ_PREFIX": settings.prefix, "CQ_KAFKA_BOOTSTRAP": kafka, "CQ_DATA": str(folder / "data"),
         "CQ_REDIS_URL": settings.redis.url.get_secret_value(), "CQ_EVALUATOR_JARS": settings.evaluator.jars,
         "CQ_EVALUATOR_MASTER": cluster.master, "CQ_EVALUATOR_DRIVER_HOST": "127.0.0.1",
@@ -85,9 +85,9 @@ def _assert_evaluated(
     }  # fmt: skip
     status = folder / "gateway.json"
     gateway = [sys.executable, "-m", "gateway.cli", "gateway", "--data", str(folder / "data")]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | told
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
     with (
-        _running(gateway, {**os.environ, **told, "CQ_STATUS_FILE": str(status)}, folder / "gateway.log"),
+        _running(gateway, {**os.environ, **variables, "CQ_STATUS_FILE": str(status)}, folder / "gateway.log"),
         _running(command, environment | own, folder / "evaluator.log") as evaluator,
     ):
         wait_until(lambda: time.sleep(0.1) or (status.exists() and '"ready"' in status.read_text()), "gateway")

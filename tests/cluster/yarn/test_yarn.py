@@ -71,14 +71,14 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
 
 def test_deaths_lose_nothing(hadoop: Hadoop, tmp_path: Path) -> None:
     """An executor and the driver die: each match is there once, and the next driver goes on from HDFS."""
-    told = {
+    variables = {
         "HADOOP_CONF_DIR": str(hadoop.folder),
         "CQ_EVALUATOR_MASTER": "yarn",
         "CQ_EVALUATOR_CHECKPOINTS": f"{hadoop.hdfs}/cq",
         "CQ_EVALUATOR_DRIVER_HOST": "127.0.0.1",
         "CQ_EVALUATOR_BIND_ADDRESS": "127.0.0.1",
     }
-    stack = Stack(tmp_path / "data", **told, CQ_EVALUATOR_SPARK=json.dumps(_OPTIONS))
+    stack = Stack(tmp_path / "data", **variables, CQ_EVALUATOR_SPARK=json.dumps(_OPTIONS))
     try:
         stack.up()
         with connect(stack.bootstrap, "alice") as client:

@@ -154,7 +154,7 @@ def test_a_worker_that_dies_amid_a_digest_ends_no_evaluator(stack: Stack, lab: L
     table.put({"k": "a"})
     made = lab.create("rows", f"SELECT k FROM {table.name}", clauses="EVERY '2 seconds' DO PUBLISH SHARED")
     lab.results.until(lambda: bool(digests(lab, made)), "a digest")
-    pid, log = stack.told()["roles"]["evaluator"]["pid"], stack.data / "logs" / "evaluator.log"
+    pid, log = stack.report()["roles"]["evaluator"]["pid"], stack.data / "logs" / "evaluator.log"
     before = log.read_text(errors="replace").count(_AGAIN)
 
     def died() -> bool:
@@ -164,6 +164,6 @@ def test_a_worker_that_dies_amid_a_digest_ends_no_evaluator(stack: Stack, lab: L
     lab.results.until(died, "a death amid a digest")
     since = now_ms()
     lab.results.until(lambda: tick_of(digests(lab, made)[-1]) > since, "a later digest")
-    assert stack.told()["roles"]["evaluator"]["pid"] == pid
+    assert stack.report()["roles"]["evaluator"]["pid"] == pid
     ticks = [tick_of(one) for one in digests(lab, made)]
     assert sorted(set(ticks)) == ticks

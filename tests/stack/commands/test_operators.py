@@ -107,8 +107,10 @@ def test_a_group_rests(ground: Ground) -> None:
     counter.desk.working.wipe()
     counter.desk.recover()
     assert (group,) == store.pin(stream, 2).paused
-    told, shown = counter.answers("DESCRIBE CQ a", "SHOW GROUPS")
-    assert told.result["group_paused"] == shown.result["groups"][0]["paused"] == {"since": instant(counter.desk.now_ms)}
+    found, shown = counter.answers("DESCRIBE CQ a", "SHOW GROUPS")
+    assert (
+        found.result["group_paused"] == shown.result["groups"][0]["paused"] == {"since": instant(counter.desk.now_ms)}
+    )
     counter.answers("DROP CQS LIKE '%' OF alice", "DROP CQS LIKE '%' OF bob", subscriber="root")
     counter.answers(CREATE.format("a"))
     assert (group,) == store.pin(stream, 3).paused, "another CQ of its shape does not wake it up"

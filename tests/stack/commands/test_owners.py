@@ -71,8 +71,8 @@ def test_a_restricted_source_does_not_exist_for_others(ground: Ground) -> None:
     )
     replies = office.counter.answers(*hidden, subscriber="bob")
     assert ["unknown-stream"] * len(hidden) == [reply.code for reply in replies]
-    told = " ".join(f"{reply.detail} {reply.hint}" for reply in replies)
-    assert not re.search(r"\b(s|v|lookup)\b", told), told
+    text = " ".join(f"{reply.detail} {reply.hint}" for reply in replies)
+    assert not re.search(r"\b(s|v|lookup)\b", text), text
     for what in ("STREAMS", "TABLES", "VIEWS", "GROUPS", "COMPUTATIONS"):
         shown = [office.result(who, f"SHOW {what}")[what.lower()] for who in ("alice", "bob")]
         assert {"s", "v", "lookup"}.isdisjoint(str(each.get(what.lower()[:-1])) for each in shown[1])
@@ -156,8 +156,8 @@ def test_sources_of_a_version_without_owners(ground: Ground) -> None:
     """A stored stream without owner and access belongs to everybody, and the setting says who reads the stream."""
     granted = _Office(ground, access="granted")
     assert ["unknown-stream"] * 2 == granted.says("bob", "DESCRIBE STREAM t", "DROP STREAM t")
-    told = granted.result("root", "DESCRIBE STREAM t")
-    assert (None, "granted") == (told["owner"], told["access"])
+    described = granted.result("root", "DESCRIBE STREAM t")
+    assert (None, "granted") == (described["owner"], described["access"])
     assert ["ok", "ok"] == granted.says("root", "GRANT READ ON STREAM t TO 'bob'", "CREATE CQ q AS SELECT k FROM t")
     assert ["k"] == [each["name"] for each in granted.result("bob", "DESCRIBE STREAM t")["columns"]]
     assert ["stream-in-use"] == granted.says("bob", "DROP STREAM t")

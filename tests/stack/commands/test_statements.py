@@ -80,17 +80,17 @@ def test_describe(lab: Lab) -> None:
     source.publish_values(b'{"symbol": "A"}', b'{"symbol": "A"}')
     assert 2 == len(lab.matches(made, source))
     alice = lab.subscriber()
-    told: dict[str, Any] = {}
+    described: dict[str, Any] = {}
 
     def counted() -> bool:
-        told.update(lab.client.result("DESCRIBE CQ told", alice))
-        return told["matches"] == 2
+        described.update(lab.client.result("DESCRIBE CQ told", alice))
+        return described["matches"] == 2
 
     wait_until(counted, "two matches in DESCRIBE")
-    assert {**made, "destination": None} == {**{name: told[name] for name in made}, "destination": None}
-    assert made["destination"]["id"] == told["destination"]["id"]
-    assert ("active", True) == (told["status"], told["text"].startswith('CREATE CQ "told"'))
-    assert told["created_at"] and told["last_match_at"]
+    assert {**made, "destination": None} == {**{name: described[name] for name in made}, "destination": None}
+    assert made["destination"]["id"] == described["destination"]["id"]
+    assert ("active", True) == (described["status"], described["text"].startswith('CREATE CQ "told"'))
+    assert described["created_at"] and described["last_match_at"]
     columns = lab.client.result(f"DESCRIBE STREAM {source.name.upper()}", lab.subscriber("bob"))
     assert source.name in json.dumps(columns) and "volume" in json.dumps(columns)
 
@@ -124,11 +124,11 @@ def test_explain(lab: Lab, quotes: Source) -> None:
     for text in ("EXPLAIN CQ planned", f"EXPLAIN {select}", f"EXPLAIN STAGES {select}"):
         answer = lab.client.result(text, lab.subscriber())
         assert isinstance(answer["plan"], dict) and "symbol" in answer["text"]
-    told = lab.client.result("""EXPLAIN CQ planned FOR '{"symbol": "A", "price": 6}'""", lab.subscriber())
-    assert (False, "price < 5.0 is FALSE") == (told["event"]["matches"], told["event"]["why"])
-    assert told["plan"] and told["event"]["why"] in told["text"]
+    explained = lab.client.result("""EXPLAIN CQ planned FOR '{"symbol": "A", "price": 6}'""", lab.subscriber())
+    assert (False, "price < 5.0 is FALSE") == (explained["event"]["matches"], explained["event"]["why"])
+    assert explained["plan"] and explained["event"]["why"] in explained["text"]
     lab.client.result("PAUSE CQ planned", lab.subscriber())
-    told = lab.client.result("""EXPLAIN CQ planned FOR '{"symbol": "A", "price": 4}'""", lab.subscriber())
-    assert (True, False) == (told["event"]["matches"], told["event"]["delivered"])
+    explained = lab.client.result("""EXPLAIN CQ planned FOR '{"symbol": "A", "price": 4}'""", lab.subscriber())
+    assert (True, False) == (explained["event"]["matches"], explained["event"]["delivered"])
     assert 1 == len(lab.client.result("SHOW CQS", lab.subscriber())["cqs"])
     assert "unknown-column" == lab.client.execute(f"EXPLAIN SELECT x FROM {quotes.name}", lab.subscriber()).code

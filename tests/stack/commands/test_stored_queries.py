@@ -61,8 +61,8 @@ def test_wrong_ones_are_compiled_anew_once(ground: Ground, caplog: pytest.LogCap
     with caplog.at_level(logging.INFO):
         while counter.desk.stored_queries.busy:
             counter.desk.look_after()
-    told = [record.cq for record in caplog.records if "had the plan of another text" in record.message]  # type: ignore[attr-defined]
-    assert ["timed", "wrong"] == sorted(told)
+    found = [record.cq for record in caplog.records if "had the plan of another text" in record.message]  # type: ignore[attr-defined]
+    assert ["timed", "wrong"] == sorted(found)
     after = {name: _stored(working, name) for name in texts}
     assert after["model"].destination_id == after["wrong"].destination_id
     assert after["clock"].destination_id == after["timed"].destination_id

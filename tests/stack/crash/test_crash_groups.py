@@ -108,12 +108,12 @@ class _Market:
 
     def _change(self) -> None:
         self._changes += 1
-        symbol, said = self._rng.choice("ABC"), {"said": self._changes}
+        symbol, changes = self._rng.choice("ABC"), {"said": self._changes}
         if self._rng.random() < 0.5:
-            row = {"industry": self._rng.choice(("x", "y", None))} | said
+            row = {"industry": self._rng.choice(("x", "y", None))} | changes
             self._profiles.set({"symbol": symbol}, row if self._rng.random() < 0.8 else None)
         else:
-            row = {"shares": self._rng.choice((1, 5, 9, None))} | said
+            row = {"shares": self._rng.choice((1, 5, 9, None))} | changes
             key = {"owner": self._rng.choice("pqr"), "symbol": symbol}
             self._owners.set(key, row if self._rng.random() < 0.8 else None)
 
@@ -134,17 +134,17 @@ class _Market:
 
     def check(self, rows: Iterable[Row]) -> None:
         """Check that each event was joined once, with the rows of a moment since its publication."""
-        met: dict[int, list[Row]] = defaultdict(list)
+        rows_of: dict[int, list[Row]] = defaultdict(list)
         for row in rows:
-            met[row["n"]].append(row)
-        assert sorted(met) == list(range(len(self.sent)))
+            rows_of[row["n"]].append(row)
+        assert sorted(rows_of) == list(range(len(self.sent)))
         for number, (symbol, *seen) in enumerate(self.sent):
             parts = (("industry", "said"), ("owner", "shares", "owned"))
             for names, table, least in zip(parts, (self._profiles, self._owners), seen, strict=True):
-                found = [tuple(row[name] for name in names) for row in met[number] if row[names[-1]] is not None]
+                found = [tuple(row[name] for name in names) for row in rows_of[number] if row[names[-1]] is not None]
                 assert frozenset(found) in table.states[symbol or ""][least:], f"event {number} met {found}"
-            owners = {row["owner"] for row in met[number]}
-            assert len(owners) == len(met[number]), f"event {number} met a row twice: {met[number]}"
+            owners = {row["owner"] for row in rows_of[number]}
+            assert len(owners) == len(rows_of[number]), f"event {number} met a row twice: {rows_of[number]}"
 
 
 def _alone(select: str, rows: list[Row]) -> list[tuple[Any, ...]]:

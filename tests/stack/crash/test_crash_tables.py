@@ -36,8 +36,8 @@ class _ReplayedBatch:
         lab.create("costly", f"SELECT n FROM {source.name} WHERE sha2(repeat(repeat(symbol, 100), 100), 256) = 'x'")
         source.fence()
 
-    def _put(self, said: str) -> None:
-        self._table.put(*({"symbol": f"S{n}", "said": said} for n in range(4)))
+    def _put(self, text: str) -> None:
+        self._table.put(*({"symbol": f"S{n}", "said": text} for n in range(4)))
 
     def begin(self) -> None:
         """Publish a micro-batch of events, visible together, and await the first results."""
@@ -74,7 +74,7 @@ class _ChangingRows:
         self._table = table = LabTable(lab, "symbol STRING PRIMARY KEY, said INT")
         select = f"SELECT n, symbol, said FROM {source.name} LEFT JOIN {table.name} USING (symbol) WHERE n >= 0"
         self._made = lab.create("joined", select, clauses="DO PUBLISH SHARED")
-        self._said: dict[str, list[int | None]] = defaultdict(list)
+        self._values: dict[str, list[int | None]] = defaultdict(list)
         self._published: list[tuple[str, int]] = []
         """By number of an event: the symbol, and the number of the row's last acknowledged change."""
         self._partitions = 1
@@ -91,12 +91,12 @@ class _ChangingRows:
             symbol = f"S{partition}{n % _SYMBOLS}"
             row = None if n % _REMOVED_EVERY == 0 else json.dumps({"symbol": symbol, "said": n}).encode()
             self._table.write((symbol, row), partition=partition)
-            self._said[symbol].append(None if row is None else n)
+            self._values[symbol].append(None if row is None else n)
             self._publish(symbol)
 
     def _publish(self, symbol: str) -> None:
         n = len(self._published)
-        self._published.append((symbol, len(self._said[symbol]) - 1))
+        self._published.append((symbol, len(self._values[symbol]) - 1))
         self._source.publish_values(json.dumps({"symbol": symbol, "n": n}).encode(), partition=n % 2)
 
     def fence(self) -> None:
@@ -105,13 +105,13 @@ class _ChangingRows:
 
     def check(self) -> None:
         """Check that each event has one result, with the row as of the event's publication or a later row."""
-        for symbol in self._said:
+        for symbol in self._values:
             self._publish(symbol)
         found = {one.row["n"]: one.row for one in self._lab.matches(self._made, self._source)}
         assert [*range(len(self._published))] == sorted(found)
         for n, (symbol, change) in enumerate(self._published):
             assert symbol == found[n]["symbol"]
-            assert found[n]["said"] in self._said[symbol][change:], f"event {n} met a row of before it"
+            assert found[n]["said"] in self._values[symbol][change:], f"event {n} met a row of before it"
 
 
 @pytest.mark.traceback(WORKER_DEATH)

@@ -54,8 +54,8 @@ def test_a_result_comes_back(services: DockerCompose) -> None:
 def test_an_operator_looks_from_within(services: DockerCompose) -> None:
     """The image has `cq` with its version, and its environment says where the servers are."""
     for command in (["cq", "status"], ["cq", "top", "--once"], ["cq", "doctor"]):
-        shown, told, code = services.exec_in_container(command, "gateway")
-        assert 0 == code, (command, shown, told)
+        shown, errors, code = services.exec_in_container(command, "gateway")
+        assert 0 == code, (command, shown, errors)
 
 
 def test_no_container_runs_as_root(services: DockerCompose) -> None:

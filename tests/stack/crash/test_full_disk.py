@@ -39,10 +39,10 @@ def test_a_broker_without_a_page_for_an_index_ends_and_loses_nothing(stack: Stac
     stack.await_restart("kafka", int(pids["kafka"]))
     check(lab, source, watched, 4000)
     assert pids["gateway"] == stack.endpoints()["pids"]["gateway"], "the gateway was not needed to end for it"
-    _check_made_anew(lab, topic)
+    _check_recreated(lab, topic)
 
 
-def _check_made_anew(lab: Lab, topic: str) -> None:
+def _check_recreated(lab: Lab, topic: str) -> None:
     """Delete a topic from before the broker's death, make the topic again, and check that all new records are read.
 
     The leader's epoch of the new topic is lower than the known epoch, so the driver takes the topic for stale.

@@ -32,8 +32,8 @@ def data(tmp_path: Path) -> Iterator[Path]:
 
 def _cq(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gateway.cli", *map(str, arguments)]
-    told = {**os.environ, **environment}
-    return subprocess.run(command, env=told, capture_output=True, text=True, timeout=400, check=False)
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=400, check=False)
 
 
 def _refusal(*arguments: str | Path, **environment: str) -> str:
@@ -93,9 +93,9 @@ def test_a_bad_setting_is_named(data: Path) -> None:
 def test_nothing_runs_on_a_new_folder(data: Path) -> None:
     """Status says so with exit code 1; down has nothing to do and is content."""
     ran = _cq("status", "--data", data, "--json")
-    told = json.loads(ran.stdout)
-    assert (1, "stopped") == (ran.returncode, told["state"])
-    assert not any(told[name] for name in ("roles", "addresses", "streams", "tables"))
+    report = json.loads(ran.stdout)
+    assert (1, "stopped") == (ran.returncode, report["state"])
+    assert not any(report[name] for name in ("roles", "addresses", "streams", "tables"))
     assert 0 == _cq("down", "--data", data).returncode
 
 
@@ -108,9 +108,9 @@ def test_a_second_start_is_refused(stack: Stack) -> None:
 
 def test_the_doctor_finds_nothing_wrong(stack: Stack) -> None:
     """Whatever other tests have left, Redis, tables and topics are as the catalog says; only sources may have gone."""
-    code, told = stack.doctor()
-    codes = {finding["code"] for finding in told["findings"]}
-    assert codes <= {"source-missing", "quarantined"}, told
+    code, found = stack.doctor()
+    codes = {finding["code"] for finding in found["findings"]}
+    assert codes <= {"source-missing", "quarantined"}, found
     assert code == bool(codes)
 
 
@@ -119,10 +119,10 @@ def test_top_shows_streams_and_subscribers(stack: Stack, lab: Lab) -> None:
     source = lab.stream("a INT")
     lab.create("mine", f"SELECT a FROM {source.name} WHERE a = 1")
     ran = _cq("top", "--data", stack.data, "--once", "--json", "--every", "0.5")
-    told = json.loads(ran.stdout)
-    [stream] = [each for each in told["streams"] if each["stream"] == source.name]
+    report = json.loads(ran.stdout)
+    [stream] = [each for each in report["streams"] if each["stream"] == source.name]
     assert (1, 1, 0, 0.0) == tuple(stream[name] for name in ("cqs", "groups", "behind", "seconds_behind"))
-    assert told["subscribers"][0]["cqs"] >= 1
+    assert report["subscribers"][0]["cqs"] >= 1
 
 
 def test_loopback_only(stack: Stack) -> None:

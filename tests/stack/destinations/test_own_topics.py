@@ -54,8 +54,8 @@ def test_topics_are_brought_into_form(ground: Ground, caplog: pytest.LogCaptureF
     def in_form() -> bool:  # brokers learn of it a moment later
         found = topics.configs([settings.topics.catalog, settings.topics.results])
         catalog, results = found[settings.topics.catalog], found[settings.topics.results]
-        told = (catalog["cleanup.policy"], catalog["retention.ms"], results["message.timestamp.type"])
-        return told == ("compact", "-1", "LogAppendTime") and results["retention.ms"] == "5000"
+        configs = (catalog["cleanup.policy"], catalog["retention.ms"], results["message.timestamp.type"])
+        return configs == ("compact", "-1", "LogAppendTime") and results["retention.ms"] == "5000"
 
     wait_until(in_form, "the topics' form")
     assert 3 == len(caplog.records) - sum("partitions added" in record.message for record in caplog.records)

@@ -151,8 +151,10 @@ def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground) -> None:
     with_topic = f"WITH (topic = 'x{ground.settings.prefix}{{}}', format = 'json', partitions = 2)"
     own = _create(1, "EVERY '10 seconds' DO PUBLISH DEDICATED"), "ALTER CQ c1 SET EVERY '20 seconds'"
     made = (f"CREATE STREAM s (k BIGINT) {with_topic.format('s')}", "CREATE CQ c2 AS SELECT k FROM s")
-    told = (f"CREATE TABLE u (k BIGINT PRIMARY KEY) {with_topic.format('u')}", "DESCRIBE TABLE u", "DROP TABLE u")
-    commands = [(name, text) for name, texts in (("alice", own), ("bob", made), ("carol", told)) for text in texts]
+    statements = (f"CREATE TABLE u (k BIGINT PRIMARY KEY) {with_topic.format('u')}", "DESCRIBE TABLE u", "DROP TABLE u")
+    commands = [
+        (name, text) for name, texts in (("alice", own), ("bob", made), ("carol", statements)) for text in texts
+    ]
     _, replies = counter.in_turns(*commands, ("dave", "SHOW CQS"))
     assert replies[-1].replied_at == min(reply.replied_at for reply in replies), "others are held"
     assert ["ok"] * 8 == [reply.code for reply in replies]
@@ -169,11 +171,11 @@ def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground) -> None:
 
 def test_the_writer_is_told_of_topics_that_are_made(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer may have written to a deleted topic of the same name."""
-    told: list[str] = []
+    topics_noted: list[str] = []
     note_made = TransactionalWriter.note_made
 
     def noted(writer: TransactionalWriter, topics: Collection[str]) -> None:
-        told.extend(topics)
+        topics_noted.extend(topics)
         note_made(writer, topics)
 
     monkeypatch.setattr(TransactionalWriter, "note_made", noted)
@@ -184,7 +186,7 @@ def test_the_writer_is_told_of_topics_that_are_made(ground: Ground, monkeypatch:
         counter.desk.now_ms += HOUR
         let_pass(counter.desk, 1_000)
         _await_topics(ground.settings, set())
-    assert [created.result["destination"]["topic"]] * 2 == told
+    assert [created.result["destination"]["topic"]] * 2 == topics_noted
 
 
 def test_each_subscriber_has_a_share_of_the_topics(ground: Ground) -> None:

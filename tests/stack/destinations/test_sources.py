@@ -91,15 +91,15 @@ def test_a_topic_made_again_goes_on_under_new_ids(lab: Lab) -> None:
 
     lab.results.until(lambda: len(pending()) >= 8, "digests of both topics")
     assert [*range(5), 10, 11, 12] == sorted(pending())
-    told: list[str] = []
+    noted: list[str] = []
 
     def letter() -> bool:
         found = [each for each in dead_letters(letters) if each.source.startswith(f"{source.topic}/")]
-        told.extend(each.code for each in found)
-        return bool(told)
+        noted.extend(each.code for each in found)
+        return bool(noted)
 
     wait_until(letter, "the dead letter")
-    assert {"events-deleted"} == set(told)
+    assert {"events-deleted"} == set(noted)
 
 
 def test_a_topic_made_again_with_fewer_partitions_stops_nobody(lab: Lab, stack: Stack) -> None:
@@ -182,7 +182,7 @@ def test_a_topic_deleted_for_good_ends_with_its_stream(stack: Stack, lab: Lab) -
     lab.drop("all")
     lab.client.admin.delete_topics([source.topic])[source.topic].result()
     source.unwatch()
-    wait_until(lambda: "UNKNOWN_TOPIC" in stack.told_of_stream(source.name).get("reason", ""), "why it does not run")
+    wait_until(lambda: "UNKNOWN_TOPIC" in stack.stream_report(source.name).get("reason", ""), "why it does not run")
     assert not _ended(lab, made)
     lab.client.result(f"DROP STREAM {source.name}", lab.subscriber("owner"))
     wait_until(lambda: _ended(lab, made), "cq.end")

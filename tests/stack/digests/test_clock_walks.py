@@ -97,7 +97,7 @@ def test_each_match_is_in_one_digest(ground: Ground, monkeypatch: pytest.MonkeyP
     triggers = [TriggerSpec(period, (NOW + chance.randrange(period)) % period) for period in _PERIODS_MS]
     desk.create(triggers)
     stores = [desk.stores([number], trigger)[0] for number, trigger in enumerate(triggers)]
-    told = 0
+    reported = 0
     for _ in range(chance.randrange(12, 24)):
         deaths.arm(chance.choice((0, 0, *range(1, 6))))
         if chance.random() < 0.4:
@@ -106,7 +106,7 @@ def test_each_match_is_in_one_digest(ground: Ground, monkeypatch: pytest.MonkeyP
             desk.recover()
         some = [store for store in stores if chance.random() < 0.6]
         desk.match(some, [desk.now_ms + chance.choice(_AGES_MS) for _ in some])
-        told += len(some)
+        reported += len(some)
         _go(desk, (chance.choice((20, 100, 400)) for _ in range(chance.randrange(1, 25))))
         if chance.random() < 0.3:  # the clock jumps right after a tick has fired
             _go(desk, (50 for _ in range(40) if not desk.timers.fired))
@@ -117,5 +117,5 @@ def test_each_match_is_in_one_digest(ground: Ground, monkeypatch: pytest.MonkeyP
     _go(desk, _until_taken_in(desk))
     _go(desk, iter([500] * 40))
     found = digests(desk).values()
-    assert sum(digest["count"] for digest in found) == told
+    assert sum(digest["count"] for digest in found) == reported
     assert all(digest["from"] < digest["to"] for digest in found)

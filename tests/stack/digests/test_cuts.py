@@ -270,14 +270,14 @@ def test_a_clock_that_jumps_again_and_again(ground: Ground, moves: list[tuple[in
     desk = Desk(ground.settings, NOW)
     each_second = TriggerSpec(1000, NOW % 1000)
     desk.create([each_second] * 2)
-    stores, told, off_ms = desk.stores(range(2), each_second), 0, 0
+    stores, found, off_ms = desk.stores(range(2), each_second), 0, 0
     for seconds, lasting in moves:
         desk.now_ms += seconds * 1000 - off_ms
         off_ms = seconds * 1000
         until_ms = desk.now_ms + lasting * 1000
         while desk.now_ms < until_ms:
             take_in(desk, stores, desk.now_ms - off_ms)
-            told += len(stores)
+            found += len(stores)
             let_pass(desk, 500)
     let_pass(desk, 3_000)
-    assert told == sum(digest["count"] for digest in digests(desk).values())
+    assert found == sum(digest["count"] for digest in digests(desk).values())

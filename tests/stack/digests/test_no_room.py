@@ -41,4 +41,4 @@ def test_a_digest_without_room_is_tried_again(stack: Stack, lab: Lab) -> None:
 
 
 def _waiting(stack: Stack, source: Source) -> int:
-    return stack.told_of_stream(source.name).get("digests_waiting", 0)
+    return stack.stream_report(source.name).get("digests_waiting", 0)

@@ -67,14 +67,14 @@ class Readings:
         self.lab.results.drain()
         for each in self.framed:
             found = self.lab.settled_matches(each.created, self.source)
-            told = {Position(*one.source[1:]): one.row for one in found}
-            assert len(told) == len(found), each.kind
+            reported = {Position(*one.source[1:]): one.row for one in found}
+            assert len(reported) == len(found), each.kind
             folded = self._folded(each)
             # Events published before the reply may be evaluated with the CQ or without it.
-            wanted = {place: row for number, place, row in folded if number >= each.created_at or place in told}
+            wanted = {place: row for number, place, row in folded if number >= each.created_at or place in reported}
             wanted = {place: row for place, row in wanted.items() if place not in self.source.fences}
             assert wanted, each.kind
-            assert wanted == told, each.kind
+            assert wanted == reported, each.kind
 
     def _folded(self, framed: _Framed) -> list[tuple[int, Position, dict[str, Any]]]:
         """Return the matches of all events, each with its number and place."""

@@ -51,21 +51,21 @@ class Silences:
         results.until(lambda: len(results.of(destination)) >= _DEVICES, "silences of all devices")
         again = self._publish(range(1, 2), 3)
         results.until(lambda: len(results.of(destination)) > _DEVICES, "a second silence")
-        told = self.lab.settled_matches(self._every, self.source)
-        assert len({each.headers["ce_id"] for each in told}) == len(told) == _DEVICES + 1
-        causes = {each.row["device"]: each.headers["cause"] for each in told[:_DEVICES]}
+        matches = self.lab.settled_matches(self._every, self.source)
+        assert len({each.headers["ce_id"] for each in matches}) == len(matches) == _DEVICES + 1
+        causes = {each.row["device"]: each.headers["cause"] for each in matches[:_DEVICES]}
         assert causes == {device: silence.cause for device, silence in wanted.items()}
         ends = {silence.cause: silence.at for some in (wanted, again) for silence in some.values()}
-        for each in told:
+        for each in matches:
             late = datetime.fromisoformat(each.headers["ce_time"]) - ends[each.headers["cause"]]
             assert abs(late.total_seconds()) < 0.01
             assert each.headers["ce_source"].startswith("j_")
-        assert told[-1].row == {"device": "m1", "n": 3}
+        assert matches[-1].row == {"device": "m1", "n": 3}
         results.until(lambda: len(results.of(self._some["destination"])) > 1, "silences of the other computation")
         own = self.lab.settled_matches(self._some, self.source)
         assert [each.headers["cause"] for each in own] == [wanted["m1"].cause, again["m1"].cause]
         results.until(lambda: len(self._digest_rows()) > _DEVICES, "digests of all silences")
-        assert sorted(self._digest_rows()) == sorted((each.row["device"], each.row["n"]) for each in told)
+        assert sorted(self._digest_rows()) == sorted((each.row["device"], each.row["n"]) for each in matches)
 
     def _digest_rows(self) -> list[tuple[str, int]]:
         return [(row["device"], row["n"]) for digest in digests(self.lab, self._digested) for row in digest.row["rows"]]

@@ -48,11 +48,11 @@ def test_event_times_of_a_column(lab: Lab) -> None:
     wanted = [(name, ids[name], times[name] + _INTERVAL) for name in ("a", "c", "b")]  # type: ignore[operator]
     for destination in made:
         lab.results.until(lambda to=destination: len(lab.results.of(to)) >= 3, "silences by event and by clock")
-        told = [
+        reported = [
             (each.row["device"], each.headers["cause"], datetime.fromisoformat(each.headers["ce_time"]))
             for each in lab.results.of(destination)
         ]
-        assert wanted == told
+        assert wanted == reported
     wait_until(lambda: (described()["late"], described()["future"]) == (2, 1), "each event counted once")
     last = described()
     watermark = datetime.fromisoformat(last["watermark"])

@@ -42,9 +42,9 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     stack.kill_workers()
     lab.results.until(lambda: len(lab.results.of(warm["destination"])) >= 3, "stays of all devices")
     for created, wanted in ((hot, [0]), (warm, [0, 1, 5])):
-        told = lab.settled_matches(created, source)
-        assert [each.row for each in told] == [{**events[place].values, "_edge": "enter"} for place in wanted]
-        for each, place in zip(told, wanted, strict=True):
+        matches = lab.settled_matches(created, source)
+        assert [each.row for each in matches] == [{**events[place].values, "_edge": "enter"} for place in wanted]
+        for each, place in zip(matches, wanted, strict=True):
             headers, end = each.headers, events[place].time_ms + _SECONDS * 1000
             assert headers["edge"] == "enter"
             assert headers["cause"] == f"{source.name}/0/{places[place].offset}"

@@ -54,12 +54,12 @@ def _letters(lab: Lab, tail: Tail, source: Source, offsets: list[int]) -> list[D
     return found
 
 
-def _await_status(stack: Stack, name: str, told: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+def _await_status(stack: Stack, name: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     answers: list[dict[str, Any]] = []
 
     def seen() -> bool:
-        answers.append(stack.told())
-        return told(answers[-1]["streams"].get(name, {}))
+        answers.append(stack.report())
+        return condition(answers[-1]["streams"].get(name, {}))
 
     wait_until(seen, f"status of {name}")
     return answers[-1]
@@ -91,7 +91,7 @@ def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str
     assert all(f'"{guilty["group"]}"' in letter.detail and reason in letter.detail for letter in letters)
     assert b'"n": 0' in (letters[0].value or b"")
 
-    status = _await_status(harmed, source.name, lambda told: bool(told.get("quarantined")))
+    status = _await_status(harmed, source.name, lambda report: bool(report.get("quarantined")))
     shown = status["streams"][source.name]["quarantined"]
     assert [guilty["group"]] == [share.split("/")[0] for share in shown]
     described = lab.client.result("DESCRIBE CQ guilty", lab.subscriber("mallory"))
@@ -114,7 +114,7 @@ def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str
     _publish(source, 20, 20)
     _await_numbers(lab, healthy, 40)
     lab.drop("guilty", lab.subscriber("mallory"))
-    status = _await_status(harmed, source.name, lambda told: not told.get("quarantined") and "reason" not in told)
+    status = _await_status(harmed, source.name, lambda report: not report.get("quarantined") and "reason" not in report)
     assert "ready" == status["state"]
     _publish(source, 40, 5)
     _await_numbers(lab, healthy, 45)
@@ -170,11 +170,11 @@ def test_details_are_logged_at_run_time(harmed: Stack, lab: Lab) -> None:
 
 def test_each_line_of_the_logs_is_json(harmed: Stack) -> None:
     """Lines of gateway, evaluator, workers, Spark and Java are objects, lines of dead workers included."""
-    assert "ready" == harmed.told()["state"]
-    told = _objects(harmed, "evaluator")
-    assert any("incubator modules" in line.get("message", "") for line in told), "a line of Java itself"
-    assert any("exception" in line for line in told), "a stack trace of Spark"
-    assert any("MemoryError: planted" in line.get("stack", "") for line in told), "a stack trace of a worker"
+    assert "ready" == harmed.report()["state"]
+    found = _objects(harmed, "evaluator")
+    assert any("incubator modules" in line.get("message", "") for line in found), "a line of Java itself"
+    assert any("exception" in line for line in found), "a stack trace of Spark"
+    assert any("MemoryError: planted" in line.get("stack", "") for line in found), "a stack trace of a worker"
     assert _objects(harmed, "gateway")
 
 

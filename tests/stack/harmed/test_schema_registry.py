@@ -31,11 +31,11 @@ def test_a_stream_waits_for_its_registry(harmed: Stack, lab: Lab, known: Registr
     other.fence()
 
     wait_until(
-        lambda: "status 503" in str(harmed.told_of_stream(source.name).get("reason")), "reason of the stream that waits"
+        lambda: "status 503" in str(harmed.stream_report(source.name).get("reason")), "reason of the stream that waits"
     )
     described = lab.client.result(f"DESCRIBE STREAM {source.name}", lab.subscriber("owner"))
     assert known.url == described["registry"]
-    assert "hush" not in json.dumps([described, harmed.told()])
+    assert "hush" not in json.dumps([described, harmed.report()])
     known.put(1, schema_answer(json.loads(record_schema(FIRST))))
     known.put(2, schema_answer(json.loads(record_schema(SECOND))))
     source.publish_values(written(2, {"symbol": None, "n": 8, "more": []}))
@@ -46,12 +46,12 @@ def test_a_stream_waits_for_its_registry(harmed: Stack, lab: Lab, known: Registr
 
     details: list[str] = []
 
-    def is_told() -> bool:
+    def is_reported() -> bool:
         place = f"{source.topic}/0/{unknown.offset}"
         details.extend(each.detail for each in dead_letters(tail) if each.source == place)
         return bool(details)
 
-    wait_until(is_told, "dead letter of the unknown id")
+    wait_until(is_reported, "dead letter of the unknown id")
     assert {"The registry has no schema with the id 9."} == set(details)
     assert {login for _, login in known.requests} == {"Basic YW5uOmh1c2g="}
     assert not any("hush" in path.read_text(errors="replace") for path in _logs(harmed))

@@ -60,15 +60,15 @@ class Crowd:
             results.until(there, f"events of stream {number}")
             assert list(range(self.published[number])) == matched(results, destination), number
 
-    def told(self) -> dict[str, dict[str, Any]]:
+    def report(self) -> dict[str, dict[str, Any]]:
         """Return the evaluator's reports on streams."""
         time.sleep(0.1)
         return dict(json.loads((self.stack.data / "run" / "evaluator.json").read_text())["streams"])
 
     def in_lane(self) -> set[int]:
         """Return the numbers of the streams in the lane."""
-        told = self.told()
-        return {n for n, source in enumerate(self.sources) if told.get(source.name, {}).get("lane")}
+        report = self.report()
+        return {n for n, source in enumerate(self.sources) if report.get(source.name, {}).get("lane")}
 
     def await_lane(self, numbers: set[int]) -> None:
         """Return when these streams are in the lane."""

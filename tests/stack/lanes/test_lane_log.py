@@ -84,7 +84,7 @@ def test_a_stream_comes_and_goes(settings: Settings) -> None:
     evaluator.write("lane", 3, {"b": 40}, committed=True)
     evaluator.write("lane", 4, {"b": 50}, committed=False)
     connect(settings).hset(RedisKeys.of(settings).pins(a.stream_id), mapping={"90": "1:2"})
-    seats.append(Seat(a, place.position.offsets, place.anew))
+    seats.append(Seat(a, place.position.offsets, place.earlier_ends))
     lane.add(seats[:1], seats[1:])
     assert set() == evaluator.pins(a)
     assert not evaluator.checkpoints.of("s_a").has_begun()

@@ -83,8 +83,8 @@ def _tell(settings: Settings, working: WorkingCopy, table_bytes: int = 0, **matc
         for name, each in matches.items()
     }
     inventory = working.inventory
-    told = PartitionStatistics(0, inventory.epoch, inventory.versions["s_1"], columns, groups, table_bytes)
-    TableStore(settings).tell_statistics("s_1", 0, told)
+    statistics = PartitionStatistics(0, inventory.epoch, inventory.versions["s_1"], columns, groups, table_bytes)
+    TableStore(settings).tell_statistics("s_1", 0, statistics)
 
 
 def _admitted(admission: Admission, plan: GroupPlan, constants: list[object], now_ms: int = 10_000) -> int:
@@ -326,7 +326,7 @@ def test_measured_pairs_count(settings: Settings, working: WorkingCopy) -> None:
     _tell(settings, working, g_like=5)
     plan, inventory = _LIKE, working.inventory
     load = GroupLoad(choose_index(plan.conjuncts), 1, 1_000.0, 5_000.0, 1.0, 50_000.0)
-    told = PartitionStatistics(0, inventory.epoch, inventory.versions["s_1"], {}, {"g_like": load})
-    TableStore(settings).tell_statistics("s_1", 0, told)
+    statistics = PartitionStatistics(0, inventory.epoch, inventory.versions["s_1"], {}, {"g_like": load})
+    TableStore(settings).tell_statistics("s_1", 0, statistics)
     with pytest.raises(InputError, match="too expensive"):
         admission.check(*_asked(_LIKE, "%b%"), 20_000)

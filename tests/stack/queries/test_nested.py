@@ -79,8 +79,8 @@ def test_parts_are_looked_up_and_values_are_results(lab: Lab) -> None:
     lab.results.until(lambda: sum(one.row["count"] for one in lab.results.of(digest["destination"])) >= 2, "a digest")
     held = [row for one in lab.results.of(digest["destination"]) for row in one.row["rows"]]
     assert [{key: shown[key] for key in ("id", "tags", "who")} for shown in map(_with_user, _CALLS[:2])] == held
-    told = dict(zip([place.offset for place in bad], [(None, value) for value in _BROKEN.values()], strict=True))
-    await_letters(lab.client, letters, told, source.topic, 0, "undecodable")
+    letters_of = dict(zip([place.offset for place in bad], [(None, value) for value in _BROKEN.values()], strict=True))
+    await_letters(lab.client, letters, letters_of, source.topic, 0, "undecodable")
 
 
 def _shown(call: dict[str, Any]) -> dict[str, Any]:
@@ -123,8 +123,8 @@ def test_columns_come_from_paths_headers_and_keys(lab: Lab) -> None:
     [bad] = source.publish_values(b'{"data": {"p": "1.5"}}', key="k2", headers=[("ce_type", b"trade")])
     source.publish_values(good, key="k3", headers=[("ce_type", b"quote")])
     source.publish_values(good, key="k4")
-    told = {bad.offset: (b"k2", b'{"data": {"p": "1.5"}}')}
-    [letter] = await_letters(lab.client, letters, told, source.topic, 0, "undecodable")
+    letters_of = {bad.offset: (b"k2", b'{"data": {"p": "1.5"}}')}
+    [letter] = await_letters(lab.client, letters, letters_of, source.topic, 0, "undecodable")
     assert "$.data.p" in letter.detail
     lab.results.until(lambda: len(lab.results.of(made["destination"])) == 1, "the one match")
     [found] = lab.results.of(made["destination"])
@@ -221,7 +221,7 @@ def test_headers_of_a_stream_that_runs(stack: Stack, lab: Lab) -> None:
 
     def with_headers() -> bool:
         """Tell whether the stream has a new query, or is in the lane, which has the headers of all its streams."""
-        return _starts(stack, source.name) > began or stack.told_of_stream(source.name).get("lane", False)
+        return _starts(stack, source.name) > began or stack.stream_report(source.name).get("lane", False)
 
     wait_until(with_headers, "the query with headers")
     publish(6, 2)

@@ -139,13 +139,13 @@ def test_each_stream_has_its_share_of_the_slots(stack: Stack, lab: Lab) -> None:
 
     begun_with = publish()
     lab.results.until(lambda: not without(begun_with), "the first result of each stream")
-    told = stack.settled_streams()
-    begun = [told[source.name]["batch"] for source in sources]
+    figures = stack.settled_streams()
+    begun = [figures[source.name]["batch"] for source in sources]
     awaited = publish()
     while left := without(awaited):
         publish()
-        told = stack.settled_streams()
-        batches = [told[source.name]["batch"] - first for source, first in zip(sources, begun, strict=True)]
+        figures = stack.settled_streams()
+        batches = [figures[source.name]["batch"] - first for source, first in zip(sources, begun, strict=True)]
         assert max(batches) < _UNFAIR, f"{left} get nothing while others have had {max(batches)} micro-batches"
     for source, each in zip(sources, made, strict=True):
         lab.matches(each, source)

@@ -183,19 +183,21 @@ def test_an_event_sees_what_was_acknowledged_before_it(ground: Ground, log: Tabl
             while seen < _ROUNDS:
                 assert time.monotonic() < deadline
                 ends = log.ends([events])[events]
-                told = np.array([int(value or b"") for _, _, value in _read(log, events, known, ends)], np.int64)
+                acknowledged = np.array(
+                    [int(value or b"") for _, _, value in _read(log, events, known, ends)], np.int64
+                )
                 known = ends
-                if told.size:
+                if acknowledged.size:
                     pin = pins.pins(MicroBatch("s_1", "q", batches), {profiles.source_id: profiles})
                     view = replica.at(pin[profiles.source_id])
-                    probe, row = view.find(("symbol",), [pa.array([f"S{n % _SYMBOLS}" for n in told])])
-                    assert np.array_equal(np.arange(told.size), probe)
+                    probe, row = view.find(("symbol",), [pa.array([f"S{n % _SYMBOLS}" for n in acknowledged])])
+                    assert np.array_equal(np.arange(acknowledged.size), probe)
                     betas = view.take("beta", row).to_numpy()
-                    assert (betas >= told).all()
+                    assert (betas >= acknowledged).all()
                     replica.forget_before(pin[profiles.source_id])
-                    exact += int((betas == told).sum())
-                    seen, batches = seen + told.size, batches + 1
-                    room.release(told.size)
+                    exact += int((betas == acknowledged).sum())
+                    seen, batches = seen + acknowledged.size, batches + 1
+                    room.release(acknowledged.size)
         finally:
             room.release(_ROUNDS)
         publishing.result()

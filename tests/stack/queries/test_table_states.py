@@ -63,8 +63,8 @@ class _Reading:
 
     def _workers(self) -> list[psutil.Process]:
         """Return the workers in which a micro-batch waits until they have read the table."""
-        told = self._redis.hgetall(self._key)
-        pids = [int(worker.rpartition(b"/")[2]) for worker, body in told.items() if ReplicaNote.unpack(body).waiting]
+        found = self._redis.hgetall(self._key)
+        pids = [int(worker.rpartition(b"/")[2]) for worker, body in found.items() if ReplicaNote.unpack(body).waiting]
         return [psutil.Process(pid) for pid in pids]
 
     def _read_all(self) -> bool:
@@ -99,7 +99,7 @@ def test_a_stream_waits_for_its_table(stack: Stack, redis: Redis, lab: Lab, stat
         assert before == len(lab.results.of(reading.joined["destination"])), "its stream waits"
         # In the lane, the stream that waits leaves within seconds, and another worker may read the table for the
         # stream: a table that was loading lags then.
-        wait_until(lambda: stack.told_of_table(table.name).get("state") in _BEFORE, "the wait in the status")
+        wait_until(lambda: stack.table_report(table.name).get("state") in _BEFORE, "the wait in the status")
         other.publish_values(b'{"qty": 1}')
         assert [1] == [one.row["qty"] for one in lab.matches(alone, other)]
     finally:
@@ -132,7 +132,7 @@ def test_a_change_behind_an_open_transaction_is_waited_for(stack: Stack, lab: La
         wait_until(lambda: table.described()["state"] == "lagging", "a table that lags")
         assert table.described()["lag"] > 0
         wait_until(
-            lambda: "a transaction is open" in (stack.told_of_stream(source.name).get("reason") or ""),
+            lambda: "a transaction is open" in (stack.stream_report(source.name).get("reason") or ""),
             "why the stream waits",
         )
     finally:

@@ -45,8 +45,14 @@ def test_an_event_meets_the_row_that_there_is(lab: Lab) -> None:
     _publish(source, {"symbol": "SAP", "qty": 1}, {"symbol": "INTC", "qty": 2}, {"symbol": "IBM", "qty": 3})
     source.fence()
     wait_until(lambda: table.described()["state"] == "ready", "the workers' notes")
-    told = table.described()
-    assert (told["rows"], told["lag"], told["cqs"], told["bytes"] > 0, told["workers"] > 0) == (2, 0, 2, True, True)
+    described = table.described()
+    assert (
+        described["rows"],
+        described["lag"],
+        described["cqs"],
+        described["bytes"] > 0,
+        described["workers"] > 0,
+    ) == (2, 0, 2, True, True)
     table.put({"symbol": "INTC", "industry": "Software"})
     assert 1 == table.described()["lag"]
     _publish(source, {"symbol": "INTC", "qty": 4})
@@ -156,11 +162,11 @@ def test_a_table_that_lost_its_topic_holds_up_its_own_streams(stack: Stack, lab:
     _publish(source, {"symbol": "INTC", "qty": 1})
 
     def reason() -> str:
-        return str(stack.told_of_stream(source.name).get("reason"))
+        return str(stack.stream_report(source.name).get("reason"))
 
     wait_until(lambda: f'"{table.topic}"' in reason(), "the reason")
     assert "topic-lost" == table.described()["state"]
-    wait_until(lambda: stack.told_of_table(table.name).get("state") == "topic-lost", "the state")
+    wait_until(lambda: stack.table_report(table.name).get("state") == "topic-lost", "the state")
     _publish(other, {"symbol": "INTC", "qty": 1})
     assert [{"symbol": "INTC"}] == _rows(lab.matches(alone, other))
     lab.client.make_topic(table.topic, 1)
@@ -176,7 +182,7 @@ def test_a_table_that_may_lose_rows_is_told_in_the_reply(lab: Lab) -> None:
     assert "warning" not in LabTable(lab, _COMPANIES).created, "the gateway made its topic"
     kept = {"retention_ms": "-1", "retention_bytes": "-1"}
     late = {"cleanup_policy": "compact", "min_compaction_lag_ms": "86400000"}
-    for number, (config, told) in enumerate(
+    for number, (config, warnings) in enumerate(
         (
             (kept, None),
             (late, None),
@@ -193,7 +199,7 @@ def test_a_table_that_may_lose_rows_is_told_in_the_reply(lab: Lab) -> None:
             for statement in (f"CREATE TABLE {name} ({_COMPANIES}) WITH ({options})", f"DESCRIBE TABLE {name}")
         ]
         for answer in replies:
-            assert (told or "no word") in answer.get("warning", "no word"), config
+            assert (warnings or "no word") in answer.get("warning", "no word"), config
         lab.client.result(f"DROP TABLE {name}", lab.subscriber("owner"))
 
 
@@ -210,15 +216,15 @@ def test_a_bad_record_of_a_table_is_a_dead_letter(lab: Lab) -> None:
 
     bad = {1: (None, b"no json"), 2: (None, b'{"industry": "x"}'), 3: (None, None)}
     wanted = {(f"{table.topic}/0/{offset}", "undecodable", *record) for offset, record in bad.items()}
-    told: set[tuple[str, str, bytes | None, bytes | None]] = set()
+    reported: set[tuple[str, str, bytes | None, bytes | None]] = set()
 
     def complete() -> bool:
         found = (letter for letter in dead_letters(letters) if letter.source.startswith(table.topic))
-        told.update((letter.source, letter.code, letter.key, letter.value) for letter in found)
-        return told >= wanted
+        reported.update((letter.source, letter.code, letter.key, letter.value) for letter in found)
+        return reported >= wanted
 
     wait_until(complete, "three dead letters")
-    assert told == wanted
+    assert reported == wanted
 
 
 def test_an_event_of_too_many_rows_is_a_dead_letter(lab: Lab) -> None:

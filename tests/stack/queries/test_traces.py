@@ -13,17 +13,19 @@ from gateway.sdk import CommandRejection, connect
 from grouping.process.traces import trace_id
 from spark_jobs.runtime.worker.event_traces import sampled
 from tests.kafka_client import wait_until
-from tests.stack.collector import Collector, ToldSpan
+from tests.stack.collector import CollectedSpan, Collector
 from tests.stack.lab import Lab
 from tests.stack.server import TRACED_SHARE, Stack
 
 _EVENTS = 1_000
 
 
-def _told(traces: Collector, name: str, trace: str, count: int) -> tuple[list[ToldSpan], dict[str, ToldSpan]]:
+def _spans(
+    traces: Collector, name: str, trace: str, count: int
+) -> tuple[list[CollectedSpan], dict[str, CollectedSpan]]:
     """Wait for `count` spans of a name; return these, and the last one's parts in their order."""
 
-    def whole() -> list[ToldSpan]:
+    def whole() -> list[CollectedSpan]:
         return [span for span in traces.of_trace(trace) if span.name == name]
 
     wait_until(lambda: time.sleep(0.05) or len(whole()) == count, f"{count} spans {name}")
@@ -32,7 +34,7 @@ def _told(traces: Collector, name: str, trace: str, count: int) -> tuple[list[To
     return whole(), {span.name: span for span in sorted(parts, key=lambda span: (span.began_ns, span.ended_ns))}
 
 
-def _end_to_end(whole: ToldSpan, parts: dict[str, ToldSpan]) -> bool:
+def _end_to_end(whole: CollectedSpan, parts: dict[str, CollectedSpan]) -> bool:
     ends = [whole.began_ns, *(part.ended_ns for part in parts.values())]
     begins = [*(part.began_ns for part in parts.values()), whole.ended_ns]
     return ends == begins
@@ -49,7 +51,7 @@ def test_a_command_belongs_to_its_senders_trace(stack: Stack, lab: Lab, traces: 
             with pytest.raises(CommandRejection) as refused:
                 client.execute("CREATE CQ a AS SELECT nothing FROM nowhere")
         client.execute("DROP CQ a")
-    spans, parts = _told(traces, "command", f"{context.trace_id:032x}", 2)
+    spans, parts = _spans(traces, "command", f"{context.trace_id:032x}", 2)
     assert {span.parent for span in spans} == {f"{context.span_id:016x}"}
     assert [(span.service, span.attributes["cq.code"]) for span in spans] == [
         ("cq-gateway", "ok"),
@@ -73,7 +75,7 @@ def test_a_sampled_event_is_found_by_its_id(lab: Lab, traces: Collector) -> None
     assert rows, "of a thousand events some are sampled"
     for row in rows:
         event_id = f"{source.name}/0/{offsets[row]}"
-        [event], parts = _told(traces, "event", f"{trace_id(event_id):032x}", 1)
+        [event], parts = _spans(traces, "event", f"{trace_id(event_id):032x}", 1)
         assert event.service == "cq-evaluator"
         assert event.attributes["cq.event_id"] == event_id
         assert event.attributes["cq.stream"] == source.name

@@ -39,9 +39,9 @@ def test_a_file_is_published_and_broken_lines_are_told(cq: Any, lab: Lab, tmp_pa
     ran = cq("publish", source.name, str(lines), "--key", "symbol")
     assert 1 == ran.returncode
     assert f'2 records published to topic "{source.topic}"' == ran.stdout.strip()
-    told = ran.stderr.splitlines()
-    assert told[0].startswith("line 2: the line is no JSON")
-    assert ["line 4: the line is JSON, but no object", "2 broken lines left out"] == told[1:]
+    reported = ran.stderr.splitlines()
+    assert reported[0].startswith("line 2: the line is no JSON")
+    assert ["line 4: the line is JSON, but no object", "2 broken lines left out"] == reported[1:]
     ran = cq("publish", source.name, "--format", "csv", "--key", "symbol", text="symbol,price\nc,3\n")
     assert (0, f'1 record published to topic "{source.topic}"') == (ran.returncode, ran.stdout.strip())
     ran = cq("publish", source.name, str(lines), "--strict")
@@ -92,9 +92,9 @@ def test_dead_letters_are_listed_and_replayed(cq: Any, lab: Lab) -> None:
 def test_a_stream_is_described(cq: Any, lab: Lab) -> None:
     """Topic, options and columns with their places, for a person and a program."""
     source = lab.stream("p DOUBLE FROM '$.data.p', list ARRAY<INT>")
-    told = cq("streams", "describe", source.name).stdout
-    assert re.search(r"p +DOUBLE +'\$\.data\.p'", told), told
-    assert re.search(r"list +ARRAY<INT>", told), told
-    assert f"topic        {source.topic}" in told
+    described = cq("streams", "describe", source.name).stdout
+    assert re.search(r"p +DOUBLE +'\$\.data\.p'", described), described
+    assert re.search(r"list +ARRAY<INT>", described), described
+    assert f"topic        {source.topic}" in described
     assert source.topic == json.loads(cq("streams", "describe", source.name, "--json").stdout)["topic"]
     assert 1 == cq("streams", "describe", "nowhere").returncode

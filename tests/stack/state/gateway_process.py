@@ -58,25 +58,25 @@ class GatewayProcess:
             stderr=log,
         )
 
-    def said(self) -> str:
+    def output(self) -> str:
         """Return its log so far."""
         return self._log.read_text("utf-8")
 
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Return the gateway's status, {} before its first report."""
         try:
-            told: dict[str, Any] = json.loads(self._status.read_text())
+            report: dict[str, Any] = json.loads(self._status.read_text())
         except FileNotFoundError:
             return {}
-        return told
+        return report
 
     def wait_for(self, state: str) -> None:
         """Wait until the gateway reports a state."""
-        until(lambda: self.told().get("state") == state, f"a gateway that is {state}")
+        until(lambda: self.report().get("state") == state, f"a gateway that is {state}")
 
     def probe(self, path: str) -> int:
         """Return how it answers a probe over HTTP."""
-        url = self.told()["metrics_url"].replace("/metrics", path)
+        url = self.report()["metrics_url"].replace("/metrics", path)
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:
                 status: int = answer.status

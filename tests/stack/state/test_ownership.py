@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY
 
 from gateway.state.stream_evaluators import StreamEvaluators
 from gateway.state.working_copy import WorkingCopy
-from gateway.top.roles import told_roles
+from gateway.top.roles import running_roles
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.settings.evaluator_settings import EvaluatorSettings
@@ -113,28 +113,28 @@ def test_streams_without_an_evaluator_are_told(ground: Ground) -> None:
     working = WorkingCopy(ground.settings)
     looks = StreamEvaluators(_shared(ground.settings, ""), working.evaluator, lambda: now[0])
 
-    def told(field: str) -> list[str | None]:
+    def reported(field: str) -> list[str | None]:
         found = looks.of_streams(streams)
         return [found[stream.name].get(field) for stream in streams]
 
     missing = ["its evaluator/fast does not run", "its evaluator does not run"]
-    assert missing == told("reason")
+    assert missing == reported("reason")
     assert [0, 0] == _evaluators("quotes", "o")
     rest, fast = _Evaluator(ground), _Evaluator(ground, "fast")
     rest.tell(o=None)
     fast.tell()
-    assert [None, None] == told("reason")  # they begin
+    assert [None, None] == reported("reason")  # they begin
     assert rest.ownership.claim(_ORDERS) is None
     now[0] += 20
-    assert ["no evaluator has it; evaluator/fast is to, by CQ_EVALUATOR_STREAMS here", None] == told("reason")
+    assert ["no evaluator has it; evaluator/fast is to, by CQ_EVALUATOR_STREAMS here", None] == reported("reason")
     assert [0, 1] == _evaluators("quotes", "o")
     assert fast.ownership.claim(_QUOTES) is None
-    assert ["evaluator/fast", "evaluator"] == told("evaluator")
+    assert ["evaluator/fast", "evaluator"] == reported("evaluator")
     fast.tell(quotes="its topic is gone")
-    assert ["its topic is gone", None] == told("reason")
+    assert ["its topic is gone", None] == reported("reason")
     assert [1, 1] == _evaluators("quotes", "o")
     fast.lease.release()
-    assert [missing[0], None] == told("reason")
+    assert [missing[0], None] == reported("reason")
     assert [0, 1] == _evaluators("quotes", "o")
 
 
@@ -164,13 +164,13 @@ def test_all_evaluators_are_roles(ground: Ground) -> None:
     gateway.lifetime_ms = HOUR
     assert gateway.acquire()
     _Evaluator(ground).tell()
-    assert {"gateway": "silent", "evaluator": "ready"} == _states(told_roles(ground.settings))
+    assert {"gateway": "silent", "evaluator": "ready"} == _states(running_roles(ground.settings))
     RoleNotes(ground.settings).tell("gateway", "ready", {"evaluators": ["", "fast"]})
-    found = told_roles(ground.settings)
+    found = running_roles(ground.settings)
     assert {"gateway": "ready", "evaluator": "ready", "evaluator/fast": "stopped"} == _states(found)
     assert "degraded" == found["state"]
     _Evaluator(ground, "fast").tell()
-    found = told_roles(ground.settings)
+    found = running_roles(ground.settings)
     assert ("ready", "http://fast") == (found["state"], found["addresses"]["evaluator/fast_metrics_url"])
     gateway.release()
 

@@ -248,17 +248,17 @@ def test_a_recovery_tells_how_far_it_is(ground: Ground, monkeypatch: pytest.Monk
     for number in range(3):
         office.create(f"q{number}", number)
     working, progress = office.desk.working, office.desk.recovery.progress
-    told, commit = [], working.commit
+    reports, commit = [], working.commit
 
     def noting(*journal: bytes) -> str:
-        told.append(progress.told())
+        reports.append(progress.fields())
         return commit(*journal)
 
     working.wipe()
     monkeypatch.setattr(working, "commit", noting)
     monkeypatch.setattr("gateway.state.recovery.catalog_replay.REPLAYED_AT_ONCE", 1)
     office.recover()
-    recovery = told[0]["recovery"]
+    recovery = reports[0]["recovery"]
     assert (office.settings.topics.catalog, 0) == (recovery["topic"], recovery["read"])
     assert recovery["records"] > 3
-    assert {} == progress.told()
+    assert {} == progress.fields()

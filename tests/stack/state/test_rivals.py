@@ -54,13 +54,13 @@ def test_a_gateway_with_another_redis_is_refused(
     first.wait_for("ready")
     second = start(elsewhere)
     assert second.process.wait(60) == 1
-    said = second.said()
-    assert "cq: another gateway runs on the prefix, with another Redis. Stop it first," in said.splitlines()[-1]
-    assert "Traceback" not in said
+    output = second.output()
+    assert "cq: another gateway runs on the prefix, with another Redis. Stop it first," in output.splitlines()[-1]
+    assert "Traceback" not in output
     with connect(ground.settings.kafka.bootstrap, "alice", prefix=ground.settings.prefix) as client:
         client.create_stream("s", {"a": "STRING"}, topic=f"rivals{os.getpid()}", format="json", partitions=1)
         client.create("q", "SELECT a FROM s WHERE a = 'x'")
-        assert first.process.poll() is None and "recovering" not in first.said()
+        assert first.process.poll() is None and "recovering" not in first.output()
 
         first.process.kill()
         first.process.wait()
@@ -82,9 +82,9 @@ def test_a_gateway_that_slept_meanwhile_ends(
     second.wait_for("ready")
     first.process.send_signal(signal.SIGCONT)
     assert first.process.wait(60) == 1
-    assert "a gateway with another redis has taken over" in first.said()
+    assert "a gateway with another redis has taken over" in first.output()
     assert second.process.poll() is None
-    assert "Traceback" not in first.said() + second.said()
+    assert "Traceback" not in first.output() + second.output()
 
 
 def test_a_sign_that_stands_still_is_of_nobody(ground: Ground, elsewhere: Settings) -> None:

@@ -84,9 +84,9 @@ def test_one_that_does_not_stand_by_is_refused(ground: Ground, tmp_path: Path) -
     connect_redis(ground.settings).persist(lease.key)  # a slow machine starts the second one later
     second = GatewayProcess(ground.settings, tmp_path, 0, standby=False)
     assert second.process.wait(60) == 1
-    said = second.said().splitlines()[-1]
-    assert f'another gateway runs on the prefix "{ground.settings.prefix}"' in said
-    assert "CQ_STANDBY=true" in said
+    line = second.output().splitlines()[-1]
+    assert f'another gateway runs on the prefix "{ground.settings.prefix}"' in line
+    assert "CQ_STANDBY=true" in line
 
 
 def test_a_standby_takes_over(ground: Ground, gateway: Callable[[], GatewayProcess]) -> None:

@@ -24,19 +24,19 @@ def test_roles_that_run_elsewhere_are_told(stack: Stack, lab: Lab, tmp_path: Pat
     """The state of both and of their servers, and of each stream; for people too."""
     source = lab.stream("a INT")
     lab.create("one", f"SELECT a FROM {source.name} WHERE a > 5", clauses="DO PUBLISH SHARED")
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
 
     def ready() -> bool:
-        told.update(json.loads(_status(tmp_path, stack.bootstrap, stack.redis_url, "--json").stdout))
-        return bool(told["streams"].get(source.name, {}).get("cqs") == 1)
+        found.update(json.loads(_status(tmp_path, stack.bootstrap, stack.redis_url, "--json").stdout))
+        return bool(found["streams"].get(source.name, {}).get("cqs") == 1)
 
     wait_until(ready, "the stream's CQ")
-    assert {"kafka", "redis", "gateway", "evaluator"} == told["roles"].keys()
+    assert {"kafka", "redis", "gateway", "evaluator"} == found["roles"].keys()
     pids = stack.endpoints()["pids"]
     for role in ("gateway", "evaluator"):
-        assert ("ready", pids[role]) == (told["roles"][role]["state"], told["roles"][role]["pid"])
-        assert told["addresses"][{"gateway": "metrics_url"}.get(role, "evaluator_metrics_url")].startswith("http://")
-    assert 1 == told["streams"][source.name]["groups"] <= told["totals"]["groups"]
+        assert ("ready", pids[role]) == (found["roles"][role]["state"], found["roles"][role]["pid"])
+        assert found["addresses"][{"gateway": "metrics_url"}.get(role, "evaluator_metrics_url")].startswith("http://")
+    assert 1 == found["streams"][source.name]["groups"] <= found["totals"]["groups"]
     shown = _status(tmp_path, stack.bootstrap, stack.redis_url)
     assert f"  stream {source.name}: 1 CQ, 0 events behind" in shown.stdout
     assert (shown.stdout.split()[0] == "ready") == (shown.returncode == 0)

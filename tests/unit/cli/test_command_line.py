@@ -79,15 +79,15 @@ def test_columns_are_shown_as_they_are_declared(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ([], "give either a statement"),
         (["SHOW CQS", "--file", "all.sql"], "give either a statement"),
         (["--file", "nowhere.sql"], "the file cannot be read"),
     ],
 )
-def test_a_statement_or_a_file(arguments: list[str], told: str) -> None:
+def test_a_statement_or_a_file(arguments: list[str], expected: str) -> None:
     """`cq sql` without either, or with both, says so, and connects to nothing."""
     ran = CliRunner().invoke(app, ["sql", *arguments], env={"COLUMNS": "200"})
     assert 2 == ran.exit_code
-    assert told in ran.output
+    assert expected in ran.output

@@ -133,7 +133,7 @@ def test_a_lenient_stream_takes_any_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "key", "told"),
+    ("first", "key", "expected"),
     [
         ("a,a", None, "must name each column once"),
         ("", None, "must name each column once"),
@@ -141,10 +141,10 @@ def test_a_lenient_stream_takes_any_text() -> None:
         ("h", None, "CSV can write fields of JSON objects only"),
     ],
 )
-def test_a_first_row_that_cannot_be_used_is_refused(first: str, key: str | None, told: str) -> None:
+def test_a_first_row_that_cannot_be_used_is_refused(first: str, key: str | None, expected: str) -> None:
     """Nothing is published."""
     rows = CsvRows((StreamColumn("h", "STRING", "HEADER 'x'"),), lenient=False, timestamps="", longest=_LONGEST)
-    with pytest.raises(OperationalError, match=told):
+    with pytest.raises(OperationalError, match=expected):
         next(rows.read(io.BytesIO(f"{first}\n1\n".encode()), key))
 
 

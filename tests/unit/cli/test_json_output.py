@@ -24,23 +24,23 @@ def _objects(program: str) -> list[dict[str, Any]]:
 def test_lines_of_a_child_are_objects() -> None:
     """Lines that Java or a library of C writes to standard output or standard error are messages of objects."""
     script = "echo hello; echo; echo '{\"level\": 1}' >&2; printf half"
-    told = _objects(f"subprocess.run(['sh', '-c', {script!r}])")
-    assert ["hello", None, "half"] == [line.get("message") for line in told]
-    assert {"level": 1} == told[1]
-    assert {"time", "level", "logger", "message"} == set(told[0])
+    lines = _objects(f"subprocess.run(['sh', '-c', {script!r}])")
+    assert ["hello", None, "half"] == [line.get("message") for line in lines]
+    assert {"level": 1} == lines[1]
+    assert {"time", "level", "logger", "message"} == set(lines[0])
 
 
 def test_logged_lines_are_objects() -> None:
     """The role's own lines are as the logger made them."""
-    (told,) = _objects("logging.getLogger('x').info('ready', extra={'rows': 3})")
-    assert ("INFO", "x", "ready", 3) == tuple(told[name] for name in ("level", "logger", "message", "rows"))
+    (line,) = _objects("logging.getLogger('x').info('ready', extra={'rows': 3})")
+    assert ("INFO", "x", "ready", 3) == tuple(line[name] for name in ("level", "logger", "message", "rows"))
 
 
 def test_the_last_line_is_an_object() -> None:
     """The line with which a command ends, and the line before `os._exit`, are written."""
     assert ["cq: no"] == [line["message"] for line in _objects("sys.exit('cq: no')")]
-    told = _objects("print('cq evaluator: no', file=sys.stderr); drain_output(); os._exit(1)")
-    assert ["cq evaluator: no"] == [line["message"] for line in told]
+    lines = _objects("print('cq evaluator: no', file=sys.stderr); drain_output(); os._exit(1)")
+    assert ["cq evaluator: no"] == [line["message"] for line in lines]
 
 
 def test_text_stays_text() -> None:

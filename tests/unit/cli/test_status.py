@@ -54,18 +54,18 @@ def test_a_stream_that_does_not_go_on_is_no_ready_state(run: RunFolder) -> None:
     """The state is degraded and the stream says why; the others say nothing of it."""
     reason = "a worker died, 3 times at one batch"
     code, output = _status(run, reason, "--json")
-    told = json.loads(output)
-    assert (1, "degraded", reason) == (code, told["state"], told["streams"]["quotes"]["reason"])
-    assert "reason" not in told["streams"]["orders"]
+    report = json.loads(output)
+    assert (1, "degraded", reason) == (code, report["state"], report["streams"]["quotes"]["reason"])
+    assert "reason" not in report["streams"]["orders"]
     assert f"    does not go on: {reason}" in _status(run, reason)[1].splitlines()
 
 
 def test_dead_letters_among_the_first_records_are_told(run: RunFolder) -> None:
     """The warning stands below the stream, which goes on."""
-    told = run.read(run.status("gateway"))
+    report = run.read(run.status("gateway"))
     warning = "60 of the first 100 records are dead letters, mostly for this reason: The value is JSON but no object."
-    told["streams"]["quotes"]["warnings"] = [warning]
-    write_json(run.status("gateway"), told)
+    report["streams"]["quotes"]["warnings"] = [warning]
+    write_json(run.status("gateway"), report)
     code, output = _status(run, None)
     assert 0 == code
     assert f"    {warning}" in output.splitlines()
@@ -73,10 +73,10 @@ def test_dead_letters_among_the_first_records_are_told(run: RunFolder) -> None:
 
 def test_a_stream_without_an_evaluator_is_no_ready_state(run: RunFolder) -> None:
     """With several evaluators, the gateway reports the evaluator of each stream, and a missing one."""
-    told = run.read(run.status("gateway"))
-    told["streams"]["quotes"] |= {"evaluator": "evaluator/fast"}
-    told["streams"]["orders"] |= {"reason": "its evaluator/slow does not run", "seconds_behind": 0.0}
-    write_json(run.status("gateway"), told)
+    report = run.read(run.status("gateway"))
+    report["streams"]["quotes"] |= {"evaluator": "evaluator/fast"}
+    report["streams"]["orders"] |= {"reason": "its evaluator/slow does not run", "seconds_behind": 0.0}
+    write_json(run.status("gateway"), report)
     code, output = _status(run, None, "--json")
     assert (1, "degraded") == (code, json.loads(output)["state"])
     lines = _status(run, None)[1].splitlines()
@@ -87,8 +87,8 @@ def test_a_stream_without_an_evaluator_is_no_ready_state(run: RunFolder) -> None
 def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> None:
     """A subscriber's query makes nobody else's state worse."""
     code, output = _status(run, None, "--json")
-    told = json.loads(output)
-    assert (0, "ready", _QUARANTINED) == (code, told["state"], told["streams"]["quotes"]["quarantined"])
+    report = json.loads(output)
+    assert (0, "ready", _QUARANTINED) == (code, report["state"], report["streams"]["quotes"]["quarantined"])
     lines = _status(run, None)[1].splitlines()
     assert "    g_1 is not evaluated since 2026-11-21T10:00:00Z: it failed" in lines
 
@@ -97,9 +97,9 @@ def test_the_last_error_and_totals_are_told(run: RunFolder) -> None:
     """The last warning of a role, and its time; and the totals."""
     error = {"at": "2026-11-25T10:00:00.000+00:00", "level": "WARNING", "message": "a server failed error='away'"}
     write_json(run.status("gateway"), run.read(run.status("gateway")) | {"last_error": error})
-    told = json.loads(_status(run, None, "--json")[1])
-    assert error == told["roles"]["gateway"]["last_error"]
-    assert {"cqs": 2, "groups": 1, "streams": 2, "tables": 2} == told["totals"]
+    report = json.loads(_status(run, None, "--json")[1])
+    assert error == report["roles"]["gateway"]["last_error"]
+    assert {"cqs": 2, "groups": 1, "streams": 2, "tables": 2} == report["totals"]
     lines = _status(run, None)[1].splitlines()
     assert "    warning at 2026-11-25T10:00:00.000+00:00: a server failed error='away'" in lines
     assert "  2 CQs in 1 group over 2 streams, 2 tables" in lines
@@ -116,9 +116,9 @@ def test_a_recovery_is_told(run: RunFolder) -> None:
 
 def test_tables_are_told(run: RunFolder) -> None:
     """A program finds each table by its name, a person its state and size."""
-    told = json.loads(_status(run, None, "--json")[1])
+    report = json.loads(_status(run, None, "--json")[1])
     assert {"profiles": ("loading", 1_200_000), "owners": ("unread", None)} == {
-        name: (table["state"], table["rows"]) for name, table in told["tables"].items()
+        name: (table["state"], table["rows"]) for name, table in report["tables"].items()
     }
     lines = _status(run, None)[1].splitlines()
     assert "  table profiles: loading, 1200000 rows (70.0 MB in each worker), 5 changes to be read" in lines
@@ -127,13 +127,13 @@ def test_tables_are_told(run: RunFolder) -> None:
 
 def test_version_addresses_and_uptimes_are_told(run: RunFolder) -> None:
     """A person and a program see the running roles, where, and since when."""
-    told = json.loads(_status(run, None, "--json")[1])
-    assert {"bootstrap": "127.0.0.1:9092"} == told["addresses"]
-    gateway, redis = told["roles"]["gateway"], told["roles"]["redis"]
+    report = json.loads(_status(run, None, "--json")[1])
+    assert {"bootstrap": "127.0.0.1:9092"} == report["addresses"]
+    gateway, redis = report["roles"]["gateway"], report["roles"]["redis"]
     assert gateway["uptime_seconds"] >= 0
     assert redis["uptime_seconds"] is None
     output = _status(run, None)[1]
-    assert f"ready  (version {told['version']})" == output.splitlines()[0]
+    assert f"ready  (version {report['version']})" == output.splitlines()[0]
     assert "  bootstrap 127.0.0.1:9092" in output.splitlines()
     assert "  stream quotes: 2 CQs, 3 events behind (2.5 s)" in output.splitlines()
     assert "  stream orders: 0 events behind" in output.splitlines()

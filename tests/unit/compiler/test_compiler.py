@@ -168,19 +168,19 @@ def test_explain_shows_groups() -> None:
     """EXPLAIN names keys, aggregates, the constants that decide the store, and the conditions decided at the tick."""
     select = "SELECT name, sum(volume) AS s FROM quotes WHERE symbol = 'INTC' GROUP BY name HAVING count(*) > 10"
     query = compile_select(select, catalog())
-    told = explain(query, QUOTES)
-    assert told["plan"]["groups"] == {
+    explained = explain(query, QUOTES)
+    assert explained["plan"]["groups"] == {
         "keys": ["name"],
         "aggregates": ["count(*)", "sum(volume)"],
         "having": ["count(*) > :c1"],
         "stored_by": ["INTC"],
     }
-    assert told["text"].splitlines()[3:6] == [
+    assert explained["text"].splitlines()[3:6] == [
         "  2. counted by name: count(*), sum(volume); what counts alike waits as one",
         "  3. at the tick the groups where count(*) > :c1",
         "  4. name, s to the destinations",
     ]
-    assert told["plan"]["tree"]["constants"] == [
+    assert explained["plan"]["tree"]["constants"] == [
         {"slot": "c0", "in": "symbol = :c0", "decided_by": "index"},
         {"slot": "c1", "in": "count(*) > :c1", "decided_by": "having"},
     ]

@@ -278,8 +278,8 @@ def test_dropped_stream_takes_its_shapes_along() -> None:
     before = preparer.create(CqText.cut(text))[1]
     streams.remove(QUOTES)
     assert ("unknown-stream",) == outcome(preparer, text)[:1]  # type: ignore[index]
-    anew = type(QUOTES)("s_9", "quotes", QUOTES.columns, "quotes", "json", {"0": 0}, "2026-11-22T00:00:00Z")
-    streams.add(anew)
+    recreated = type(QUOTES)("s_9", "quotes", QUOTES.columns, "quotes", "json", {"0": 0}, "2026-11-22T00:00:00Z")
+    streams.add(recreated)
     after = preparer.create(CqText.cut(text))[1]
     assert ("s_1", "s_9") == (before.plan.stream_id, after.plan.stream_id)
 

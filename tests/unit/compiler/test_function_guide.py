@@ -12,10 +12,10 @@ from grouping.model.errors import InputError
 @pytest.mark.parametrize("name", function_names())
 def test_every_function_is_described(name: str) -> None:
     """Its example compiles, and its list entry equals its description."""
-    told = describe_function(name.upper())
-    assert told["function"] == name and str(told["form"]).startswith(f"{name}(")
-    assert function_item(name).items() <= told.items()
-    assert told["group"] and told["example"] and told["note"]
+    described = describe_function(name.upper())
+    assert described["function"] == name and str(described["form"]).startswith(f"{name}(")
+    assert function_item(name).items() <= described.items()
+    assert described["group"] and described["example"] and described["note"]
 
 
 def test_the_index_is_told() -> None:

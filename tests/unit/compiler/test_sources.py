@@ -234,7 +234,7 @@ def test_the_order_of_on_tells_no_select_lists_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("select", "code", "told"),
+    ("select", "code", "expected"),
     [
         ("SELECT q.symbol FROM profiles p JOIN quotes q USING (symbol)", "unsupported-query", "begins with a table"),
         ("SELECT q.symbol FROM quotes q RIGHT JOIN profiles p USING (symbol)", "unsupported-query", "RIGHT JOIN"),
@@ -276,12 +276,12 @@ def test_the_order_of_on_tells_no_select_lists_apart() -> None:
         ("SELECT s FROM (SELECT symbol AS s FROM quotes LIMIT 5)", "unsupported-query", "LIMIT"),
     ],
 )
-def test_refused(select: str, code: str, told: str) -> None:
+def test_refused(select: str, code: str, expected: str) -> None:
     """Each refusal has its code, and names the part of the query."""
     with pytest.raises(InputError) as refused:
         compile_select(select, _CATALOG)
     assert refused.value.code == code
-    assert told in refused.value.message
+    assert expected in refused.value.message
 
 
 _JOINED = "FROM quotes q JOIN profiles p ON p.symbol = q.symbol"

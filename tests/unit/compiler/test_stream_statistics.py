@@ -25,8 +25,8 @@ def sample(values: list[object]) -> ColumnSample:
 
 def partition(columns: dict[str, list[object]], at_ms: int = 0, **groups: GroupLoad) -> PartitionStatistics:
     """Return a partition's statistics after a round trip through their encoding."""
-    told = PartitionStatistics(at_ms, 1, 1, {name: sample(values) for name, values in columns.items()}, groups)
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=PartitionStatistics)
+    statistics = PartitionStatistics(at_ms, 1, 1, {name: sample(values) for name, values in columns.items()}, groups)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(statistics), type=PartitionStatistics)
 
 
 HALVES = {
@@ -104,5 +104,5 @@ def test_expectations_add_up_to_the_matches_of_a_group() -> None:
     plan = (compare("n", ">=", "DOUBLE", 0), compare("n", "<=", "DOUBLE", 1))
     expected = sum(known.matches(plan, ConstantRow((DOUBLE, DOUBLE), bound)) or 0.0 for bound in bounds)
     events = [random.gauss(50, 10) for _ in range(1000)]
-    met = sum(low <= event <= high for low, high in bounds for event in events) / len(events)
-    assert expected == pytest.approx(met, rel=0.1)
+    share = sum(low <= event <= high for low, high in bounds for event in events) / len(events)
+    assert expected == pytest.approx(share, rel=0.1)

@@ -27,8 +27,8 @@ def test_a_usual_pattern_is_found_as_by_java(pattern: str, found: list[str], oth
     """RLIKE is TRUE for the one list of texts and FALSE for the other."""
     texts = [*found, *others]
     both = [Operand(pl.col("text"), STRING), Operand(pl.repeat(pattern, pl.len(), dtype=pl.String), STRING)]
-    met = pl.DataFrame({"text": texts}).select(rlike(both, BOOLEAN).expr)["text"].to_list()
-    assert [text in found for text in texts] == met
+    own = pl.DataFrame({"text": texts}).select(rlike(both, BOOLEAN).expr)["text"].to_list()
+    assert [text in found for text in texts] == own
 
 
 @pytest.mark.parametrize(("pattern", "hint"), [case for case in USUAL if len(case) == 2])

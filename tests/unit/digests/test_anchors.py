@@ -38,7 +38,7 @@ def test_what_is_owed_before_the_anchor_comes_with_the_first_tick() -> None:
     """An EXPIRE shortly after the acceptance, which leaves only paused CQs, waits for a regular tick."""
     trigger = TriggerSpec.of(TimerBased(timedelta(seconds=10)), None, 23_040)
     destination = Destination("d_1", "s", "g_1", "s1", "[]", "shared", 0, trigger)
-    note = TimedNote(born_ms=23_040, from_ms=23_040, changed_ms=23_045, owed_ms=23_050)
+    note = TimedNote(born_ms=23_040, from_ms=23_040, changed_ms=23_045, last_expire_ms=23_050)
     membership = Membership(destination, 0, {}, 1, note)
     assert 33_100 == tick_behind(membership, 23_050)
     assert may_fire(membership, 33_100) and not may_fire(membership, 43_100)

@@ -130,8 +130,8 @@ def test_each_result_is_in_the_next_digest_alone(steps: list[tuple[str, list]], 
                     tick_ms += 1  # the result arises after the cut
                     write(written[-1], [])
                     tick_ms -= 1
-                told = reader.fire(kafka, stored, tick_ms, cut)
-                assert wanted is None or told == wanted
+                reported = reader.fire(kafka, stored, tick_ms, cut)
+                assert wanted is None or reported == wanted
         if kind == "trim":
             cursors = [reader.cursor for reader in readers]
             stored.forget_before(min(one.next for one in cursors), {at for one in cursors for at in one.held})
@@ -142,8 +142,8 @@ def test_each_result_is_in_the_next_digest_alone(steps: list[tuple[str, list]], 
         reader.fire(kafka, stored, tick_ms, Cut("s", {}, (), tick_ms))
         assert reader.delivered.keys() == arisen.keys()
     ticks = [*fired, tick_ms]
-    for body, told_ms in readers[0].delivered.items():
-        assert told_ms == next(each for each in ticks if each > arisen[body])
+    for body, tick_ms in readers[0].delivered.items():
+        assert tick_ms == next(each for each in ticks if each > arisen[body])
 
 
 def test_results_in_a_digest_arm_nobody() -> None:

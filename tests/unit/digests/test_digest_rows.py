@@ -117,10 +117,10 @@ def test_a_key_of_any_type_has_a_last_row() -> None:
 def test_no_folder_for_rows_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """If rows cannot be stored, the error has the system's message and a hint."""
     monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
-    with pytest.raises(RowsUnavailable) as told:
+    with pytest.raises(RowsUnavailable) as failure:
         DigestRows(_rows(*range(100)), in_memory=1000)
-    assert told.value.detail == "No such file or directory."
-    assert "TMPDIR" in (told.value.hint or "")
+    assert failure.value.detail == "No such file or directory."
+    assert "TMPDIR" in (failure.value.hint or "")
 
 
 def test_open_cuts_are_tried_again() -> None:
@@ -158,9 +158,9 @@ def test_a_top_that_cannot_be_is_refused(digest: str, code: str) -> None:
     select = "SELECT price, tags FROM quotes"
     statement = parse(f"CREATE CQ a AS {select} DO PUBLISH DIGEST {digest} EVERY '1 minute'")
     assert isinstance(statement, CreateCq)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as failure:
         with_digest_columns(statement, compile_select(select, Catalog([_QUOTES])), 100_000)
-    assert told.value.code == code
+    assert failure.value.code == code
 
 
 _SPECIAL = "double(CASE k WHEN 'a' THEN 'NaN' WHEN 'b' THEN 'Infinity' WHEN 'e' THEN '-Infinity' WHEN 'f' THEN '1' END)"

@@ -29,7 +29,7 @@ _MOST_POSITIONS = 8
 _HISTORY = ((1, 1, [(None, None)]),)
 
 
-class _Told(NamedTuple):
+class _MadeDigest(NamedTuple):
     """The result of a tick."""
 
     rows: list[tuple[int, bytes]]
@@ -58,24 +58,24 @@ class _Reader:
 
     def fire(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, covered: int) -> int:
         """Take over a digest, and return how many repeats were left out of it."""
-        told = (self._by_order if self._ordered else self._here)(kafka, stored, tick_ms, {"0": covered})
-        for offset, body in told.rows:
+        digests = (self._by_order if self._ordered else self._here)(kafka, stored, tick_ms, {"0": covered})
+        for offset, body in digests.rows:
             assert json.loads(body) == {"n": offset}
             assert offset not in self.delivered, f"{offset} came at {self.delivered[offset]} and at {tick_ms}"
             self.delivered[offset] = tick_ms
-        assert list(told.cursor.held) == sorted(told.cursor.held)
-        self.store(told.cursor)
-        return told.repeats
+        assert list(digests.cursor.held) == sorted(digests.cursor.held)
+        self.store(digests.cursor)
+        return digests.repeats
 
-    def _here(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, cut: dict[str, int]) -> _Told:
+    def _here(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, cut: dict[str, int]) -> _MadeDigest:
         """Make a digest as the gateway does."""
         wanted = DigestQuestion(STORE, stored, self.cursor, _HISTORY, tick_ms, cut)
         others = [wanted._replace(store=_OTHER), wanted]
         found = list(gather(kafka.log, others, _BOUNDS))[1]
         cursor = moved(self.cursor, tick_ms if found.rows else None, cut, len(kafka.bodies), found.held, _MOST_HELD)
-        return _Told([(row.offset, row.body) for row in found.rows], cursor, found.repeats)
+        return _MadeDigest([(row.offset, row.body) for row in found.rows], cursor, found.repeats)
 
-    def _by_order(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, cut: dict[str, int]) -> _Told:
+    def _by_order(self, kafka: Partition, stored: MatchPlaces, tick_ms: int, cut: dict[str, int]) -> _MadeDigest:
         """Make a digest as a Spark job does, which knows nothing but the order."""
         place = places_after(stored, self.cursor, _MOST_PLACES)
         each = DigestOrder(
@@ -86,7 +86,7 @@ class _Reader:
         order = msgspec.msgpack.decode(packed, type=Order)
         [(_, digest, answered)] = carry_out(kafka.reader(keeping=True), order, _BOUNDS, _MOST_HELD)
         rows = [] if digest is None else [(row.offset, row.body) for row in digest.rows]
-        return _Told(rows, answered.cursor or msgspec.msgpack.decode(self._body, type=Cursor), answered.repeats)
+        return _MadeDigest(rows, answered.cursor or msgspec.msgpack.decode(self._body, type=Cursor), answered.repeats)
 
 
 class _Ticks(RuleBasedStateMachine):

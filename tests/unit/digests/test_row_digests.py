@@ -341,7 +341,10 @@ def test_rows_need_ticks_and_have_no_past() -> None:
     check_row_ticks(changes, "", CronBased("0 8 * * *", "UTC"))
     check_row_ticks(changes, "changes", ChangeBased())
     check_row_ticks(StreamId("s_1"), "", CHANGE_BASED.trigger)
-    for trigger, told in ((ChangeBased(), "without a stream"), (TriggerSpec(_TICK, over_ms=3 * _TICK).trigger, "OVER")):
-        with pytest.raises(InputError, match=told) as refused:
+    for trigger, detail in (
+        (ChangeBased(), "without a stream"),
+        (TriggerSpec(_TICK, over_ms=3 * _TICK).trigger, "OVER"),
+    ):
+        with pytest.raises(InputError, match=detail) as refused:
             check_row_ticks(changes, "", trigger)
         assert refused.value.code == "unsupported-query"

@@ -266,7 +266,7 @@ def test_a_shortened_history_tells_the_same_of_later_versions(
 
 def test_paused_cqs_hold_up_no_tick_that_is_owed() -> None:
     """When all are paused, ticks fire up to the PAUSE; where an EXPIRE left them alone, up to the next one after it."""
-    membership = _membership(changed_ms=25, owed_ms=25)
+    membership = _membership(changed_ms=25, last_expire_ms=25)
     membership.windows = {}
     assert [may_fire(membership, armed) for armed in (0, 20, 30, 40)] == [False, True, True, False]
     membership.timed = TimedNote(changed_ms=25)

@@ -23,7 +23,7 @@ class _Store:
         self.commits.append((batch, offsets))
 
 
-def _told(batch: int, end: int, *, carried_out: bool) -> Any:
+def _query(batch: int, end: int, *, carried_out: bool) -> Any:
     """Return a progress report of Spark, as pyspark reads it: `durationMs` has the phases that ran."""
     durations = {"latestOffset": 11, "triggerExecution": 11}
     if carried_out:
@@ -43,44 +43,44 @@ def _progress() -> tuple[Progress, _Store]:
 def test_an_idle_query_commits_nothing() -> None:
     """Every 10 s without events Spark tells the number of the next micro-batch, which no task has begun yet."""
     progress, store = _progress()
-    progress.look(_told(0, 1, carried_out=True))
+    progress.look(_query(0, 1, carried_out=True))
     for _ in range(3):
-        progress.look(_told(1, 1, carried_out=False))
+        progress.look(_query(1, 1, carried_out=False))
     assert [(0, {"0": 1})] == store.commits
     assert (0, 1) == (progress.batch, progress.batch_events)
-    progress.look(_told(1, 2, carried_out=True))
+    progress.look(_query(1, 2, carried_out=True))
     assert [(0, {"0": 1}), (1, {"0": 2})] == store.commits
 
 
 def test_a_commit_is_taken_from_an_idle_progress() -> None:
     """The driver may look so late that Spark has told of the idle query since."""
     progress, store = _progress()
-    progress.look(_told(4, 7, carried_out=False))
+    progress.look(_query(4, 7, carried_out=False))
     assert [(3, {"0": 7})] == store.commits
 
 
 def test_a_query_without_any_micro_batch_has_no_position() -> None:
     """An idle query tells batch 0 before it has begun one."""
     progress, store = _progress()
-    idle = _told(0, 0, carried_out=False)
+    idle = _query(0, 0, carried_out=False)
     idle.lastProgress["sources"][0] |= {"startOffset": "None", "endOffset": "None"}
     progress.look(idle)
-    progress.look(_told(0, 0, carried_out=False))
+    progress.look(_query(0, 0, carried_out=False))
     assert ([], -1) == (store.commits, progress.batch)
 
 
 def test_a_micro_batch_of_many_streams() -> None:
     """A stream has its own part of the events, and nothing is told where it has none."""
     progress, store = _progress()
-    told = _told(3, 5, carried_out=True)
-    told.lastProgress["sources"][0]["endOffset"] = str({"quotes": {"0": 5}, "orders": {"0": 9}})
-    told.lastProgress["numInputRows"] = 14
+    committed = _query(3, 5, carried_out=True)
+    committed.lastProgress["sources"][0]["endOffset"] = str({"quotes": {"0": 5}, "orders": {"0": 9}})
+    committed.lastProgress["numInputRows"] = 14
     for _ in range(2):
-        progress.look(told)
+        progress.look(committed)
     assert ([(3, {"0": 5})], 5) == (store.commits, progress.batch_events)
-    told.lastProgress["batchId"] = 4
-    progress.look(told)
+    committed.lastProgress["batchId"] = 4
+    progress.look(committed)
     assert ([(3, {"0": 5})], 0, 4) == (store.commits, progress.batch_events, progress.batch)
-    told.lastProgress |= {"batchId": 5, "sources": [{"endOffset": str({"orders": {"0": 12}})}]}
-    progress.look(told)
+    committed.lastProgress |= {"batchId": 5, "sources": [{"endOffset": str({"orders": {"0": 12}})}]}
+    progress.look(committed)
     assert [(3, {"0": 5})] == store.commits

@@ -26,7 +26,7 @@ def _answered(number: int, *, parent: str = "", sent_ms: int = _BEGAN // 1_000_0
     return CommandOutcome(Request(record, f"c{number}", "alice", "SHOW CQS", "json", None), "SHOW CQS OF", "ok")
 
 
-def _told(share: float, *answered: CommandOutcome) -> InMemorySpanExporter:
+def _spans(share: float, *answered: CommandOutcome) -> InMemorySpanExporter:
     exporter = InMemorySpanExporter()
     CommandTraces(Traces(SimpleSpanProcessor(exporter), "gateway", "cq.", share)).tell(answered, _TIMES)
     return exporter
@@ -35,7 +35,7 @@ def _told(share: float, *answered: CommandOutcome) -> InMemorySpanExporter:
 @pytest.mark.parametrize(("flags", "share", "count"), [("01", 0.0, 5), ("00", 1.0, 0), ("03", 0.0, 5)])
 def test_a_sender_decides(flags: str, share: float, count: int) -> None:
     """A command with a context is told as its sender has decided, whatever the share is."""
-    spans = _told(share, _answered(1, parent=f"00-{_TRACE}-{_SPAN}-{flags}")).get_finished_spans()
+    spans = _spans(share, _answered(1, parent=f"00-{_TRACE}-{_SPAN}-{flags}")).get_finished_spans()
     assert len(spans) == count
     for span in spans:
         assert f"{span.context.trace_id:032x}" == _TRACE
@@ -46,7 +46,7 @@ def test_a_sender_decides(flags: str, share: float, count: int) -> None:
 @pytest.mark.parametrize("parent", ["", "00-zz-b7ad6b7169203331-01", f"00-{'0' * 32}-{_SPAN}-01", f"ff{_TRACE}"])
 def test_a_command_without_a_context_has_a_trace_of_its_own(parent: str) -> None:
     """Its id follows from subscriber and command id; a context that cannot be read is none."""
-    spans = _told(1.0, _answered(1, parent=parent)).get_finished_spans()
+    spans = _spans(1.0, _answered(1, parent=parent)).get_finished_spans()
     assert {span.context.trace_id for span in spans} == {trace_id("alice/c1")}
     [whole] = [span for span in spans if span.parent is None]
     assert whole.name == "command"
@@ -58,7 +58,7 @@ def test_a_command_without_a_context_has_a_trace_of_its_own(parent: str) -> None
 def test_the_share_is_kept() -> None:
     """The sampled share of commands without a context is near the setting, and the choice is the same each time."""
     answered = [_answered(number) for number in range(4_000)]
-    first, again = ({span.context.trace_id for span in _told(0.05, *answered).get_finished_spans()} for _ in range(2))
+    first, again = ({span.context.trace_id for span in _spans(0.05, *answered).get_finished_spans()} for _ in range(2))
     assert first == again
     assert 140 < len(first) < 260
 
@@ -66,7 +66,7 @@ def test_the_share_is_kept() -> None:
 def test_parts_follow_each_other() -> None:
     """The parts leave no gap, also where the record's time is of a clock that is ahead."""
     for sent_ms in (_BEGAN // 1_000_000 - 5, _BEGAN // 1_000_000 + 5_000):
-        spans = {span.name: span for span in _told(1.0, _answered(1, sent_ms=sent_ms)).get_finished_spans()}
+        spans = {span.name: span for span in _spans(1.0, _answered(1, sent_ms=sent_ms)).get_finished_spans()}
         parts = [spans[name] for name in ("wait", "carry out", "store", "reply")]
         assert all(before.end_time == after.start_time for before, after in pairwise(parts))
         assert all((part.start_time or 0) <= (part.end_time or 0) for part in parts)

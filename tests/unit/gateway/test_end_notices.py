@@ -70,8 +70,8 @@ def test_the_catalog_holds_what_is_under_way(plays: list[tuple[str, object]]) ->
                 else:
                     catalog[key] = _decode(body)
             assert max(map(len, catalog.values()), default=1) in range(1, 4)
-        told = sorted(map(repr, (notice for batch in catalog.values() for notice in batch)))
-        assert told == sorted(map(repr, (*notices.open.values(), *notices.lingering.values())))
+        recorded = sorted(map(repr, (notice for batch in catalog.values() for notice in batch)))
+        assert recorded == sorted(map(repr, (*notices.open.values(), *notices.lingering.values())))
 
 
 def test_those_that_wait_hold_up_no_others() -> None:

@@ -29,7 +29,7 @@ _NOW_MS = 1_767_225_600_000
 _HIT = '{"symbol": "INTC", "price": 99}'
 
 
-def _told(
+def _lines(
     query: str, given: str, *, not_evaluated: str | None = None, stream: Stream = _QUOTES, **fields: Any
 ) -> dict[str, Any]:
     """Return the gateway's answer to EXPLAIN CQ intel FOR …, of a live CQ with some fields of its own."""
@@ -56,14 +56,14 @@ def _told(
 
 
 def _event(query: str, given: str, **fields: Any) -> dict[str, Any]:
-    event: dict[str, Any] = _told(query, given, **fields)["event"]
+    event: dict[str, Any] = _lines(query, given, **fields)["event"]
     return event
 
 
 def test_a_match_is_delivered_at_once() -> None:
     """The answer has the result that a reader gets, and each conjunct with its columns."""
-    told = _told(_INTEL, f"'{_HIT}'")
-    assert told["event"] == {
+    lines = _lines(_INTEL, f"'{_HIT}'")
+    assert lines["event"] == {
         "cq": "intel",
         "matches": True,
         "why": None,
@@ -77,7 +77,7 @@ def test_a_match_is_delivered_at_once() -> None:
         "delivery": "at once",
         "tick": None,
     }
-    assert told["text"].splitlines() == [
+    assert lines["text"].splitlines() == [
         'the event matches CQ "intel"',
         "  TRUE   symbol = 'INTC'   (symbol = \"INTC\")",
         "  TRUE   price < 100.0   (price = 99.0)",
@@ -143,9 +143,9 @@ def test_aggregates_count_the_event() -> None:
 def test_a_join_with_given_rows() -> None:
     """WITH gives rows of the tables; an event that meets none of them is told so."""
     rows = """WITH (profiles = '[{"symbol": "INTC", "industry": "Chips"}]')"""
-    met = _event(_CHIPS, f"""'{{"symbol": "INTC", "price": 30}}' {rows}""")
-    assert (met["matches"], met["results"]) == (True, [{"symbol": "INTC"}])
-    columns = [each["columns"] for each in met["conjuncts"]]
+    event = _event(_CHIPS, f"""'{{"symbol": "INTC", "price": 30}}' {rows}""")
+    assert (event["matches"], event["results"]) == (True, [{"symbol": "INTC"}])
+    columns = [each["columns"] for each in event["conjuncts"]]
     assert {"price": 30.0} in columns and {"profiles.industry": "Chips"} in columns
     alone = _event(_CHIPS, f"""'{{"symbol": "SAP", "price": 30}}' {rows}""")
     assert (alone["matches"], alone["why"]) == (False, "it meets no row of the tables that it is joined with")
@@ -189,7 +189,7 @@ def test_an_avro_stream_is_explained_with_json() -> None:
 def test_refusals(given: str, code: str) -> None:
     """Rows of tables not joined, malformed rows and times, and oversized input are refused."""
     with pytest.raises(InputError) as refused:
-        _told(_CHIPS, given)
+        _lines(_CHIPS, given)
     assert refused.value.code == code
 
 

@@ -48,7 +48,7 @@ class _Play:
         self.unit = Unit(Inventory())
         self.unit.sources.add_stream(Stream("s_1", "s", (), "t", "json", {"0": 0}, ""))
         self.cqs: dict[CqKey, Cq] = {}
-        self.owed: list[tuple[Window, int]] = []
+        self.ending: list[tuple[Window, int]] = []
         self._table: list[tuple[tuple[int, ...], Window]] = []
         self._begin()
 
@@ -68,11 +68,11 @@ class _Play:
         if (cq := self.cqs.pop(key, None)) is not None:
             self.unit.remove(key, () if end is None else (end,))
             if end is not None and not cq.paused:
-                self.owed.append((cq.window, end))
+                self.ending.append((cq.window, end))
 
     def evaluate(self, end: int) -> None:
         self.unit.retire(_DESTINATION, (end,))
-        self.owed = [each for each in self.owed if each[1] > end]
+        self.ending = [each for each in self.ending if each[1] > end]
 
     def commit(self) -> None:
         self.unit.inventory.free_numbers.setdefault("s_1", []).extend(number for _, number in self.unit.freed_numbers)
@@ -91,7 +91,7 @@ class _Play:
         for at in _TIMES:
             for offset in _OFFSETS:
                 counts = any(_in(at, window) for window in live)
-                counts = counts or any(_in(at, window) and offset < end for window, end in self.owed)
+                counts = counts or any(_in(at, window) and offset < end for window, end in self.ending)
                 found = sum(_in(at, window) and (not until or offset < until[0]) for until, window in self._table)
                 assert int(counts) == found, (at, offset, self._table)
 
@@ -128,5 +128,5 @@ def test_every_event_that_counts_is_in_the_table_once(plays: list[tuple[object, 
                 play.check()
     play.commit()
     play.check()
-    if not (play.cqs or play.owed):
+    if not (play.cqs or play.ending):
         assert not play.unit.inventory.leaving

@@ -105,15 +105,15 @@ def _evaluated(
     guard = UnitGuard(selection or UnitSelection(), NotEvaluatedLetters(_STREAM, SETTINGS), set(), budget)
     task = task_of(_STREAM, guard, snapshot)
     results: dict[str, set[int]] = {}
-    told: dict[str, set[str]] = {}
+    letters: dict[str, set[str]] = {}
     for rows in records_of(task, events):
         for row in rows.to_pylist():
             if dead_letter_code(rows) is not None:
                 who, _, why = header(row, "detail").partition(" was not evaluated for this event: ")
-                told.setdefault(who, set()).add(why)
+                letters.setdefault(who, set()).add(why)
             else:
                 results.setdefault(row["key"].decode(), set()).add(int(header(row, "ce_id").split("/")[2]))
-    return {name: sorted(offsets) for name, offsets in results.items()}, told
+    return {name: sorted(offsets) for name, offsets in results.items()}, letters
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -123,9 +123,9 @@ def test_a_slow_group_is_left_out(clock: _Clock, alone: bool) -> None:
     snapshot = _snapshot(residuals)
     quarantined: list[str] = []
     selection = UnitSelection(quarantine=quarantined.extend)
-    results, told = _evaluated(apart(snapshot) if alone else snapshot, CpuBudget(2.5, clock=clock), selection)
+    results, outcomes = _evaluated(apart(snapshot) if alone else snapshot, CpuBudget(2.5, clock=clock), selection)
     assert {destination(f"g_{n} s_1"): _WANTED for n in range(5)} == results
-    assert {'Group "g_slow"': {f"{SLOW}."}} == told
+    assert {'Group "g_slow"': {f"{SLOW}."}} == outcomes
     assert (3, ["g_slow"]) == (clock.computed, quarantined), "the others did not wait longer"
     _evaluated(snapshot, CpuBudget(2.5, clock=clock), selection)
     assert 3 == clock.computed, "it is not tried again"
@@ -135,17 +135,17 @@ def test_what_takes_its_time_is_not_stopped(clock: _Clock) -> None:
     """Each group has its time for each batch, also where groups check one conjunct together, and others are slow."""
     residuals = {f"g_{n}": _at_least(_LASTING) for n in range(3)}
     residuals["g_slow"] = _at_least(Call("lasting", (_LASTING,), "INT"))
-    results, told = _evaluated(_snapshot(residuals), CpuBudget(1.0, 1.0, clock=clock))
+    results, outcomes = _evaluated(_snapshot(residuals), CpuBudget(1.0, 1.0, clock=clock))
     assert {destination(f"g_{n} s_1"): _WANTED for n in range(3)} == results
-    assert {'Group "g_slow"': {f"{SLOW}."}} == told
+    assert {'Group "g_slow"': {f"{SLOW}."}} == outcomes
 
 
 def test_a_slow_select_list_is_left_out(clock: _Clock) -> None:
     """In whatever group the list is; it is evaluated once for all groups."""
     snapshot = _snapshot({f"g_{n}": _at_least(_A) for n in range(3)}, ("s_1", "s_slow"))
-    results, told = _evaluated(snapshot, CpuBudget(2.5, clock=clock))
+    results, outcomes = _evaluated(snapshot, CpuBudget(2.5, clock=clock))
     assert {destination(f"g_{n} s_1"): _WANTED for n in range(3)} == results
-    assert {f'SELECT list "s_slow" of group "g_{n}"': {f"{SLOW}."} for n in range(3)} == told
+    assert {f'SELECT list "s_slow" of group "g_{n}"': {f"{SLOW}."} for n in range(3)} == outcomes
     assert 3 == clock.computed
 
 
@@ -160,8 +160,8 @@ def test_slow_units_of_one_user_take_less_than_twice_the_time_of_one(clock: _Clo
 
     budget = CpuBudget(10.0, clock=clock, part_of=part_of)
     snapshot = apart(_snapshot({"g_fine": _at_least(_LASTING)} | residuals))
-    _, told = _evaluated(snapshot, budget, UnitSelection(quarantine=stopped.extend))
-    assert {f'Group "{name}"' for name in slow} == told.keys()
+    _, outcomes = _evaluated(snapshot, budget, UnitSelection(quarantine=stopped.extend))
+    assert {f'Group "{name}"' for name in slow} == outcomes.keys()
     assert clock.computed - _EVENTS * len(stopped) <= 20, "the healthy group is evaluated again after each of them"
 
 
@@ -181,8 +181,8 @@ def test_suspects_of_one_step_are_searched_in_bounded_time(clock: _Clock) -> Non
     """Where groups check a conjunct together, halves of them have half of the time."""
     residuals = {f"g_{n}": _at_least(_A) for n in range(31)} | {"g_slow": _at_least(_LASTING)}
     residuals |= {f"g_much_{n}": _at_least(_nested(40)) for n in range(3)}
-    _, told = _evaluated(_snapshot(residuals), CpuBudget(8.0, clock=clock))
-    assert {f'Group "g_much_{n}"' for n in range(3)} == told.keys()
+    _, outcomes = _evaluated(_snapshot(residuals), CpuBudget(8.0, clock=clock))
+    assert {f'Group "g_much_{n}"' for n in range(3)} == outcomes.keys()
     assert clock.computed <= 100
 
 

@@ -86,18 +86,18 @@ def _evaluated(
     guard = _guard(selection, failed)
     task = task_of(_STREAM, guard, snapshot)
     results: dict[str, list[int]] = {}
-    told = []
+    letters = []
     for rows in records_of(task, events):
         for row in rows.to_pylist():
             if dead_letter_code(rows) is not None:
                 assert "not-evaluated" == header(row, "code") == dead_letter_code(rows)
-                told.append((int(header(row, "source").split("/")[2]), header(row, "detail")))
+                letters.append((int(header(row, "source").split("/")[2]), header(row, "detail")))
                 continue
             offset = int(header(row, "ce_id").split("/")[2])
             seen = results.setdefault(row["key"].decode(), [])
             if not seen or offset > seen[-1]:  # as the SDK's reader does
                 seen.append(offset)
-    return results, told
+    return results, letters
 
 
 def _wanted(count: int) -> list[int]:
@@ -264,13 +264,13 @@ def _over_join(held: list[list[str]], selection: UnitSelection) -> tuple[list[li
         yield events.count, events
 
     task = task_of(_STREAM, _guard(selection), snapshot, join)
-    told = [
+    letters = [
         (int(header(row, "source").split("/")[2]), header(row, "detail"))
         for rows in records_of(task, _events(2))
         if dead_letter_code(rows) is not None
         for row in rows.to_pylist()
     ]
-    return in_hand, told
+    return in_hand, letters
 
 
 def test_the_groups_over_a_join_are_in_hand_while_it_is_made() -> None:
@@ -282,12 +282,12 @@ def test_the_groups_over_a_join_are_in_hand_while_it_is_made() -> None:
 
     assert ([[]], []) == _over_join(held, UnitSelection(watched=["g_7"], mark=hold))
     assert ([["g_0", "g_2", "g_1"]], []) == _over_join(held, UnitSelection(suspects=["g_1"], mark=hold))
-    in_hand, told = _over_join(
+    in_hand, letters = _over_join(
         held, UnitSelection(left_out=dict.fromkeys(["g_0", "g_1"], KILLED), suspects=["g_2"], mark=hold)
     )
-    assert ([["g_2"]], {"g_0", "g_1"}) == (in_hand, {detail.split('"')[1] for _, detail in told})
-    in_hand, told = _over_join(held, UnitSelection(left_out=dict.fromkeys(["g_0", "g_1", "g_2"], KILLED), mark=hold))
-    assert ([], 6) == (in_hand, len(told))
+    assert ([["g_2"]], {"g_0", "g_1"}) == (in_hand, {detail.split('"')[1] for _, detail in letters})
+    in_hand, letters = _over_join(held, UnitSelection(left_out=dict.fromkeys(["g_0", "g_1", "g_2"], KILLED), mark=hold))
+    assert ([], 6) == (in_hand, len(letters))
 
 
 @pytest.mark.parametrize("fault", [MemoryError, CpuExceeded])

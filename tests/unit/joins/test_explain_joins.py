@@ -22,12 +22,12 @@ def test_explain_is_a_tree() -> None:
     computation = query.plan.computation
     assert computation is not None
     tables = {PROFILES.table_id: SourceUse("profiles", 9, 40), OWNERS.table_id: SourceUse("owners", 8)}
-    told = explain(query, QUOTES, use=Use(group=2, computation=5, computation_groups=3, stream=7, tables=tables))
-    root = told["plan"]["tree"]
+    explained = explain(query, QUOTES, use=Use(group=2, computation=5, computation_groups=3, stream=7, tables=tables))
+    root = explained["plan"]["tree"]
     assert ("group", 2, ["index", "residual", "index", "residual"]) == (
         root["node"], root["cqs"], [each["decided_by"] for each in root["constants"]],
     )  # fmt: skip
-    lines = told["text"].splitlines()
+    lines = explained["text"].splitlines()
     assert lines[lines.index(f"group {query.plan.group_id} (2 CQs): composite") + 1 :] == [
         "  :c0 by the index: profiles.industry = :c0",
         "  :c1 by the residual: price < :c1",
@@ -65,11 +65,11 @@ _OWNED = "SELECT q.symbol FROM quotes q {} owners o ON o.symbol = q.symbol AND {
 def test_where_each_constant_of_on_went(select: str, lifted: list[str], kept: list[tuple[str, str]]) -> None:
     """The constant is lifted, and decided in the group, unless the join needs it to look rows up."""
     query = compile_select(select, CATALOG)
-    told = explain(query, QUOTES, use=Use())
-    root: dict[str, Any] = told["plan"]["tree"]
+    lines = explain(query, QUOTES, use=Use())
+    root: dict[str, Any] = lines["plan"]["tree"]
     table = root["inputs"][0]["inputs"][1]
     assert {re.sub(r":c\d", ":c", each["in"]) for each in root["constants"]} == {"price < :c", *lifted}
     assert [(each["in"], each["decided_by"]) for each in table["constants"]] == kept
-    assert told["text"].splitlines()[-len(kept) - 1 :][1:] == [
+    assert lines["text"].splitlines()[-len(kept) - 1 :][1:] == [
         f"      a constant by the {place}: {text}" for text, place in kept
     ]

@@ -33,11 +33,11 @@ def services() -> dict[str, Any]:
 @pytest.mark.parametrize("role", ["gateway", "evaluator"])
 def test_roles_are_told_the_same(role: str, services: dict[str, Any]) -> None:
     """Compose gives a role exactly the supervisor's settings, with its own addresses."""
-    told = dict(services[role]["environment"])
+    variables = dict(services[role]["environment"])
     for own in ("CQ_STATUS_FILE", "CQ_METRICS_ADDRESS", "CQ_METRICS_PORT", "CQ_METRICS_EVALUATOR_PORT"):
-        told.pop(own)
-    assert told.pop("CQ_EVALUATOR_STREAMS") is None, "as whoever starts it has it"
-    assert role_environment("kafka:19092", "redis://valkey:6379/0", "/var/lib/cq") == told
+        variables.pop(own)
+    assert variables.pop("CQ_EVALUATOR_STREAMS") is None, "as whoever starts it has it"
+    assert role_environment("kafka:19092", "redis://valkey:6379/0", "/var/lib/cq") == variables
     assert [role] == services[role]["command"]
 
 

@@ -26,11 +26,11 @@ def test_a_data_folder_is_of_one_prefix(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("told", ['{"format": 99}', "", "[]", '{"format": "one"}'])
-def test_a_data_folder_of_a_later_version_is_refused(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("expected", ['{"format": 99}', "", "[]", '{"format": "one"}'])
+def test_a_data_folder_of_a_later_version_is_refused(tmp_path: Path, expected: str) -> None:
     """The folder is refused for every user, and before anything in it is used; a folder of unknown format too."""
-    (tmp_path / "format.json").write_text(told)
-    message = "has format 99, and this version reads 1" if "99" in told else "does not tell the format"
+    (tmp_path / "format.json").write_text(expected)
+    message = "has format 99, and this version reads 1" if "99" in expected else "does not tell the format"
     with pytest.raises(OperationalError, match=message), held(tmp_path, "cq."):
         pass
     with pytest.raises(OperationalError, match=message) as refused:

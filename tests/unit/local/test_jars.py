@@ -55,7 +55,7 @@ def test_a_jar_is_fetched_once(tmp_path: Path, mirror: Path, lock: Jar) -> None:
     assert [BODY] == [path.read_bytes() for path in folder.glob("*.jar")]
     assert seen[-1] == (1, 1)
     seen.clear()
-    assert folder == ensure_jars(SPARK, _settings("nowhere:", tmp_path / "cache"), lambda *told: seen.append(told))
+    assert folder == ensure_jars(SPARK, _settings("nowhere:", tmp_path / "cache"), lambda *parts: seen.append(parts))
     assert not seen
 
 
@@ -79,11 +79,11 @@ def test_no_network_is_one_line_without_secrets(tmp_path: Path, lock: Jar) -> No
     """An unreachable mirror is reported with a remedy, and its password is not shown."""
     with pytest.raises(OperationalError) as failure:
         ensure_jars(SPARK, _settings("http://me:hush@127.0.0.1:9/maven", tmp_path / "cache"))
-    told = f"{failure.value.message} {failure.value.hint}"
-    assert lock.file in told
-    assert "CQ_JARS_MIRROR" in told
-    assert "hush" not in told
-    assert "\n" not in told
+    text = f"{failure.value.message} {failure.value.hint}"
+    assert lock.file in text
+    assert "CQ_JARS_MIRROR" in text
+    assert "hush" not in text
+    assert "\n" not in text
 
 
 def test_what_a_killed_fetch_left_goes(tmp_path: Path, mirror: Path, lock: Jar) -> None:
@@ -105,8 +105,8 @@ def test_no_java_is_one_line(tmp_path: Path) -> None:
 def _java(home: Path, version: str) -> Path:
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
-    told = f"echo '    java.home = {home}' >&2\necho '    java.specification.version = {version}' >&2\n"
-    java.write_text(f"#!/bin/sh\n{told}")
+    script = f"echo '    java.home = {home}' >&2\necho '    java.specification.version = {version}' >&2\n"
+    java.write_text(f"#!/bin/sh\n{script}")
     java.chmod(0o755)
     return java.parent
 

@@ -47,12 +47,12 @@ def test_each_line_of_json_stands_for_itself(lines: io.StringIO) -> None:
     except ValueError:
         logging.getLogger("x").exception("%s failed", "it", extra={"group": "g_1", "rows": 3, "kind": ValueError})
     (line,) = lines.getvalue().splitlines()
-    told = json.loads(line)
+    fields = json.loads(line)
     assert ("ERROR", "x", "it failed", "g_1", 3) == tuple(
-        told[n] for n in ("level", "logger", "message", "group", "rows")
+        fields[n] for n in ("level", "logger", "message", "group", "rows")
     )
-    assert told["stack"].endswith("ValueError: why")
-    assert datetime.fromisoformat(told["time"])
+    assert fields["stack"].endswith("ValueError: why")
+    assert datetime.fromisoformat(fields["time"])
 
 
 def test_the_last_warning_is_kept(lines: io.StringIO) -> None:
@@ -61,10 +61,10 @@ def test_the_last_warning_is_kept(lines: io.StringIO) -> None:
     logging.getLogger("x").warning("%s failed", "it", extra={"group": "g_1"})
     logging.getLogger("x").info("all is well")
     assert lines.getvalue().splitlines()[-1].endswith("all is well")
-    told = last_error()
-    assert told is not None
-    assert ("WARNING", "it failed group='g_1'") == (told["level"], told["message"])
-    assert datetime.fromisoformat(told["at"]).tzinfo is not None
+    found = last_error()
+    assert found is not None
+    assert ("WARNING", "it failed group='g_1'") == (found["level"], found["message"])
+    assert datetime.fromisoformat(found["at"]).tzinfo is not None
 
 
 def test_a_repeated_line_is_due_once_a_minute() -> None:

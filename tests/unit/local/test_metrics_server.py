@@ -71,14 +71,14 @@ def test_a_role_that_starts_lives_and_is_not_ready(server: MetricsServer, state:
 
 def test_a_standby_is_ready_for_who_asks_so(server: MetricsServer, state: RoleState) -> None:
     """A rollout of two gateways waits for an active or standby gateway, not for a starting one."""
-    for told, codes in {
+    for name, codes in {
         "starting": (503, 503),
         "standby": (503, 200),
         "ready": (200, 200),
         "waiting": (503, 503),
     }.items():
-        state.tell(told)
-        assert codes == (_probe(server, "/readyz")[0], _probe(server, "/readyz?standby")[0]), told
+        state.tell(name)
+        assert codes == (_probe(server, "/readyz")[0], _probe(server, "/readyz?standby")[0]), name
     state.tell("standby")
     _now[0] += SILENT_SECONDS + 1
     assert 503 == _probe(server, "/readyz?standby")[0]
@@ -99,17 +99,17 @@ def test_the_kind_of_a_role_is_a_metric(state: RoleState) -> None:
     server = MetricsServer("127.0.0.1", 0, state, CollectorRegistry(), role="gateway")
     kinds = ("active", "standby", "waiting")
 
-    def told() -> list[str]:
+    def active() -> list[str]:
         lines = _get(server, "/metrics")[1].splitlines()
         values = {kind: f'cq_role{{role="gateway",state="{kind}"}}' for kind in kinds}
         return [kind for kind, name in values.items() if f"{name} 1.0" in lines and len(lines) >= len(kinds)]
 
     for name, kind in {"starting": "waiting", "standby": "standby", "ready": "active", "waiting": "waiting"}.items():
         state.tell(name)
-        assert [kind] == told(), name
+        assert [kind] == active(), name
     state.tell("ready")
     _now[0] += SILENT_SECONDS + 1
-    assert ["waiting"] == told()
+    assert ["waiting"] == active()
     server.close()
 
 

@@ -41,16 +41,16 @@ def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("evaluator", "said"),
+    ("evaluator", "expected"),
     [
         ({"name": "fats", "streams": {"fast": "quotes"}}, 'gives the evaluator "fats" no streams'),
         ({"streams": {"a/b": "quotes"}}, 'names an evaluator "a/b"'),
         ({"streams": {"": "quotes"}}, 'names an evaluator ""'),
     ],
 )
-def test_an_evaluator_has_a_name_and_streams(evaluator: dict[str, object], said: str) -> None:
+def test_an_evaluator_has_a_name_and_streams(evaluator: dict[str, object], expected: str) -> None:
     """An evaluator without any stream is a mistake."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=expected):
         Settings.model_validate({"evaluator": evaluator})
 
 

@@ -22,7 +22,7 @@ from gateway.local.role import STEADY, Role
 from gateway.local.run_folder import RunFolder, write_json
 from gateway.local.sessions import supervised
 from gateway.local.status_file import StatusFile, StatusWatch
-from gateway.local.supervisor import Supervisor, told_state
+from gateway.local.supervisor import Supervisor, supervised_state
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 
@@ -75,9 +75,9 @@ def _supervise(
     clock: Callable[[], float] = time.monotonic,
 ) -> list[str]:
     """Run until every act has been done, one each time all is ready, then stop as a Ctrl-C would."""
-    told: list[str] = []
+    lines: list[str] = []
     stages = [[program] for program in programs]
-    supervisor = Supervisor(run, stages, _ADDRESSES, told.append, Settings(), clock)
+    supervisor = Supervisor(run, stages, _ADDRESSES, lines.append, Settings(), clock)
     step = supervisor.step
 
     def step_and_act() -> None:
@@ -90,14 +90,14 @@ def _supervise(
 
     supervisor.step = step_and_act  # type: ignore[method-assign]
     supervisor.run()
-    return told
+    return lines
 
 
 def test_stages_start_in_order(run: RunFolder) -> None:
     """A role starts when the stage before is ready, and `ready` comes last, with the addresses."""
-    told = _supervise(run, [_program(run, "kafka"), _program(run, "gateway")], [])
-    assert ["kafka", "gateway", "ready"] == [line.split()[0] for line in told]
-    assert "bootstrap b" in told[-1]
+    lines = _supervise(run, [_program(run, "kafka"), _program(run, "gateway")], [])
+    assert ["kafka", "gateway", "ready"] == [line.split()[0] for line in lines]
+    assert "bootstrap b" in lines[-1]
 
 
 def test_a_dead_role_is_restarted(run: RunFolder) -> None:
@@ -132,11 +132,11 @@ def test_a_role_that_waits_for_a_server_is_not_ready(run: RunFolder) -> None:
     role = Role(program, dict(os.environ), time.monotonic, 60.0)
     role.start()
     try:
-        told = []
+        lines = []
         for state in ("ready", "waiting", "waiting", "ready"):
             write_json(status, {"state": state})
-            told.append((role.step(), role.state))
-        assert [(True, "ready"), (True, "waiting"), (False, "waiting"), (True, "ready")] == told
+            lines.append((role.step(), role.state))
+        assert [(True, "ready"), (True, "waiting"), (False, "waiting"), (True, "ready")] == lines
         assert role.restarts == 0
     finally:
         role.terminate()
@@ -246,22 +246,22 @@ def test_a_supervisor_that_slept_blames_nobody(watched: WatchedRole) -> None:
 def test_a_new_word_is_heard_whatever_the_clock_says(tmp_path: Path) -> None:
     """Words count by being new: also where the disk is full, and where their times go backwards or stand still."""
     path = tmp_path / "gateway.json"
-    watch, told = StatusWatch(path), StatusFile(path)
+    watch, file = StatusWatch(path), StatusFile(path)
     assert not watch.heard()
-    told.write("ready")
+    file.write("ready")
     assert [True, False] == [watch.heard(), watch.heard()]
     os.utime(path, (1_000_000, 1_000_000))
     assert [True, False] == [watch.heard(), watch.heard()]
-    told.write("ready")
+    file.write("ready")
     os.utime(path, (1_000_000, 1_000_000))
     assert [True, False] == [watch.heard(), watch.heard()]
 
 
 def test_a_supervisor_that_hangs_is_told_of() -> None:
     """The last written state counts for ten seconds."""
-    told = {"state": "ready", "told_at": 500.0, "roles": {"gateway": {"state": "ready", "pid": 2, "restarts": 0}}}
-    assert {"state": "ready", "roles": told["roles"]} == told_state(told, 1, 509.0)
-    late = told_state(told, 1, 511.0)
+    report = {"state": "ready", "told_at": 500.0, "roles": {"gateway": {"state": "ready", "pid": 2, "restarts": 0}}}
+    assert {"state": "ready", "roles": report["roles"]} == supervised_state(report, 1, 509.0)
+    late = supervised_state(report, 1, 511.0)
     assert ("degraded", {"state": "silent", "pid": 1, "restarts": 0}) == (late["state"], late["roles"]["supervisor"])
 
 
@@ -287,9 +287,9 @@ def _long_start(run: RunFolder, progress: Iterator[str]) -> list[str]:
 
 def test_a_start_that_comes_further_may_take_any_time(run: RunFolder) -> None:
     """A gateway that fills Redis with ten million CQs takes minutes; people are told how far it is."""
-    told = _long_start(run, (f"has read {read} of 50 records of cq.catalog" for read in count()))
-    assert any(line.startswith("gateway has read ") for line in told)
-    assert told[-1].startswith("ready")
+    found = _long_start(run, (f"has read {read} of 50 records of cq.catalog" for read in count()))
+    assert any(line.startswith("gateway has read ") for line in found)
+    assert found[-1].startswith("ready")
 
 
 def test_a_start_that_comes_no_further_ends(run: RunFolder) -> None:

@@ -21,8 +21,8 @@ _VERDICTS = [json.loads(line) for line in EXPECTED.read_text("utf-8").splitlines
 @cache
 def _stream(name: str) -> tuple[Stream, list[Record]]:
     """Return a stream and its rows."""
-    told = STREAMS[name]
-    return Stream(f"alerts ({told['columns']})"), [Record(row, time=TIME) for row in told["rows"]]
+    declared = STREAMS[name]
+    return Stream(f"alerts ({declared['columns']})"), [Record(row, time=TIME) for row in declared["rows"]]
 
 
 def _held(name: str, where: str) -> list[bool]:

@@ -126,7 +126,7 @@ def _difference(text: str, kind: str | None, expected: Any) -> str | None:
 def test_calls_mean_what_spark_says(part: int) -> None:
     """Each expression that is accepted has Spark's type and value, its constants in place and lifted."""
     lines = _EXPECTED.read_text("utf-8").splitlines()[part::_PARTS]
-    differing = {text: found for text, *told in map(json.loads, lines) if (found := _difference(text, *told))}
+    differing = {text: found for text, *expected in map(json.loads, lines) if (found := _difference(text, *expected))}
     wrong = [found for text, found in differing.items() if text not in _KNOWN]
     mended = [text for text, *_ in map(json.loads, lines) if text in _KNOWN.keys() - differing.keys()]
     assert not mended

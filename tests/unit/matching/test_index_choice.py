@@ -79,10 +79,10 @@ def test_the_index_moves_with_the_selective_column(store: Store) -> None:
         snapshot = tables.at(version, store)
         [table] = snapshot.tables
         before = loads.of(table.shape).candidates
-        met = [pair for each in matches(snapshot, events, loads=loads) for pair in found(each)]
+        pairs = [pair for each in matches(snapshot, events, loads=loads) for pair in found(each)]
         candidates.append((loads.of(table.shape).candidates - before) / EVENTS)
         used.append(table.shape.path.keys)
-        assert brute_force(events) == sorted(met)
+        assert brute_force(events) == sorted(pairs)
         choice.revise(tables, snapshot, events, loads)
         if second % 2:
             loads.take()

@@ -77,11 +77,11 @@ def test_each_table_is_told_its_own_costs() -> None:
     """Candidates and matches equal a table's alone, and all their time is somebody's."""
     loads, events = Loads(), Events({"a": ("INT", [1, 1, 3]), "b": ("BIGINT", [1, 9, 1])})
     [_] = matches(_three(Store()), events, loads=loads)
-    told = loads.take()
+    taken = loads.take()
     assert {"g_key": (2, 2), "g_bound": (2, 1), "g_filter": (0, 0)} == {
-        group: (load.candidates, load.matches) for group, load in told.items()
+        group: (load.candidates, load.matches) for group, load in taken.items()
     }
-    assert all(load.micros > 0 and load.events == 3 and load.rows == 1 for load in told.values())
+    assert all(load.micros > 0 and load.events == 3 and load.rows == 1 for load in taken.values())
 
 
 def test_a_bundle_is_kept_while_its_parts_are() -> None:

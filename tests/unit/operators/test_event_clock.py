@@ -50,7 +50,7 @@ def expected(rows: list[Row]) -> tuple[list[tuple[int, int, int]], list[str]]:
     Returns:
         For each silence its time, its row, and the row that made the key silent; and by row why it does not count.
     """
-    watermark, latest, told, fates = -(10**9), dict[str, tuple[int, int]](), [], []
+    watermark, latest, silent, fates = -(10**9), dict[str, tuple[int, int]](), [], []
     for offset, row in enumerate(rows):
         time = row["t"]
         future = time is not None and time > row["at"] + FUTURE
@@ -60,11 +60,11 @@ def expected(rows: list[Row]) -> tuple[list[tuple[int, int, int]], list[str]]:
             watermark = max(watermark, time - DELAY)
         ended = [(at + INTERVAL, cause, key) for key, (at, cause) in latest.items() if at + INTERVAL <= watermark]
         for due, cause, key in sorted(ended):
-            told.append((due, cause, offset))
+            silent.append((due, cause, offset))
             del latest[key]
         if not fates[-1] and time >= latest.get(row["k"], (time, 0))[0]:
             latest[row["k"]] = time, offset
-    return told, fates
+    return silent, fates
 
 
 @settings(max_examples=200, deadline=None)
@@ -76,12 +76,12 @@ def test_any_cutting_makes_the_same_silences_and_counts(rows: list[Row], cuts: l
     state.begin()
     for attempt in ((), cuts):
         state.undo()
-        told, begin = [], 0
+        silent, begin = [], 0
         for piece in pieces(rows, attempt):
             _, [made] = OPERATOR.step(state, timed_events(STREAM, piece, begin))
-            told += zip((made.time_ms // 1000).tolist(), made.causes.tolist(), made.offsets.tolist(), strict=True)
+            silent += zip((made.time_ms // 1000).tolist(), made.causes.tolist(), made.offsets.tolist(), strict=True)
             begin += len(piece)
-        assert told == silences
+        assert silent == silences
         assert missed_events([state]) == (fates.count("late"), fates.count("future"))
     state.position = len(rows)
     state.begin()

@@ -36,7 +36,7 @@ VALUES: dict[str, list[Any]] = {
 }
 INTERVAL, DELAY, KEPT = 10, 2, 40
 Row = dict[str, Any]
-Told = tuple[int, int, str]
+StayRow = tuple[int, int, str]
 """The end of the interval in seconds, the offset of the entering event, and the destination."""
 
 
@@ -137,20 +137,20 @@ def operator_of(form: Form, tables: Snapshot) -> LastingOperator:
     )
 
 
-def expected(form: Form, queries: Sequence[Asked], rows: Sequence[Row], marks: dict[int, int]) -> list[Told]:
+def expected(form: Form, queries: Sequence[Asked], rows: Sequence[Row], marks: dict[int, int]) -> list[StayRow]:
     """Fold one event at a time, for one query after the other; marks stand before the events with their offsets."""
-    return sorted(told for name, query in enumerate(queries) for told in _told(form, name, query, rows, marks))
+    return sorted(stay for name, query in enumerate(queries) for stay in _stays(form, name, query, rows, marks))
 
 
-def _told(form: Form, name: int, query: Asked, rows: Sequence[Row], marks: dict[int, int]) -> list[Told]:
-    watermark, before, waiting, told = -(10**9), dict[Any, tuple[bool, int]](), list[list[Any]](), list[Told]()
+def _stays(form: Form, name: int, query: Asked, rows: Sequence[Row], marks: dict[int, int]) -> list[StayRow]:
+    watermark, before, waiting, reported = -(10**9), dict[Any, tuple[bool, int]](), list[list[Any]](), list[StayRow]()
 
     def close() -> None:
         for each in [each for each in waiting if each[1] + INTERVAL < watermark]:
             waiting.remove(each)
             end = each[1] + INTERVAL
             if each[3] and (query.start is None or end >= query.start):
-                told.append((end, each[0], destination(name)))
+                reported.append((end, each[0], destination(name)))
 
     for offset, row in enumerate(rows):
         if offset in marks:
@@ -170,10 +170,10 @@ def _told(form: Form, name: int, query: Asked, rows: Sequence[Row], marks: dict[
         if is_match and not (was and at - when <= KEPT):
             waiting.append([offset, at, key, True])
         before[key] = is_match, at
-    return told
+    return reported
 
 
-def results(tables: Snapshot, rows: LastingRows, limit: int) -> list[Told]:
+def results(tables: Snapshot, rows: LastingRows, limit: int) -> list[StayRow]:
     """Return the results of rows."""
     assert rows.count == 0 or (np.diff(rows.positions) > 0).all()
     assert rows.column("_edge").to_pylist() == ["enter"] * rows.count
@@ -195,7 +195,7 @@ def run(
     *,
     limit: int = 4_000_000,
     stored: str = "",
-) -> tuple[PendingRises, list[Told]]:
+) -> tuple[PendingRises, list[StayRow]]:
     """Take rows in by steps; marks make steps of their own.
 
     Args:
@@ -209,7 +209,7 @@ def run(
         limit: Candidate pairs in a slice.
         stored: How the state goes on between steps: ``snapshot`` or ``changes`` through bytes, else as it is.
     """
-    found, begin = list[Told](), first
+    found, begin = list[StayRow](), first
     for piece in pieces(list(rows), [*cuts, *(offset - first for offset in marks if offset >= first)]):
         state.position = begin
         earlier = state.stored()
@@ -297,10 +297,10 @@ def test_the_end_of_the_interval_counts() -> None:
     """An event at the end of the interval ends the stay; a watermark that stands there tells nothing yet."""
     tables = tables_of(HOT, [Asked(1.0, "", 0, None)], single=False)
     one = operator_of(HOT, tables)
-    for low, told in ((10, []), (11, [(10, 0, destination(0))])):
+    for low, stays in ((10, []), (11, [(10, 0, destination(0))])):
         rows = _hot(("a", 2.0, 0), ("b", 0.0, 12), ("a", 0.0, low), ("b", 0.0, 90))
         _, found = run(one, PendingRises(), tables, rows, (2,), {})
-        assert found == told
+        assert found == stays
 
 
 def test_rises_and_keys_without_matches_leave_the_state() -> None:

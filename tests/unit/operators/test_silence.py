@@ -44,7 +44,7 @@ MARKS = st.dictionaries(st.integers(0, 30), st.integers(0, 80), max_size=3)
 """By offset, the watermark in seconds that the clock sets before the event."""
 
 
-class Told(NamedTuple):
+class SilenceResult(NamedTuple):
     """A silence."""
 
     due: int
@@ -60,7 +60,7 @@ def operator(*, where: bool) -> SilenceOperator:
     return SilenceOperator(silence, "j_1", (TIME, K, N), EventClock(DELAY * 1000))
 
 
-def shown(rows: SilentRows) -> list[Told]:
+def shown(rows: SilentRows) -> list[SilenceResult]:
     """Return silences in their order."""
     assert rows.count == 0 or (np.diff(rows.positions) > 0).all()
     columns = [rows.column(name).to_pylist() for name in ("k", "n")]
@@ -68,22 +68,22 @@ def shown(rows: SilentRows) -> list[Told]:
         rows.time_ms // 1000
     ).tolist()
     places = zip((rows.time_ms // 1000).tolist(), rows.causes.tolist(), zip(*columns, strict=True), strict=True)
-    return [Told(*each) for each in places]
+    return [SilenceResult(*each) for each in places]
 
 
-def of_mark(found: LatestMatches) -> list[Told]:
+def of_mark(found: LatestMatches) -> list[SilenceResult]:
     """Return the silences that a mark of the clock makes."""
     return shown(SilentRows(STREAM, "j_1", 3, found))
 
 
-def expected(rows: Sequence[Row], marks: dict[int, int], *, where: bool) -> list[Told]:
+def expected(rows: Sequence[Row], marks: dict[int, int], *, where: bool) -> list[SilenceResult]:
     """Return the silences by a fold over single events; marks stand before the events with their offsets."""
-    watermark, latest, told = -(10**9), dict[Any, tuple[int, int]](), []
+    watermark, latest, silent = -(10**9), dict[Any, tuple[int, int]](), []
 
     def fall_silent() -> None:
         ended = [(at + INTERVAL, offset, key) for key, (at, offset) in latest.items() if at + INTERVAL <= watermark]
         for due, offset, key in sorted(ended, key=lambda each: each[:2]):
-            told.append(Told(due, offset, (key, rows[offset]["n"])))
+            silent.append(SilenceResult(due, offset, (key, rows[offset]["n"])))
             del latest[key]
 
     for offset, row in enumerate(rows):
@@ -96,7 +96,7 @@ def expected(rows: Sequence[Row], marks: dict[int, int], *, where: bool) -> list
         counts = not is_late and not (where and row["b"] is not True)
         if counts and row["at"] >= latest.get(row["k"], (row["at"], 0))[0]:
             latest[row["k"]] = row["at"], offset
-    return told
+    return silent
 
 
 def run(
@@ -108,9 +108,9 @@ def run(
     first: int = 0,
     *,
     stored: bool = False,
-) -> tuple[LatestRows, list[Told]]:
+) -> tuple[LatestRows, list[SilenceResult]]:
     """Take rows in by steps; marks make steps of their own."""
-    found, begin = list[Told](), first
+    found, begin = list[SilenceResult](), first
     for piece in pieces(list(rows), [*cuts, *(offset - first for offset in marks if offset >= first)]):
         if begin in marks:
             state.position = begin
@@ -182,7 +182,7 @@ def test_changes_bring_another_state_to_the_end_of_a_task() -> None:
     state.begin()
     _, [made] = one.step(state, timed_events(STREAM, rows[2:], 2))
     state.position = 4
-    assert shown(made) == [Told(11, 0, ("a", 1)), Told(12, 1, ("b", 1))]
+    assert shown(made) == [SilenceResult(11, 0, ("a", 1)), SilenceResult(12, 1, ("b", 1))]
     assert other.put_changes(state.changes())
     assert (other.rows, other.watermark, other.position) == (2, 12_000, 4) == (state.rows, state.watermark, 4)
 

@@ -139,8 +139,8 @@ def test_a_reply_tells_the_edges_and_their_key(clause: str, emit: str) -> None:
     query = compile_select(f"SELECT price FROM trades EMIT ON {clause} BY NAME, symbol", catalog())
     destination = _destination(edges=EdgeSpec(query.edge, "0f"))
     cq = Cq("hot", CqText.cut("x"), destination.destination_id, 0, 0)
-    told = trigger_result(destination, cq, 0, query.plan.before)
-    assert {"kind": "change", "emit": emit, "by": ["name", "symbol"]} == told
+    result = trigger_result(destination, cq, 0, query.plan.before)
+    assert {"kind": "change", "emit": emit, "by": ["name", "symbol"]} == result
     assert {"kind": "change"} == trigger_result(_destination(), cq, 0)
 
 
@@ -207,10 +207,10 @@ def test_until_is_explained() -> None:
     query = compile_select(
         "SELECT price FROM trades WHERE price > 9 EMIT ON EXIT BY symbol UNTIL price <= 8", catalog()
     )
-    told = explain(query, TRADES)
-    assert "price <= :c1" == told["plan"]["until"]
-    assert {"slot": "c1", "in": "price <= :c1", "decided_by": "until"} in told["plan"]["tree"]["constants"]
-    assert "UNTIL price <= :c1" in told["text"]
+    lines = explain(query, TRADES)
+    assert "price <= :c1" == lines["plan"]["until"]
+    assert {"slot": "c1", "in": "price <= :c1", "decided_by": "until"} in lines["plan"]["tree"]["constants"]
+    assert "UNTIL price <= :c1" in lines["text"]
 
 
 @pytest.mark.parametrize(

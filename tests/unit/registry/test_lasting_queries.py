@@ -51,8 +51,8 @@ def test_a_comparison_that_no_index_orders_is_part_of_the_computation() -> None:
 
 def test_stays_are_explained() -> None:
     """EXPLAIN shows the key and the interval, and the condition that is part of the computation."""
-    told = explain(compile_select(_TEXT, catalog()), TRADES)
-    [computation] = told["plan"]["tree"]["inputs"]
+    lines = explain(compile_select(_TEXT, catalog()), TRADES)
+    [computation] = lines["plan"]["tree"]["inputs"]
     assert (computation["lasting_by"], computation["lasting_milliseconds"]) == (["symbol"], 300_000)
     assert computation["constants"] == [{"in": "name = 'b'", "decided_by": "stays"}]
-    assert "the row with which symbol enters and stays in for 0:05:00" in told["text"]
+    assert "the row with which symbol enters and stays in for 0:05:00" in lines["text"]

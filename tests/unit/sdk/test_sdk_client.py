@@ -142,27 +142,27 @@ def test_a_rejection_is_an_exception_with_code_detail_and_hint(rote: RoteGateway
 def test_thousands_are_pipelined_and_every_reply_is_checked(rote: RoteGateway) -> None:
     """Outcomes come in the order given, rejections among them; commands went out in order."""
     texts = [f"CREATE CQ {'taken' if number % 1000 == 7 else 'c'}{number} AS SELECT" for number in range(3000)]
-    told: list[int] = []
+    counts: list[int] = []
     with connect(rote.bootstrap, "alice") as client, pytest.raises(PartialRejection) as caught:
-        client.create_many(texts, progress=told.append)
+        client.create_many(texts, progress=counts.append)
     assert [7, 1007, 2007] == [at for at, each in enumerate(caught.value.outcomes) if not isinstance(each, Reply)]
     assert texts == [command["text"] for command in rote.commands]
-    assert 3000 == told[-1]
+    assert 3000 == counts[-1]
 
 
 def test_any_number_in_one_call_keeps_only_rejections(rote: RoteGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """Items are taken as they are sent, all are counted, and each rejection is told with its item's place."""
     monkeypatch.setattr("gateway.sdk.pipeline.MOST_UNDER_WAY", 2000)
     items = (("taken" if number % 100 == 7 else f"c{number}", "SELECT 1") for number in range(2200))
-    told: list[int] = []
+    counts: list[int] = []
     refused: list[int] = []
     with connect(rote.bootstrap, "alice") as client:
-        tally = client.create_all(items, progress=told.append, rejected=lambda place, _: refused.append(place))
+        tally = client.create_all(items, progress=counts.append, rejected=lambda place, _: refused.append(place))
     places = list(range(7, 2200, 100))
     assert (2200 - 22, 22) == (tally.accepted, tally.rejected)
     assert places == refused == list(tally.rejections)
     assert "cq-exists" == tally.rejections[7].code
-    assert told == sorted(told) and 2200 == told[-1]
+    assert counts == sorted(counts) and 2200 == counts[-1]
     assert [] == list(items)
 
 

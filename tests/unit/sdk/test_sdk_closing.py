@@ -25,13 +25,13 @@ def _spread(member: str = "m_1") -> ContinuousQuery:
 @pytest.mark.parametrize("record", [records.end(0, seconds=1), records.leave(0, "m_1")])
 def test_an_end_in_one_partition_waits_for_the_others(record: records.Fields) -> None:
     """The end takes effect when the other partitions are read to their ends, even from a cursor in between."""
-    told = msgspec.structs.replace(record, partition=0)
+    end = msgspec.structs.replace(record, partition=0)
     match = msgspec.structs.replace(records.match(0, (1, 7)), partition=1)
     feed = Feed([QueryReader(place_of(_spread()))])
-    feed.add([told])
+    feed.add([end])
     assert feed.take() is None
     again = Feed([QueryReader(place) for place in decode_cursor(feed.cursor())])
-    for one, given in ((feed, [match]), (again, [told, match])):
+    for one, given in ((feed, [match]), (again, [end, match])):
         one.add(given)
         assert isinstance(one.take(), Match)
         assert one.take() is None

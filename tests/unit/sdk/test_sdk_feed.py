@@ -81,10 +81,10 @@ def test_a_replaced_cq_begins_anew_beside_a_cursor() -> None:
     assert ["d_1", "d_2"] == [place.query.destination.id for place in places([], cursor)]
 
 
-def created_anew(offset: int) -> ContinuousQuery:
+def recreated(offset: int) -> ContinuousQuery:
     """The CQ `a`, dropped and created anew at noon in the destination where it was, its results from an offset on."""
-    anew = records.query("a", member="m_2")
-    return msgspec.structs.replace(anew, destination=msgspec.structs.replace(anew.destination, offset=offset))
+    query = records.query("a", member="m_2")
+    return msgspec.structs.replace(query, destination=msgspec.structs.replace(query.destination, offset=offset))
 
 
 def test_a_cq_created_anew_does_not_end_with_its_forerunner() -> None:
@@ -95,7 +95,7 @@ def test_a_cq_created_anew_does_not_end_with_its_forerunner() -> None:
     forerunner.add([records.match(6, (0, 1)), records.end(7, seconds=-1)])
     assert ["a"] == names(forerunner)
     assert forerunner.ended
-    flow = Feed([QueryReader(place) for place in places([created_anew(8)], forerunner.cursor())])
+    flow = Feed([QueryReader(place) for place in places([recreated(8)], forerunner.cursor())])
     assert {("cq.results", 3): 8} == flow.positions()
     flow.add([records.match(8, (0, 1)), records.match(9, (0, 2))])
     assert ["a"] == names(flow)
@@ -105,7 +105,7 @@ def test_a_topic_that_was_made_anew_is_read_from_where_the_cq_begins() -> None:
     """The cursor's offset lies behind all that is there: the topic of the forerunner was deleted meanwhile."""
     [before] = places([records.query("a", member="m_1")], None)
     before.next, before.marks = {3: 5000}, {0: (700, 0)}
-    flow = Feed([QueryReader(place) for place in places([created_anew(0)], encode_cursor([before]))])
+    flow = Feed([QueryReader(place) for place in places([recreated(0)], encode_cursor([before]))])
     flow.add([records.match(0, (0, 700)), records.match(1, (0, 701))])
     assert ["a"] == names(flow)
 
@@ -114,7 +114,7 @@ def test_a_cursor_that_lags_behind_goes_on_into_the_cq_created_anew() -> None:
     """Unread results of the forerunner come, its leave is skipped, and then come the results of the second CQ."""
     [before] = places([records.query("a", member="m_1")], None)
     before.next = {3: 5}
-    flow = Feed([QueryReader(place) for place in places([created_anew(8)], encode_cursor([before]))])
+    flow = Feed([QueryReader(place) for place in places([recreated(8)], encode_cursor([before]))])
     flow.add([records.match(5, (0, 1)), records.leave(6, "m_1"), records.match(8, (0, 2))])
     assert ["a", "a"] == names(flow)
 

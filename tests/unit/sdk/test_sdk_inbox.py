@@ -52,10 +52,10 @@ def test_a_topic_that_was_made_anew_is_told() -> None:
     [address] = {f"{each.host}:{each.port}" for each in broker.list_topics(timeout=20).brokers.values()}
     inbox = Inbox(address, {})
     inbox.assign({_WHERE: 5_000})
-    with pytest.raises(ResultsGone, match="deleted") as told:
+    with pytest.raises(ResultsGone, match="deleted") as failure:
         for _ in range(100):
             inbox.fetch(0.2)
-    assert told.value.detail == "The topic was deleted and made anew."
+    assert failure.value.detail == "The topic was deleted and made anew."
     inbox.close()
     replies = Inbox(address, {})
     replies.assign({_WHERE: 5_000})

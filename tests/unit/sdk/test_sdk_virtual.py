@@ -147,8 +147,8 @@ def test_a_choice_and_equality_with_null_are_those_of_the_evaluator(where: str, 
     found = [row is not None for row in apply(place(filter_sql(query.plan, query.row)), events)]
     batch = Events({name: (kind, [event[name] for event in events]) for name, kind in COLUMNS.items()})
     tables = snapshot(query.plan.conjuncts, [entry(0, query.row.type_texts, query.row.values)])
-    met = set(match(tables, batch).event.tolist())
-    assert found == [number in met for number in range(len(events))]
+    matched = set(match(tables, batch).event.tolist())
+    assert found == [number in matched for number in range(len(events))]
 
 
 @pytest.mark.parametrize("where", ["coalesce(volume, 2.5) > 5", "CASE WHEN flag THEN d ELSE volume END > 2"])
@@ -183,9 +183,9 @@ def test_each_of_a_thousand_readers_gets_exactly_its_own() -> None:
     thresholds = np.random.default_rng(7).random(count) * 100
     prices = [*(random.random() * 110 for _ in range(300)), float(thresholds.min()), float(thresholds.max()), None]
     table = _virtual_table(thresholds)
-    met = match(table, Events({"price": ("DOUBLE", prices)}))
-    assert len(met.event) == len(np.unique(met.event)), "one record an event"
-    assert {n for n, p in enumerate(prices) if p is not None and p > thresholds.min()} == set(met.event.tolist())
+    matches = match(table, Events({"price": ("DOUBLE", prices)}))
+    assert len(matches.event) == len(np.unique(matches.event)), "one record an event"
+    assert {n for n, p in enumerate(prices) if p is not None and p > thresholds.min()} == set(matches.event.tolist())
 
     chosen = [*random.sample(range(count), 998), int(thresholds.argmin()), int(thresholds.argmax())]
     plan = GroupPlan("g_1", "s", "", (compare("price", ">", "DOUBLE", 0),))
@@ -197,7 +197,7 @@ def test_each_of_a_thousand_readers_gets_exactly_its_own() -> None:
         query = ContinuousQuery(cq=str(number), group="g_1", signature="", destination=destination)
         readers.append(QueryReader(place_of(query), apply=filters.of(destination)))
     feed = Feed(readers)
-    feed.add(_record(offset, event, prices[event]) for offset, event in enumerate(sorted(met.event.tolist())))
+    feed.add(_record(offset, event, prices[event]) for offset, event in enumerate(sorted(matches.event.tolist())))
     found: dict[str, list[int]] = {str(number): [] for number in chosen}
     while (result := feed.take()) is not None:
         assert isinstance(result, Match)

@@ -173,8 +173,8 @@ def test_a_reader_computes_what_the_evaluator_does(where: str, events: list[dict
     read = _read(filter_sql(query.plan, query.row), events)
     batch = Events({name: (kind, [event[name] for event in events]) for name, kind in COLUMNS.items()})
     tables = snapshot(query.plan.conjuncts, [entry(0, query.row.type_texts, query.row.values)])
-    met = set(match(tables, batch).event.tolist())
-    assert [number in met for number in range(len(events))] == read, filter_sql(query.plan, query.row)
+    matched = set(match(tables, batch).event.tolist())
+    assert [number in matched for number in range(len(events))] == read, filter_sql(query.plan, query.row)
 
 
 @pytest.mark.parametrize("shape", [shape for shape, _ in _SHAPES])

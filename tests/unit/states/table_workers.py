@@ -128,14 +128,14 @@ class TableWorker:
 
 
 def _result(row: Row) -> TableResult:
-    told = dict(headers(row))
-    assert ("op" in told) != ("edge" in told)
+    fields = dict(headers(row))
+    assert ("op" in fields) != ("edge" in fields)
     change = TableChange(
-        (told.get("op") or told["edge"]).decode(),
-        json.loads(told["before"]) if "before" in told else None,
+        (fields.get("op") or fields["edge"]).decode(),
+        json.loads(fields["before"]) if "before" in fields else None,
         json.loads(row["value"]),
     )
-    return row["key"].decode(), told["ce_id"].decode(), change
+    return row["key"].decode(), fields["ce_id"].decode(), change
 
 
 def by_destination(results: Sequence[TableResult]) -> dict[str, list[Any]]:

@@ -126,11 +126,11 @@ def test_frames_survive_workers_and_replays(
             workers[1 - turn].run(*run, complete=False)
         made = workers[turn].run(*run, complete=True)
         last = min(at + count, len(rows))
-        assert sorted(map(_told, made)) == sorted(_expected(rows, queries, begins, range(at, last), gap))
+        assert sorted(map(_result_of, made)) == sorted(_expected(rows, queries, begins, range(at, last), gap))
         at = last
 
 
-def _told(row: dict[str, Any]) -> tuple[str, str, str]:
+def _result_of(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["key"].decode(), header(row, "ce_id"), repr(json.loads(row["value"]))
 
 

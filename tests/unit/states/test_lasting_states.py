@@ -182,11 +182,11 @@ def test_stays_survive_workers_and_replays(
                 workers[1 - turn].run(*run, complete=False, clock=state_clock)
             made = workers[turn].run(*run, complete=True, clock=state_clock)
             expected = [_result(name, queries[name], place, rows[place], gap) for name, place in wanted]
-            assert sorted(map(_told, made)) == sorted(expected)
+            assert sorted(map(_result_of, made)) == sorted(expected)
         at = last
 
 
-def _told(row: dict[str, Any]) -> tuple[str, str, str, int]:
+def _result_of(row: dict[str, Any]) -> tuple[str, str, str, int]:
     assert (header(row, "ce_source"), header(row, "edge")) == (COMPUTATION.computation_id, "enter")
     shard, position = header(row, "ce_id").removeprefix(f"{COMPUTATION.computation_id}/").split("/")
     assert int(shard) == PARTITION

@@ -38,7 +38,7 @@ def _over(name: str) -> Expression:
     return Call(">", (Column(name, _TYPES[name][0]), Slot(0)), "BOOLEAN")
 
 
-def told(rows: list[dict[str, Any]]) -> list[Result]:
+def results_of(rows: list[dict[str, Any]]) -> list[Result]:
     """Return the results among output rows."""
     return [(row["key"].decode(), header(row, "ce_id"), header(row, "edge")) for row in rows]
 
@@ -132,7 +132,7 @@ def test_edges_survive_workers_and_replays(
             workers[turn].run(store, version, first, end, pieces, complete=True)
         if fate == "elsewhere":
             workers[1 - turn].run(store, version, first, end, pieces, complete=False)
-        made = told(workers[turn].run(store, version, first, end, pieces, complete=True))
+        made = results_of(workers[turn].run(store, version, first, end, pieces, complete=True))
         assert len(set(made)) == len(made)
         found.update(made)
         for place in range(at, min(at + count, len(rows))):

@@ -161,7 +161,7 @@ def test_silences_survive_workers_and_replays(
             if fate == "elsewhere" and ahead is None:
                 workers[1 - turn].run(*run, complete=False, clock=state_clock)
             made = workers[turn].run(*run, complete=True, clock=state_clock)
-            assert sorted(map(_told, made)) == sorted(_results(records, queries, live, wanted, gap))
+            assert sorted(map(_result_of, made)) == sorted(_results(records, queries, live, wanted, gap))
         at = last
 
 
@@ -196,7 +196,7 @@ class _Fold:
         return sorted(self._latest.pop(key)[1] for key in ended)
 
 
-def _told(row: dict[str, Any]) -> tuple[str, str, str]:
+def _result_of(row: dict[str, Any]) -> tuple[str, str, str]:
     assert header(row, "ce_source") == COMPUTATION.computation_id
     cause = int(header(row, "cause").rpartition("/")[2])
     shard, position = header(row, "ce_id").removeprefix(f"{COMPUTATION.computation_id}/").split("/")

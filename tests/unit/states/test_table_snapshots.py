@@ -108,12 +108,12 @@ def test_a_snapshot_is_the_rows_of_a_fold(records: list[TableRecord], sizes: lis
     for made in evaluate(task, GroupRows(table, joined.snapshot), ROWS) if table.count else ():
         assert dead_letter_code(made) is None
         found += made.to_pylist()
-    told = [dict(headers(each)) for each in found]
-    assert {each["op"] for each in told} <= {b"snapshot"}
+    headers_of = [dict(headers(each)) for each in found]
+    assert {each["op"] for each in headers_of} <= {b"snapshot"}
     expected = sorted((at, query.shown(row)) for at, row in _folded(records).values() if query.matches(row))
-    assert [(each["ce_id"].decode(), json.loads(one["value"])) for each, one in zip(told, found, strict=True)] == [
-        (f"profiles/{PARTITION}/{base + at}", row) for at, row in expected
-    ]
+    assert [
+        (each["ce_id"].decode(), json.loads(one["value"])) for each, one in zip(headers_of, found, strict=True)
+    ] == [(f"profiles/{PARTITION}/{base + at}", row) for at, row in expected]
     assert {each["key"].decode() for each in found} <= {destination(0)}
 
 

@@ -19,7 +19,7 @@ def _rows(*rows: tuple[float, str, float | None]) -> list[Record]:
     ]
 
 
-def _told(found: list[dict]) -> list[tuple[str, str, int, list]]:
+def _outlines(found: list[dict]) -> list[tuple[str, str, int, list]]:
     """Return times without their day, count, and the values of the rows."""
     return [(d["from"][11:16], d["to"][11:16], d["count"], [list(row.values()) for row in d["rows"]]) for d in found]
 
@@ -28,7 +28,7 @@ def test_each_match_is_in_the_digest_of_its_tick() -> None:
     """A tick covers [from, to); late matches come with the first tick after them, and empty ticks write nothing."""
     rows = _rows((-5, "EARLY", 1), (0, "A", 1), (9.99, "B", 2), (10, "C", 3), (35, "D", 4), (36, "E", 400))
     found = digests("SELECT symbol FROM quotes WHERE price < 100 EVERY '10 minutes'", QUOTES, rows)
-    assert _told(found) == [
+    assert _outlines(found) == [
         ("00:00", "00:10", 3, [["EARLY"], ["A"], ["B"]]),
         ("00:10", "00:20", 1, [["C"]]),
         ("00:30", "00:40", 1, [["D"]]),
@@ -63,9 +63,9 @@ def test_start_cron_and_expire() -> None:
     """Ticks count from START, or are cron's; at EXPIRE there is a last digest of pending matches."""
     rows = _rows((1, "A", 1), (6, "B", 2), (16, "C", 3), (18, "D", 4))
     text = "SELECT symbol FROM quotes EVERY '10 minutes' START '2026-01-01T00:05:00Z' EXPIRE '2026-01-01T00:17:00Z'"
-    assert [("00:05", "00:15", 1, [["B"]]), ("00:15", "00:17", 1, [["C"]])] == _told(digests(text, QUOTES, rows))
+    assert [("00:05", "00:15", 1, [["B"]]), ("00:15", "00:17", 1, [["C"]])] == _outlines(digests(text, QUOTES, rows))
     found = digests("SELECT symbol FROM quotes EVERY CRON '*/15 * * * *'", QUOTES, rows)
-    assert [("00:00", "00:15", 2), ("00:15", "00:30", 2)] == [each[:3] for each in _told(found)]
+    assert [("00:00", "00:15", 2), ("00:15", "00:30", 2)] == [each[:3] for each in _outlines(found)]
 
 
 def test_ticks_without_anything_cost_nothing() -> None:

@@ -53,11 +53,11 @@ def test_edges_are_those_of_a_fold(rows: list[tuple[int, dict[str, Any]]], by: l
     edges = _folded(rows, by, where)
     for clause, wanted in (("ENTER", {"enter"}), ("EXIT", {"exit"}), ("ENTER OR EXIT", {"enter", "exit"})):
         query = f"SELECT device, _edge FROM machines WHERE {where} EMIT ON {clause} BY {', '.join(by)}"
-        told = evaluate(query, _STREAM, records)
+        outcomes = evaluate(query, _STREAM, records)
         expected = [edge if edge in wanted else None for edge in edges]
-        assert expected == [row.edge for row in told]
-        assert expected == [row.result and row.result["_edge"] for row in told]
-        assert [edge is None for edge in expected] == [row.why is not None for row in told]
+        assert expected == [row.edge for row in outcomes]
+        assert expected == [row.result and row.result["_edge"] for row in outcomes]
+        assert [edge is None for edge in expected] == [row.why is not None for row in outcomes]
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_row_that_is_no_edge_says_why(temps: list[float | None], clause: str, 
     """The reason is of the row, and of the row before it where that decides."""
     rows = [{"device": "a", "temp": temp} for temp in temps]
     edges, until = clause.removesuffix(" UNTIL"), "UNTIL temp < 80" if clause.endswith("UNTIL") else ""
-    told = evaluate(f"SELECT temp FROM machines WHERE temp > 90 EMIT ON {edges} BY device {until}", _STREAM, rows)
-    assert why == told[-1].why
+    outcomes = evaluate(f"SELECT temp FROM machines WHERE temp > 90 EMIT ON {edges} BY device {until}", _STREAM, rows)
+    assert why == outcomes[-1].why
 
 
 def test_a_key_stays_in_until_the_second_condition() -> None:
@@ -108,8 +108,8 @@ def test_joined_rows_are_the_events() -> None:
         "WHERE temp > most EMIT ON ENTER OR EXIT BY m.device"
     )
     for kind, edges in (("", ["enter", None, None]), ("LEFT", ["enter", "exit", "enter"])):
-        told = evaluate(select.format(kind), _STREAM, rows, tables=[limits])
-        assert edges == [row.edge for row in told]
+        outcomes = evaluate(select.format(kind), _STREAM, rows, tables=[limits])
+        assert edges == [row.edge for row in outcomes]
 
 
 def test_a_digest_has_the_edges_of_its_time() -> None:

@@ -107,9 +107,9 @@ def test_values_are_those_of_a_query_alone(
     ]
     rows = [(partition, at % 900, row) for partition, at, row in rows]
     query = f"SELECT {call} OVER (PARTITION BY user {frame}) AS v FROM logins {where}"
-    told = evaluate(query, _STREAM, records)
+    outcomes = evaluate(query, _STREAM, records)
     wanted = _expected(rows, call, frame, where)
-    for outcome, each in zip(told, wanted, strict=True):
+    for outcome, each in zip(outcomes, wanted, strict=True):
         assert (outcome.result is None) == (each is None)
         assert each is None or outcome.result is None or _same(outcome.result["v"], each[0])
 
@@ -128,14 +128,14 @@ def test_the_row_before_and_why() -> None:
         "SELECT x, lag(x) OVER w AS was, lag(x, 2) OVER w AS earlier FROM logins WHERE ok "
         "QUALIFY x > was * 1.3 WINDOW w AS (PARTITION BY user ORDER BY _offset)"
     )
-    told = evaluate(query, _STREAM, rows)
-    assert [row.result for row in told] == [
+    outcomes = evaluate(query, _STREAM, rows)
+    assert [row.result for row in outcomes] == [
         None,
         None,
         {"x": 1.4, "was": 1.0, "earlier": None},
         {"x": 2.0, "was": 1.4, "earlier": 1.0},
     ]
-    assert [row.why for row in told[:2]] == [
+    assert [row.why for row in outcomes[:2]] == [
         "(lag(x, 1) * 1.3) < x is NULL",
         "ok = TRUE is FALSE, (lag(x, 1) * 1.3) < x is NULL",
     ]

@@ -143,13 +143,13 @@ class _Notes:
     """Redis, which may be away."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.noted: list[str] = []
         self.away = False
 
     def tell(self, stream_id: str) -> None:
         if self.away:
             raise OperationalError("redis is away")
-        self.told.append(stream_id)
+        self.noted.append(stream_id)
 
 
 class _Topic:
@@ -178,12 +178,12 @@ def test_headers_are_read_from_the_topic_until_spark_asks_for_them() -> None:
     reads: Any = SimpleNamespace(reads_headers=True)
     assert headers.completed(whole, reads) is whole
     assert headers.completed(bare, SimpleNamespace(reads_headers=False)) is bare  # type: ignore[arg-type]
-    assert (topic.asked, notes.told) == ([], [])
+    assert (topic.asked, notes.noted) == ([], [])
     for away in (False, True):
         notes.away = away
         found = headers.completed(bare, reads)["headers"]
         assert found.to_pylist() == [[{"key": "a", "value": b"1"}, {"key": "a", "value": None}], []]
-    assert (topic.asked, notes.told) == ([SourceRange("source", 2, 100, 103)] * 2, ["s_1"])
+    assert (topic.asked, notes.noted) == ([SourceRange("source", 2, 100, 103)] * 2, ["s_1"])
     hidden = RecordHeaders(stream("_headers STRING"), SETTINGS, notes, topic.open)  # type: ignore[arg-type]
     assert hidden.completed(bare, reads) is bare
     topic.records = whole.slice(0, 2)

@@ -26,9 +26,11 @@ def test_a_row_is_told_when_its_key_falls_silent() -> None:
         ("WHERE temp > 2", [0, 1, 3, 4]),
         ("WHERE device = 'b' AND temp > 2", [1, 3]),
     ):
-        told = evaluate(f"SELECT device FROM machines {where} EMIT ON SILENCE '10 minutes' BY device", _STREAM, records)
-        assert [place for place, row in enumerate(told) if row.result] == wanted, where
-        assert all((row.result is None) == (row.why is not None) for row in told)
+        outcomes = evaluate(
+            f"SELECT device FROM machines {where} EMIT ON SILENCE '10 minutes' BY device", _STREAM, records
+        )
+        assert [place for place, row in enumerate(outcomes) if row.result] == wanted, where
+        assert all((row.result is None) == (row.why is not None) for row in outcomes)
 
 
 def test_the_time_of_a_row_may_be_a_column() -> None:
@@ -40,8 +42,8 @@ def test_the_time_of_a_row_may_be_a_column() -> None:
         {"device": device, "at": None if at is None else (_BEGIN + timedelta(days=90, minutes=at)).isoformat()}
         for device, at in (("a", 0), ("b", 20), ("a", 18), ("c", None), ("b", 40))
     ]
-    told = evaluate("SELECT device FROM machines EMIT ON SILENCE '10 minutes' BY device", stream, rows)
-    assert [place for place, row in enumerate(told) if row.result] == [0, 1]
+    outcomes = evaluate("SELECT device FROM machines EMIT ON SILENCE '10 minutes' BY device", stream, rows)
+    assert [place for place, row in enumerate(outcomes) if row.result] == [0, 1]
 
 
 def test_a_silence_has_no_readers_filter() -> None:

@@ -38,10 +38,10 @@ def test_a_row_is_told_when_its_key_has_stayed_in() -> None:
         ("WHERE device = 'b'", [1]),
     ):
         query = f"SELECT device, _edge FROM machines {where} EMIT ON ENTER BY device FOR '5 minutes'"
-        told = evaluate(query, _STREAM, records)
-        assert [place for place, row in enumerate(told) if row.result] == wanted, where
-        assert all(row.edge == ("enter" if row.result else None) for row in told)
-        assert all((row.result is None) == (row.why is not None) for row in told)
+        outcomes = evaluate(query, _STREAM, records)
+        assert [place for place, row in enumerate(outcomes) if row.result] == wanted, where
+        assert all(row.edge == ("enter" if row.result else None) for row in outcomes)
+        assert all((row.result is None) == (row.why is not None) for row in outcomes)
 
 
 def test_a_stay_has_no_readers_filter() -> None:
@@ -78,6 +78,6 @@ def test_a_row_is_told_by_rows_of_a_later_task(emit: str) -> None:
         Record({"device": "a" if at == 0 else "b", "temp": 95.0}, time=_BEGIN + timedelta(seconds=2 * at), partition=0)
         for at in range(1_100)
     ]
-    told = evaluate(f"SELECT device FROM machines WHERE temp > 90 EMIT {emit}", _STREAM, records)
-    assert told[0].results == [{"device": "a"}]
-    assert (told[0].matches, told[0].result, told[0].why) == (True, {"device": "a"}, None)
+    outcomes = evaluate(f"SELECT device FROM machines WHERE temp > 90 EMIT {emit}", _STREAM, records)
+    assert outcomes[0].results == [{"device": "a"}]
+    assert (outcomes[0].matches, outcomes[0].result, outcomes[0].why) == (True, {"device": "a"}, None)

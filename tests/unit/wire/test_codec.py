@@ -113,7 +113,7 @@ def test_malformed_json_is_refused(value: bytes | None, command_id: str | None) 
 
 @pytest.mark.parametrize("encoding", ["json", "avro"])
 @pytest.mark.parametrize(
-    ("command_id", "subscriber", "told"),
+    ("command_id", "subscriber", "expected"),
     [
         ("i" * 1025, "alice", None),
         ("1", "a" * 1025, "1"),
@@ -123,12 +123,12 @@ def test_malformed_json_is_refused(value: bytes | None, command_id: str | None) 
     ],
     ids=["id too long", "subscriber too long", "NUL", "line feed", "C1"],
 )
-def test_names_are_short_and_plain(command_id: str, subscriber: str, told: str | None, encoding: Encoding) -> None:
+def test_names_are_short_and_plain(command_id: str, subscriber: str, expected: str | None, encoding: Encoding) -> None:
     """Texts repeated in each reply are bounded, and no subscriber has a control character; at the bound all is well."""
     value = encode_command(Command(command_id, subscriber, "SHOW CQS", encoding))
     with pytest.raises(MalformedCommand) as raised:
         decode_command(value)
-    assert (encoding, told) == (raised.value.encoding, raised.value.command_id)
+    assert (encoding, expected) == (raised.value.encoding, raised.value.command_id)
     assert len(raised.value.detail) < 200
     longest = Command("i" * 1024, "é" * 1024, "SHOW CQS", encoding)
     assert longest == decode_command(encode_command(longest))

@@ -40,7 +40,7 @@ class _Store:
 
     def __init__(self) -> None:
         self.pins: dict[int, TablePins] = {}
-        self.told: list[ReplicaNote] = []
+        self.notes: list[ReplicaNote] = []
         self.committed = -1
 
     def pin(self, _stream_id: str, batch: int) -> None:
@@ -57,7 +57,7 @@ class _Store:
         self.pins[batch] = pins
 
     def tell_replica(self, _source_id: str, _worker: str, note: ReplicaNote) -> None:
-        self.told.append(note)
+        self.notes.append(note)
 
 
 class _Pins:
@@ -129,14 +129,14 @@ def test_rows_that_no_batch_under_way_sees_go() -> None:
         assert count("s_1", batch) == 300
     worker.now += 10
     assert count("s_1", 8) == 300
-    held = worker.store.told[-1].nbytes
+    held = worker.store.notes[-1].nbytes
     assert count("slow", 1) == 300
     for batch in range(9, 12):
         log.put(300, batch)
         assert (300, 300) == (count("s_1", batch), count("slow", batch))
     worker.now += 10
     assert count("s_1", 11) == 300
-    assert worker.store.told[-1].nbytes < held / 4
+    assert worker.store.notes[-1].nbytes < held / 4
     assert log.reads.count({}) == 1, "one replica is loaded, from the topic's beginning"
 
 
@@ -169,21 +169,21 @@ def test_a_worker_tells_of_its_tables_now_and_then() -> None:
     """Rows, memory and offsets, every two seconds at most; and at once that a batch waits for many changes."""
     log = _Log([{}])
     worker = _Worker(log)
-    told = worker.store.told
+    notes = worker.store.notes
     log.put(3, 1)
     for batch in range(3):
         worker.count("s_1", batch)
         worker.now += 0.5
-    assert [(0, 3, {0: 3}, 0)] == [(note.at_ms, note.rows, note.reached, note.waiting) for note in told]
-    assert told[0].nbytes > 0
+    assert [(0, 3, {0: 3}, 0)] == [(note.at_ms, note.rows, note.reached, note.waiting) for note in notes]
+    assert notes[0].nbytes > 0
     log.put(120, 2, gap=99)
     worker.count("s_1", 3)
     assert [(3, {0: 3}, 12_000), (120, {0: 12_003}, 0)] == [
-        (note.rows, note.reached, note.waiting) for note in told[1:]
+        (note.rows, note.reached, note.waiting) for note in notes[1:]
     ]
     worker.now += 2
     worker.count("s_1", 4)
-    assert (120, 0, 4) == (told[-1].rows, told[-1].waiting, len(told))
+    assert (120, 0, 4) == (notes[-1].rows, notes[-1].waiting, len(notes))
 
 
 def test_a_long_reading_is_told_again_and_again() -> None:
@@ -192,8 +192,8 @@ def test_a_long_reading_is_told_again_and_again() -> None:
     worker = log.worker = _Worker(log)
     log.put(120, 1, gap=99)
     assert worker.count("s_1", 0) == 120
-    *reading, last = worker.store.told
+    *reading, last = worker.store.notes
     assert {12_000} == {note.waiting for note in reading}
     assert (0, int(worker.now * 1000)) == (last.waiting, last.at_ms)
-    moments = [note.at_ms for note in worker.store.told]
+    moments = [note.at_ms for note in worker.store.notes]
     assert max(later - earlier for earlier, later in itertools.pairwise(moments)) <= 10_000 < moments[-1]

@@ -41,9 +41,9 @@ def test_samples_are_of_the_latest_events_and_bounded() -> None:
     sampler = StreamSampler(QUOTES, clock)
     for symbol in ("A", "B" * 10_000, "C"):
         clock.now += 10
-        told = sampler.take(events(symbol, 5_000), VERSION, TABLES)
-    assert told is not None
-    partition, statistics = told
+        sampled = sampler.take(events(symbol, 5_000), VERSION, TABLES)
+    assert sampled is not None
+    partition, statistics = sampled
     assert (3, 7, 1_030_000) == (partition, statistics.version, statistics.at_ms)
     assert 0 < TABLES.nbytes == statistics.table_bytes
     symbols = statistics.columns["symbol"]

@@ -18,13 +18,13 @@ class _Store:
 
     def __init__(self) -> None:
         self.writer = ""
-        self.told: dict[int, int] = {}
+        self.written: dict[int, int] = {}
 
     def letters_of(self, _table_id: str) -> dict[int, int]:
-        return dict(self.told)
+        return dict(self.written)
 
     def letters_written(self, _table_id: str, offsets: Mapping[int, int]) -> None:
-        self.told.update(offsets)
+        self.written.update(offsets)
 
     def writes_letters(self, _table_id: str, worker: str) -> bool:
         self.writer = self.writer or worker

@@ -86,10 +86,10 @@ class _Redis(Store):
         self.counted += [each.tally for each in counts]
         self.output += [each.output for each in counts]
 
-    def tell_statistics(self, *_told: object) -> None:
+    def tell_statistics(self, *_report: object) -> None:
         self._answer()
 
-    def tell_states(self, *_told: object) -> None:
+    def tell_states(self, *_report: object) -> None:
         self._answer()
 
     def _answer(self) -> None:
@@ -246,19 +246,19 @@ def test_a_mark_of_the_clock_makes_results_without_records(
     redis.commit((), [entry(8, (), (), group="g_2", edge=FRAMES, since=())])
     evaluation = worker.Evaluation.of(_STREAM, SETTINGS.model_copy(update={"data": tmp_path}))
 
-    def told(records: list[pa.RecordBatch], first: int, *clock: int | None) -> list[str]:
+    def results(records: list[pa.RecordBatch], first: int, *clock: int | None) -> list[str]:
         rows = list(evaluation(records, RangeBegin(0, first, StateClock(*clock))))
         return [header(row, "cause") for each in rows for row in each.to_pylist() if row["topic"] == "cq.results"]
 
     records = batch([b'{"a":5}', b'{"a":6}'], partitions=[0, 0], first=0)
     time_ms = int(records["timestamp"][0].as_py().timestamp() * 1000)
-    assert told([records], 0, None, None) == []
+    assert results([records], 0, None, None) == []
     assert worker.PROCESS.take_time() == RangeTime(time_ms + 1 - 2_000, time_ms + 5_000)
     mark = time_ms + 5_001
     for _ in range(2):
-        assert told([], 2, None, mark) == [f"{_STREAM.name}/0/0", f"{_STREAM.name}/0/1"]
+        assert results([], 2, None, mark) == [f"{_STREAM.name}/0/0", f"{_STREAM.name}/0/1"]
     assert worker.PROCESS.take_time() == RangeTime(mark, None)
-    assert told([], 2, mark, mark + 1) == []
+    assert results([], 2, mark, mark + 1) == []
     assert noted == [_STREAM.stream_id]
     worker.PROCESS.begin(msgspec.structs.replace(_STREAM, stream_id="other"), SETTINGS)
     assert worker.PROCESS.take_time() is None, "the time of the stream before is not that of the next one"

@@ -125,7 +125,7 @@ def _union(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
     return _choosing(_first_of_each, identities_of)(Operand(_concat(base, sql_type, other), sql_type), sql_type)
 
 
-def _among(*, met: bool) -> Callable[..., pl.Expr]:
+def _among(*, present: bool) -> Callable[..., pl.Expr]:
     """Make the function that yields the distinct elements present, or absent, in the second array."""
 
     def implementation(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
@@ -135,7 +135,7 @@ def _among(*, met: bool) -> Callable[..., pl.Expr]:
             wide = codes.max(initial=0) + 2
             pairs = np.concatenate((one.row, two.row)) * wide + codes + 1
             first = _first_of_each(one, codes[: one.row.size])
-            kept = first[np.isin(pairs[first], pairs[one.row.size :]) == met]
+            kept = first[np.isin(pairs[first], pairs[one.row.size :]) == present]
             null = one.null | two.null
             kept = kept[~null[one.row[kept]]]
             return made_of(one.elements, kept, one.row[kept], null, sql_type)
@@ -297,9 +297,9 @@ ARRAYS: dict[str, Callable[..., pl.Expr]] = {
         lambda lists, _: np.flatnonzero(lists.elements.is_valid().to_numpy(zero_copy_only=False)), _places
     ),
     "array_distinct": _choosing(_first_of_each, identities_of),
-    "array_except": _among(met=False),
+    "array_except": _among(present=False),
     "array_insert": _insert,
-    "array_intersect": _among(met=True),
+    "array_intersect": _among(present=True),
     "array_join": _join,
     "array_max": _extreme(greatest=True),
     "array_min": _extreme(greatest=False),

@@ -61,11 +61,11 @@ def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: Sql
 
 def _extract(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
     """Return a group of the first occurrence, "" where there is none; NULL where the pattern has no such group."""
-    met = texts.str.contains(pattern.text)
+    occurs = texts.str.contains(pattern.text)
     if not 0 <= group <= pattern.number:
-        return pl.select(pl.when(~met).then(pl.lit(""))).to_series()
+        return pl.select(pl.when(~occurs).then(pl.lit(""))).to_series()
     found = texts.str.extract(pattern.text, group + 1).fill_null("")
-    return pl.select(pl.when(met.is_not_null()).then(found)).to_series()
+    return pl.select(pl.when(occurs.is_not_null()).then(found)).to_series()
 
 
 def _substr(texts: pl.Series, pattern: Groups) -> pl.Series:

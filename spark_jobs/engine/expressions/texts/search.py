@@ -95,7 +95,7 @@ def _searched(args: list[Operand], search: Callable[..., _LikeSearch | None]) ->
         if len(searches) == 1 and (only := searches[0]) is not None:
             return in_steps(partial(_by_one, only), searchable(text, only.size), only.size)
         sizes = np.array([one.size if one else 0 for one in searches])
-        return _met(searchable(text, sizes[codes]), searches, codes)
+        return _found_by(searchable(text, sizes[codes]), searches, codes)
 
     return Operand(pl.map_batches([argument.expr for argument in args], apply, return_dtype=pl.Boolean), BOOLEAN)
 
@@ -104,7 +104,7 @@ def _by_one(search: _LikeSearch, text: pl.Series) -> pl.Series:
     return _BY_ONE[search.kind](text, search.text)
 
 
-def _met(text: pl.Series, searches: Sequence[_LikeSearch | None], codes: NDArray[np.int64]) -> pl.Series:
+def _found_by(text: pl.Series, searches: Sequence[_LikeSearch | None], codes: NDArray[np.int64]) -> pl.Series:
     """Tell which texts the search of their code finds, NULL where there is no text or no search."""
     found = np.zeros(len(text), np.bool_)
     unknown = text.is_null().to_numpy() | np.array([one is None for one in searches], np.bool_)[codes]
@@ -118,7 +118,9 @@ def _met(text: pl.Series, searches: Sequence[_LikeSearch | None], codes: NDArray
         else:
             wanted = pl.Series([one.text if one else None for one in searches], dtype=pl.String)
             frame = pl.DataFrame({"text": text.gather(rows), "wanted": wanted.gather(codes[rows])})
-            found[rows] = frame.select(_BY_TEXT[kind](pl.col("text"), pl.col("wanted")).alias("met"))["met"].to_numpy()
+            found[rows] = frame.select(_BY_TEXT[kind](pl.col("text"), pl.col("wanted")).alias("found"))[
+                "found"
+            ].to_numpy()
     return pl.Series(found).set(pl.Series(unknown), None)
 
 

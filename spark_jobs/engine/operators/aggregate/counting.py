@@ -125,7 +125,7 @@ class AggregateCounting:
         self._too_large = too_large
         self._singly_until = singly_until or {}
         self._panes = Panes(bounds)
-        self._met: dict[str, UnitMatches] = {}
+        self._taken: dict[str, UnitMatches] = {}
         self._forms: dict[object, _FormCounting] = {}
         """By form of the partial aggregates."""
         self._shelves: dict[SelectId, _Shelf] = {}
@@ -153,39 +153,39 @@ class AggregateCounting:
             select = matches.selects[code & 0xFFFFFFFF]
             chosen = found[codes == code]
             unit = unit_of(matches.groups[code >> 32], select.select_id)
-            met = self._met.setdefault(unit, UnitMatches(events, select))
+            matches_of_unit = self._taken.setdefault(unit, UnitMatches(events, select))
             event = matches.event[chosen]
-            met.again |= int(event.min()) <= met.latest
-            met.latest = max(met.latest, int(event.max()))
-            met.event.append(event)
-            met.store.append(matches.number[chosen])
+            matches_of_unit.again |= int(event.min()) <= matches_of_unit.latest
+            matches_of_unit.latest = max(matches_of_unit.latest, int(event.max()))
+            matches_of_unit.event.append(event)
+            matches_of_unit.store.append(matches.number[chosen])
             self._unit_of = lengthened(self._unit_of, int(matches.number[chosen].max()) + 1)
             self._unit_of[matches.number[chosen]] = self._units.setdefault(unit, len(self._units))
 
     def taken(self) -> dict[str, UnitMatches]:
         """Return the matches taken in since the last call, by work unit."""
-        taken, self._met = self._met, {}
+        taken, self._taken = self._taken, {}
         return taken
 
-    def count(self, met: UnitMatches, columns: dict[Reference, pl.Series]) -> Iterator[pa.RecordBatch]:
+    def count(self, found: UnitMatches, columns: dict[Reference, pl.Series]) -> Iterator[pa.RecordBatch]:
         """Count matches of a unit; yields dead letters of matches that are too large.
 
         Args:
-            met: The matches.
+            found: The matches.
             columns: Values computed for other units of the batch.
         """
-        event, store = met.pairs()
-        select_id = met.select.select_id
+        event, store = found.pairs()
+        select_id = found.select.select_id
         with charged(select_id, partial(tuple, [select_id])):
-            large = self._count(met, event, store, MatchValues(self._evaluate, met.events, event, columns))
+            large = self._count(found, event, store, MatchValues(self._evaluate, found.events, event, columns))
         if large:
-            yield self._too_large(met.events.source, large)
+            yield self._too_large(found.events.source, large)
 
     def _count(
-        self, met: UnitMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
+        self, found: UnitMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
     ) -> dict[int, str]:
         """Count matches of one unit; returns by event why a match is left out."""
-        aggregation = met.select.aggregation
+        aggregation = found.select.aggregation
         assert aggregation is not None, "take chooses SELECT lists with an aggregation"
         keys = [values.of(key.expression) for key in aggregation.keys]
         args = [values.arguments(aggregate) for aggregate in aggregation.aggregates]
@@ -198,11 +198,11 @@ class AggregateCounting:
                 ): f"The match brings {sizes[place]} bytes into an aggregate; the limit is {most} bytes for one match."
                 for place in large.tolist()
             }
-            return details | self._count(met, event[kept], store[kept], values.at(kept))
-        times, offsets = met.events.time_ms[event], met.events.offsets[event]
+            return details | self._count(found, event[kept], store[kept], values.at(kept))
+        times, offsets = found.events.time_ms[event], found.events.offsets[event]
         single = np.zeros(event.size, np.bool_)
         if event.size:
-            single = offsets < self._singly_until.get(int(met.events.partitions[0]), 0)
+            single = offsets < self._singly_until.get(int(found.events.partitions[0]), 0)
         part = np.zeros(event.size, np.int64)
         if any(each.function in _KEEPING or each.distinct for each in aggregation.aggregates):
             # A list or a set of values grows with its matches, so each `_SET_BYTES` of matches, in their order, begin
@@ -216,7 +216,7 @@ class AggregateCounting:
             "at": pl.Series(np.where(single, offsets, RANGE)),
             "part": pl.Series(part),
         }
-        shelf = self._shelf(met.select)
+        shelf = self._shelf(found.select)
         form, lifted = shelf.form, shelf.partials.lifted(by, keys, args, offsets)
         form.state, _ = form.operator.step(form.state, lifted)
         return {}

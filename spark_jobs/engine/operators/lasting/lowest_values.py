@@ -82,9 +82,9 @@ class KeyedValues:
             )
             for rise, row in runs.pairs(_PAIRS):
                 counts = self.times[row] <= waits.until[some[rise]]
-                met, rows = some[rise[counts]], row[counts]
-                np.minimum.at(least, met, np.where(self.is_match[rows], self.values[rows], _HIGHEST))
-                stays[met[~self.is_match[rows]]] = False
+                rises, rows = some[rise[counts]], row[counts]
+                np.minimum.at(least, rises, np.where(self.is_match[rows], self.values[rows], _HIGHEST))
+                stays[rises[~self.is_match[rows]]] = False
             stays &= ~waits.is_bounded | (least > waits.floor)
         return Lowest(least, stays)
 

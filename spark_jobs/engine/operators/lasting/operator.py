@@ -114,14 +114,14 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         state.remove(known[~stays], undoable=undoable)
         new, stays = new._replace(least=lowest.least[known.size :]), lowest.stays[known.size :]
         ended = new.time + self.node.due_after <= state.watermark
-        waiting, told = np.flatnonzero(stays & ~ended), np.flatnonzero(stays & ended)
+        waiting, due = np.flatnonzero(stays & ~ended), np.flatnonzero(stays & ended)
         columns = self._columns(rows, batch.places[rising[waiting]])
         numbers = batch.numbers[keyed.key[rising[waiting]]]
         state.add(numbers, new.taken(waiting), columns, undoable=undoable)
         last = np.append(begins[1:], batch.places.size) - 1
         offset = np.where(keyed.is_match[last], offsets[last], NO_MATCH)
         state.put_last(batch.numbers, offset, keyed.times[last], keyed.values[last], undoable=undoable)
-        return self._matches(new.taken(told), self._columns(rows, batch.places[rising[told]]))
+        return self._matches(new.taken(due), self._columns(rows, batch.places[rising[due]]))
 
     def _rises(self, state: PendingRises, rows: RowSource, batch: _BatchRows) -> Rises:
         """Return a rise for each row; its offset is `NO_MATCH` where the row does not rise."""
@@ -139,12 +139,12 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         self, before_offset: Ints, offsets: Ints, is_match: NDArray[np.bool_], partition: int
     ) -> NDArray[np.bool_]:
         """Tell for which rows an entry began after the row before; for this entry the row before does not count."""
-        met = np.flatnonzero(is_match & (before_offset != NO_MATCH))
+        places = np.flatnonzero(is_match & (before_offset != NO_MATCH))
         young = np.zeros(offsets.size, np.bool_)
-        if met.size:
-            before, own = before_offset[met], offsets[met]
+        if places.size:
+            before, own = before_offset[places], offsets[places]
             begins = self._begins_around(partition, int(own.min()), int(own.max()))
-            young[met] = np.searchsorted(begins, own, side="right") > np.searchsorted(begins, before, side="right")
+            young[places] = np.searchsorted(begins, own, side="right") > np.searchsorted(begins, before, side="right")
         return young
 
     def _begins_around(self, partition: int, first: int, last: int) -> Ints:

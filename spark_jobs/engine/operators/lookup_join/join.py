@@ -132,11 +132,13 @@ def _joined(
     rows: JoinedEvents, computation: Computation, views: Mapping[str, TableView], value_bytes: int, most: int | None
 ) -> JoinedEvents:
     for each in computation.nodes:
-        rows = _met(rows, each, views[each.table_id], value_bytes, most)
+        rows = _further_joined(rows, each, views[each.table_id], value_bytes, most)
     return rows
 
 
-def _met(rows: JoinedEvents, one: LookupJoin, view: TableView, value_bytes: int, most: int | None) -> JoinedEvents:
+def _further_joined(
+    rows: JoinedEvents, one: LookupJoin, view: TableView, value_bytes: int, most: int | None
+) -> JoinedEvents:
     """Return the rows that a further join makes."""
     columns = tuple(key.column for key in one.keys)
     probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys], most)

@@ -50,11 +50,11 @@ def with_rows(
     if not above:
         values = [None if value is None else ~value for value in values]
     known = iter(_known(name, state, numbers[order[~again]], minutes[order[~again]]))
-    anew = np.zeros(order.size, np.bool_)
-    anew[1:] = again[1:] & state.forgotten(minutes[order[:-1]], minutes[order[1:]])
+    restarts = np.zeros(order.size, np.bool_)
+    restarts[1:] = again[1:] & state.forgotten(minutes[order[:-1]], minutes[order[1:]])
     builder = ExtremesBuilder(rows.count)
     for place, (row, is_same_key, is_forgotten) in enumerate(
-        zip(order.tolist(), again.tolist(), anew.tolist(), strict=True)
+        zip(order.tolist(), again.tolist(), restarts.tolist(), strict=True)
     ):
         if not is_same_key:
             if place:
@@ -75,8 +75,8 @@ def with_rows(
 def _known(name: str, state: LastRows, keys: Ints, minutes: NDArray[np.int32]) -> list[bytes | None]:
     """Return the packed extremes of keys at some minutes, None for a key without."""
     found: list[bytes | None] = [None] * keys.size
-    met = np.flatnonzero(state.offsets(keys, minutes) != NO_ROW)
-    for values in state.taken([name], keys[met]).values():
-        for place, packed in zip(met.tolist(), values.to_pylist(), strict=True):
+    places = np.flatnonzero(state.offsets(keys, minutes) != NO_ROW)
+    for values in state.taken([name], keys[places]).values():
+        for place, packed in zip(places.tolist(), values.to_pylist(), strict=True):
             found[place] = packed
     return found

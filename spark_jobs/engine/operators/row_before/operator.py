@@ -86,9 +86,9 @@ class RowBeforeOperator(LogOperator[LastRows]):
             place[(place >= 0) & rows.removals[place]] = -1  # the key has no row then
         own_offsets = np.where(place >= 0, rows.offsets[place], NO_ROW)
         own_offsets[first] = state.offsets(numbers[first], minutes[first])
-        met = first[own_offsets[first] != NO_ROW]
-        place[met] = rows.count + np.arange(met.size)
-        kept = state.taken((column.stored for column in self.reads), numbers[met])
+        known = first[own_offsets[first] != NO_ROW]
+        place[known] = rows.count + np.arange(known.size)
+        kept = state.taken((column.stored for column in self.reads), numbers[known])
         of = np.flatnonzero(place >= 0)
         found = self._with_rows(state, rows, numbers, minutes, order, again)
         extremes = {name: each for name, (each, _) in found.items()}

@@ -61,10 +61,10 @@ class SilenceOperator(TimedOperator[LatestRows, SilentKeys]):
         waiting = waiting[known[waiting] + self.node.milliseconds <= after[next_row]]
         followed = chains.followed
         ended = times[chains.rows[followed]] + self.node.milliseconds <= after[chains.rows[followed + 1]]
-        told = chains.rows[followed[ended]]
+        silent = chains.rows[followed[ended]]
         earlier = [
             self._of_keys(state, keys[waiting]),
-            self._matches(times[told], rows.offsets[passing[told]], self._columns(rows, passing[told])),
+            self._matches(times[silent], rows.offsets[passing[silent]], self._columns(rows, passing[silent])),
         ]
         last = chains.rows[chains.last]
         columns = self._columns(rows, passing[last])
