@@ -1,4 +1,4 @@
-"""Makes the records of `cq.catalog`, from which a lost Redis is filled anew; `catalog_replay` reads them."""
+"""Makes the records of `cq.catalog`, from which a lost Redis is filled again; `catalog_replay` reads them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cq_record(key: CqKey, cq: Cq, destination: Destination) -> CatalogChange:
 def with_destinations(
     records: Iterable[OutgoingRecord], topic: str, changed: Mapping[DestinationId, Destination]
 ) -> Iterator[OutgoingRecord]:
-    """Yield the records; a catalog record of a CQ gets the changed form of its destination.
+    """Yield records, after writing changed destinations into the catalog records of their CQs.
 
     Args:
         records: Records of any topics.

@@ -14,7 +14,7 @@ __all__ = ["CommandsInHand", "CommandsRead"]
 
 
 class CommandsRead(msgspec.Struct, frozen=True):
-    """A position on the topic of commands, whose commands are not carried out in order: subscribers take turns.
+    """A position on the topic of commands. Commands are not carried out in their order, because subscribers take turns.
 
     Example:
         >>> noted, marked = CommandsRead({0: 17, 1: 5}, {0: [19, 21]}), CommandsRead({0: 20}, {0: [21, 22]})
@@ -25,14 +25,18 @@ class CommandsRead(msgspec.Struct, frozen=True):
     offsets: dict[int, int] = {}
     """Partition → offset of the first command that was not carried out."""
     ahead: dict[int, list[int]] = {}
-    """Partition → offsets of later commands that were carried out."""
+    """Partition → offsets of later commands that were carried out already."""
 
     def then(self, later: CommandsRead) -> CommandsRead:
-        """Return the position after a unit of work: `later` has the whole new `ahead`, and only the changed offsets."""
+        """Return the position after a unit of work.
+
+        Args:
+            later: The unit's position, with only those offsets that have changed, but with the complete `ahead`.
+        """
         return CommandsRead({**self.offsets, **later.offsets}, later.ahead)
 
     def joined(self, other: CommandsRead) -> CommandsRead:
-        """Combine two notes, either of which may be older: a command counts if one of the notes has it."""
+        """Combine two positions, each of which may be outdated: a command of either position was carried out."""
         offsets = {
             partition: max(self.offsets.get(partition, 0), other.offsets.get(partition, 0))
             for partition in sorted(self.offsets.keys() | other.offsets.keys())
@@ -44,7 +48,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead(offsets, {partition: sorted(done) for partition, done in ahead.items()}).from_offsets()
 
     def from_offsets(self, known: Mapping[int, int] | None = None) -> CommandsRead:
-        """Return the position without entries of `ahead` below the offsets; `known` replaces the offsets."""
+        """Return the position without entries of `ahead` that are below the offsets; `known` replaces the offsets."""
         offsets = self.offsets if known is None else dict(known)
         left = {
             partition: [offset for offset in done if offset >= offsets.get(partition, 0)]
@@ -93,9 +97,10 @@ class CommandsInHand(msgspec.Struct, frozen=True):
     """Partition → first and last offset of the commands; other commands may lie between them."""
     count: int = 0
     deaths: int = 0
-    """How many gateways in succession died during a unit with some of these commands."""
+    """How many gateways in succession have died during a unit with some of these commands."""
     refused: tuple[bytes, ...] = ()
-    """The keys (`CommandIds.key`) of commands refused because gateways died; copies of these are refused too."""
+    """The keys (`CommandIds.key`) of commands that were refused because gateways died. Copies of these commands are
+    refused too."""
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], deaths: int, refused: tuple[bytes, ...] = ()) -> CommandsInHand:

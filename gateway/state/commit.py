@@ -1,12 +1,11 @@
 """A commit: writes a unit of work to Redis, then to Kafka.
 
-A thread writes to Kafka, while the next commands are read and compiled. These commands are carried out only when the
-thread is done, so there is a single journal at a time.
+A thread writes to Kafka while the main thread reads and compiles the next commands. The main thread carries out these
+commands only after the write to Kafka is done, so there is only one journal at a time.
 
-The working copy stores the unit together with a *journal*: all records of the Kafka transaction, that is catalog
-records, replies, dead letters, the offsets of the commands, and a mark (commit_mark.py). After a crash, the next
-gateway makes both agree (recovery.py): it writes a journal that Kafka lacks, and replays `cq.catalog` if Redis lost a
-unit.
+Redis takes the unit together with a *journal*: all records of the Kafka transaction (catalog records, replies, dead
+letters, a mark (commit_mark.py)), and the offsets of the commands. After a crash, the next gateway makes Redis and
+Kafka agree (recovery.py): it writes a journal that Kafka lacks, and replays `cq.catalog` if Redis lost a unit.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ __all__ = ["Commits"]
 Listener = Callable[[Work], None]
 
 _HELD_SECONDS = 20
-"""Longest time without a pinned micro-batch of a stream, for a gateway that dies during a unit with a snapshot."""
+"""Longest time for which no micro-batch of a stream is pinned, if the gateway dies while a snapshot begins."""
 
 
 class Commits:
@@ -60,19 +59,20 @@ class Commits:
         self.commands_read = CommandsRead()
         """The position on `cq.commands`."""
         self.source_ends: Callable[[StreamId], tuple[int, ...]] = _no_ends
-        """Returns the present ends of the partitions of a stream's topic; raises InputError if one does not answer."""
+        """Returns the present end offsets of a stream's topic, by partition; raises InputError if one is unknown."""
         self.run_id = ""
         """The run id of the Redis server that the working copy was read from."""
         self.before_write: list[Listener] = []
         """Functions called with the work of each unit, before any part of the unit is written."""
         self.after_write: list[Listener] = []
-        """Functions called with the work of each unit once Redis has the unit; Kafka may not have it yet."""
+        """Functions called with the work of each unit after Redis has the unit; Kafka may not have it yet."""
 
     def open(self) -> frozenset[Partition]:
-        """Make a new producer, since the old producer may be unusable; its open transaction is aborted.
+        """Make a new producer, since the old producer may be unusable, and abort the old producer's open transaction.
 
         Returns:
-            Partitions with a transaction that hung although Kafka may have reported its commit.
+            The partitions with an aborted transaction. Kafka may have reported its commit before, but the partition's
+            records are lost.
         """
         self._thread.submit(int).result()  # wait until the thread is idle
         self._published = None
@@ -92,7 +92,7 @@ class Commits:
         self._number, self.commands_read = number, commands_read
 
     def note_made(self, topics: Collection[str]) -> None:
-        """Tell the writer about topics created since the last unit, to which its records may go."""
+        """Tell the writer about topics that were created since the last unit, and to which it may write records."""
         self._writer.note_made(topics)
 
     def write_unit(self, work: Work, now_ms: int) -> None:
@@ -115,7 +115,7 @@ class Commits:
         records = work.records + [OutgoingRecord(topic, key, value, (), 0) for key, value in catalog]
         journal = Journal(self._number, read.offsets, records, work.remembered, read.ahead)
         if catalog or read.ahead or not read.offsets:
-            # A unit that has only offsets needs no mark: recovery finds it by its offsets.
+            # Recovery recognises all other written units by the committed offsets of their commands.
             journal.records.append(self._mark())
         begun = self._working.unit.begun_edges
         self._begin_snapshots(begun, journal)
@@ -129,14 +129,14 @@ class Commits:
             listener(work)
 
     def _begin_snapshots(self, begun: Collection[DestinationId], journal: Journal) -> None:
-        """Set the beginning of new queries with snapshots: the ends of the tables' topics, while pins are held back.
+        """Set the offsets at which new queries with snapshots begin: the present ends of the tables' topics.
 
-        A micro-batch that was pinned earlier has only events below these ends, and later micro-batches have the
-        queries. So the snapshot has all changes before the ends, and each later change is a result. The commit allows
-        pins again.
+        No micro-batch is pinned between the reading of the ends and the commit. So a micro-batch pinned earlier has
+        only events below the ends, and a micro-batch pinned later evaluates the queries. The snapshot has all changes
+        below the ends, and each later change is a result.
 
         Args:
-            begun: The destinations of the unit whose results begin at the ends.
+            begun: The new destinations of the unit whose edges begin with the unit.
             journal: The journal of the unit; its records of the catalog are changed.
 
         Raises:
@@ -164,12 +164,12 @@ class Commits:
     def _begin_edges(self, begun: Collection[DestinationId], journal: Journal) -> str | None:
         """Move the beginning of new edges to the present ends of the topics, before Kafka has the replies.
 
-        A micro-batch that was pinned before the unit evaluates its events without the unit's CQs. These events must
-        lie before the beginning: otherwise the CQs would miss their edges, although later events are compared with
-        them.
+        A micro-batch that was pinned before the unit evaluates its events without the unit's CQs. Therefore the edges
+        must begin after these events. Otherwise an edge at such an event would be lost: no micro-batch reports it, and
+        the next event of the key is no edge, because it is compared with this event.
 
         Args:
-            begun: The destinations.
+            begun: The new destinations of the unit whose edges begin with the unit.
             journal: The journal of their unit; its records of the catalog are changed.
 
         Returns:
@@ -184,8 +184,8 @@ class Commits:
         stores = [feed_of(destination).destination_id for destination in there]
         working.load_memberships(stores)
         for stream_id in {destination.stream_id for destination in there}:
-            with suppress(InputError):  # a partition lost its leader in the meantime; the first beginning stays
-                since = self.source_ends(stream_id)  # one question is asked for all CQs of the stream
+            with suppress(InputError):  # if a partition has lost its leader in the meantime, the first beginning stays
+                since = self.source_ends(stream_id)  # one request for all CQs of the stream
                 for name in (each.destination_id for each in there if each.stream_id == stream_id):
                     if (moved := working.unit.move_edges(name, since)) is not None:
                         changed[name] = moved
@@ -195,7 +195,7 @@ class Commits:
         return working.commit(journal.pack())
 
     def _closing(self, now_ms: int) -> Iterator[CatalogChange]:
-        """Yield the records that depend on the whole unit: visibility of destinations, definitions that no CQ uses."""
+        """Yield the records that follow from the whole unit: visibility, and tombstones of definitions without CQs."""
         for name, note in note_visibility(self._working.unit, now_ms).items():
             yield timed_record(name, note)
         for stream_id, item_id in self._working.unit.dependencies.unused():
@@ -208,7 +208,7 @@ class Commits:
         return OutgoingRecord(self._settings.topics.catalog, CatalogKey.of("commit"), mark.encode(), (), 0)
 
     def refresh(self, now_ms: int) -> None:
-        """Write the mark and the offsets of all partitions anew, since Kafka forgets old offsets; note the time.
+        """Write the last mark and the offsets of all partitions again, since Kafka deletes old offsets; note the time.
 
         Raises:
             OperationalError: A server failed.
@@ -218,7 +218,7 @@ class Commits:
         self.publish(Journal(self._number, read.offsets, [self._mark()], {}, read.ahead), now_ms)
 
     def once_published(self, listener: Callable[[], None]) -> None:
-        """Call a function in a thread once the last unit is on Kafka; do not call it if the write fails."""
+        """Call a function in a thread after the last unit is on Kafka; do not call the function if the write fails."""
 
         def done(published: Future[None]) -> None:
             if published.exception() is None:
@@ -247,7 +247,7 @@ class Commits:
             self.finish()
 
     def look_up(self, keys: list[bytes], now_ms: int) -> Future[dict[bytes, tuple[int, int]]]:
-        """Look up the places of first replies to repeated commands, in the thread, after the last unit is written.
+        """Look up the places of first replies to repeated commands; the thread does so after it has written the unit.
 
         Args:
             keys: The keys of the commands' ids, from `CommandIds.key`.
@@ -256,7 +256,7 @@ class Commits:
         return self._thread.submit(self.remembered.find, keys, now_ms)
 
     def in_hand(self) -> CommandsInHand:
-        """Return the commands of the last unit that a gateway began, whether or not it finished the unit."""
+        """Return the commands of the last unit that a gateway has begun, even if the gateway died during the unit."""
         with mapped():
             return CommandsInHand.unpack(self._connection.redis.get(self._connection.keys.commands_in_hand))
 
@@ -274,7 +274,7 @@ class Commits:
     ) -> dict[int, int]:
         """Write records without changes in Redis, in one transaction; return the offsets of the watched records.
 
-        With `ahead`, the method does not wait until readers see the records; they do before the next write.
+        With `ahead`, the method returns before readers see the records; readers see them before the next write.
 
         Raises:
             OperationalError: No record was committed.
@@ -283,7 +283,7 @@ class Commits:
         return self._writer.write(records, watched=watched, ahead=ahead)
 
     def pending(self) -> tuple[int, Journal | None]:
-        """Return the number of the last unit, and its journal unless Redis notes that Kafka has the journal."""
+        """Return the number of the last unit, and its journal; None if Redis notes that Kafka has the journal."""
         with mapped():
             body = self._connection.redis.get(self._connection.keys.journal)
             settled = int(self._connection.redis.get(self._connection.keys.settled) or 0)
@@ -312,7 +312,7 @@ class Commits:
         for partition, row in rows.items():
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
-                # Recovery reads the places of these replies.
+                # The offsets have gaps, so the places of the replies are unknown here; recovery reads the topic.
                 raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
             also[keys.replies_read(partition)] = str(first + len(row))
             for offset, number in enumerate(row, first):

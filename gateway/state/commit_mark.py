@@ -1,8 +1,8 @@
-"""The mark of a commit: its last record on `cq.catalog`; all marks share a key, so compaction keeps the latest.
+"""The mark of a commit, which is the commit's last record on `cq.catalog`.
 
-From the mark, a starting gateway learns facts that Redis and Kafka's offsets do not give for certain: whether the
-journal in Redis was written, whether Redis has the content of an ended epoch, and where to continue reading commands
-when Kafka has forgotten the offsets (which it keeps for a week after the last commit).
+All marks have the same key, so compaction keeps the latest. A starting gateway learns from the mark whether the journal
+in Redis was written to Kafka, whether Redis has the content of an ended epoch, and where to continue reading commands.
+Redis and the offsets in Kafka do not tell this for certain: Kafka deletes the offsets a week after the last commit.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class CommitMark(msgspec.Struct, frozen=True):
     epoch: int
     """The epoch of the constant tables."""
     number: int
-    """The journal's number; numbers only grow."""
+    """The number of the journal; each journal has a higher number than the last one."""
     offsets: dict[int, int]
     """Partition of `cq.commands` → offset of the first command that was not carried out."""
     format: int = FORMAT
     ahead: dict[int, list[int]] = {}
-    """Partition of `cq.commands` → offsets of later commands that were carried out."""
+    """Partition of `cq.commands` → offsets of later commands that were carried out already."""
 
     @property
     def commands_read(self) -> CommandsRead:
@@ -66,7 +66,7 @@ class CommitMark(msgspec.Struct, frozen=True):
 
 
 def check_format(stored: int) -> None:
-    """Check that this version reads a catalog of a format.
+    """Check that this version can read a catalog of the given format.
 
     Raises:
         CatalogUnreadable: A later version of the product wrote the catalog.

@@ -34,7 +34,7 @@ class CqPass:
         """Whether the pass is not finished, or its mark not written."""
 
     def reload(self) -> None:
-        """Begin the pass anew, unless Redis has its mark.
+        """Begin the pass from the start, unless Redis has its mark.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -47,7 +47,7 @@ class CqPass:
         self._left = deque((Subscriber(name), 0, count) for name, count in counted if self.is_due)
 
     def next(self) -> list[tuple[CqKey, StoredCq]]:
-        """Return the next CQs, perhaps some that were returned before; an empty list at the end.
+        """Return the next CQs; the list is empty at the end. A CQ may be returned more than once.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -24,7 +24,7 @@ _Definition = TypeVar("_Definition", GroupPlan, SelectList, TextTemplate)
 _Id = TypeVar("_Id", bound=str)
 
 _KNOWN = 10_000
-"""Most definitions in memory."""
+"""The largest number of definitions in memory."""
 
 
 class Definitions:

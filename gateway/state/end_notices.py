@@ -1,7 +1,7 @@
-"""Notices of ends under way, kept in batches: the notices of a unit of work are one record.
+"""Notices of ends, kept in batches: the notices of a unit of work share few records.
 
-A batch lies on `cq.catalog` (key ``end/<batch>``) and in Redis. The batch is rewritten when some of its notices are
-done, and removed when all are done. So a million ends at the same EXPIRE cost hundreds of records.
+A batch is a record of `cq.catalog` (key ``end/<batch>``), and a field in Redis. The batch is written again when some of
+its notices are done, and removed when all are done. So a million ends at the same EXPIRE cost only hundreds of records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from grouping.store.connection import mapped
 __all__ = ["BATCH", "EndNotices"]
 
 BATCH = 8000
-"""Most notices in a record: a few megabytes."""
+"""The largest number of notices in a record, which then has a few megabytes."""
 
 _decode = msgspec.json.Decoder(list[EndNotice]).decode
 
@@ -54,13 +54,13 @@ class EndNotices:
 
     def add(self, notices: Iterable[EndNotice]) -> list[CatalogChange]:
         """Add the notices of a unit of work, and return their records for the catalog."""
-        left = map(self._behind, notices)
+        left = map(self._in_order, notices)
         while some := list(islice(left, BATCH)):
             self._bind(secrets.token_hex(8), some)
         return self.changes()
 
-    def _behind(self, notice: EndNotice) -> EndNotice:
-        """Return a notice that waits for an earlier end of its destination: incarnations end in order."""
+    def _in_order(self, notice: EndNotice) -> EndNotice:
+        """Return a notice with the time of an earlier end of its destination, if this end must be written first."""
         name = notice.destination.destination_id
         before_ms = 0 if notice.members else self._working.inventory.ending.get(name, 0)
         self._note_end(notice)

@@ -1,4 +1,4 @@
-"""The journal: a unit's records for Kafka, kept in Redis until Kafka has them; and the catalog position of Redis."""
+"""The journal: a unit's records for Kafka, which Redis keeps until Kafka has them. The catalog position of Redis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.state.commands_read import CommandsRead
 __all__ = ["FORMAT", "Journal", "CatalogPosition"]
 
 FORMAT = 4
-"""The format of the working copy in Redis; a copy in another format is filled anew from `cq.catalog`."""
+"""The format of the working copy in Redis. A copy in an older format is filled again from `cq.catalog`."""
 
 
 class Journal(msgspec.Struct, array_like=True):
@@ -25,7 +25,7 @@ class Journal(msgspec.Struct, array_like=True):
     replies: dict[int, bytes]
     """Index of a record that is a reply to be remembered → key of its command's id."""
     ahead: dict[int, list[int]] = {}
-    """Partition of `cq.commands` → offsets of later commands that were carried out."""
+    """Partition of `cq.commands` → offsets of later commands that were carried out already."""
 
     @classmethod
     def unpack(cls, body: bytes) -> Journal:
@@ -40,7 +40,7 @@ class Journal(msgspec.Struct, array_like=True):
 
     @property
     def commands_read(self) -> CommandsRead:
-        """The position on `cq.commands` once the journal is on Kafka."""
+        """The position on `cq.commands` after the commands of the unit."""
         return CommandsRead(self.offsets, self.ahead)
 
 
@@ -50,21 +50,21 @@ class CatalogPosition(msgspec.Struct, frozen=True):
     next: int
     """The offset of the first missing record."""
     at_ms: int = 0
-    """When the copy had all earlier records, epoch milliseconds."""
+    """When Redis had all earlier records, epoch milliseconds."""
     format: int = FORMAT
     catalog: int = 1
-    """The format of the catalog, for a recovery that reads no mark because Redis is complete."""
+    """The format of the catalog. If Redis lacks no records, recovery reads no mark, and checks this format instead."""
 
     @classmethod
     def unpack(cls, body: bytes) -> CatalogPosition:
-        """Read a note."""
+        """Read a position that `pack` wrote."""
         return msgspec.json.decode(body, type=cls)
 
     @classmethod
     def of(cls, following: int, now_ms: int) -> CatalogPosition:
-        """Return the note of a Redis that has all records before an offset, in the formats of this version."""
+        """Return the position of a Redis that has all records before an offset, in the formats of this version."""
         return cls(following, now_ms, FORMAT, commit_mark.FORMAT)
 
     def pack(self) -> bytes:
-        """Return the note as Redis has it."""
+        """Return the position as Redis has it."""
         return msgspec.json.encode(self)

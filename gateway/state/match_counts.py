@@ -1,8 +1,9 @@
-"""The number of matches of each destination, and the time of the last match: for DESCRIBE.
+"""The number of matches of each destination, and the time of the last match, for DESCRIBE.
 
-Each task pushes a tally of its matches, by the dense numbers of destinations; the gateway adds tallies to arrays. While
-no gateway takes tallies, workers add them up. A replayed micro-batch counts once. After a crash some tasks may not
-count, and after the loss of a checkpoint some count twice; no decision depends on these figures.
+Each task pushes a tally of its matches, by the numbers of destinations; the gateway adds tallies to arrays. While no
+gateway takes tallies, workers add them up. Matches of a replayed micro-batch are counted once. After a crash, matches
+of some tasks may be missing, and after the loss of a checkpoint, some matches are counted twice. No decision depends on
+these figures.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from grouping.store.match_tally import MatchTally
 __all__ = ["MatchCounts"]
 
 _BLOCK = 1 << 16
-"""Destination numbers in a block that is saved as a whole: a megabyte, little enough to delay nobody."""
+"""The number of destinations in a block. A block is saved as a whole, and has a megabyte, so the write is short."""
 _AT_ONCE = 200
-"""Most tallies that are taken in at once; each has at most a megabyte."""
+"""The largest number of tallies that are added at once; each has at most a megabyte."""
 
 
 class MatchCounts:
@@ -60,8 +61,8 @@ class MatchCounts:
         """Save the counts that have changed, for the next gateway.
 
         Args:
-            all_of_it: Whether to write all changed blocks; otherwise one block of each stream, in turns: the counts of
-                a million CQs have 16 MB, which Redis also writes to its append-only file.
+            all_of_it: Whether to write all changed blocks; otherwise only one block of each stream is written, in
+                turns. The counts of a million CQs have 16 MB, which Redis also writes to its append-only file.
         """
         self._note_lost()
         for stream_id in self._changed.keys() & self._working.inventory.streams.keys():
@@ -77,7 +78,7 @@ class MatchCounts:
                 self._stored.setdefault(stream_id, set()).add(block)
 
     def _note_lost(self) -> None:
-        """Mark blocks that Redis has lost as changed, since no other record has them."""
+        """Mark the saved blocks of a stream as changed if Redis has lost some of them, so that they are saved again."""
         streams = [name for name in self._stored if name in self._working.inventory.streams]
         with mapped():
             pipeline = self._connection.redis.pipeline(transaction=False)
@@ -102,7 +103,7 @@ class MatchCounts:
         return int(counts[number]), int(self._last_ms[stream_id][number])
 
     def forget(self, freed: Iterable[tuple[StreamId, int]]) -> None:
-        """Reset the counts of freed numbers, given with their streams, so that new destinations start at zero."""
+        """Reset the counts of numbers, given with their streams, so that new destinations start at zero."""
         for stream_id, number in freed:
             counts = self._counts.get(stream_id)
             if counts is not None and number < len(counts):

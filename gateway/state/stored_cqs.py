@@ -1,4 +1,4 @@
-"""For processes other than the gateway: read all CQs from Redis, and order the gateway to fill Redis anew."""
+"""For processes other than the gateway: read all CQs from Redis, and order the gateway to fill Redis again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT_ONCE = 5_000
 
 
 def stored_cqs(settings: Settings, subscribers: Collection[Subscriber]) -> Iterator[tuple[CqKey, StoredCq]]:
-    """Yield all CQs in Redis: of these subscribers, and of all others that Redis names.
+    """Yield all CQs in Redis of the given subscribers, and of all subscribers that Redis lists.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -41,7 +41,7 @@ def cq_counts(settings: Settings) -> dict[Subscriber, int]:
 
 
 def order_refill(settings: Settings) -> None:
-    """Remove the epoch from Redis, which makes the gateway fill Redis anew from the catalog within a second."""
+    """Remove the epoch from Redis; within a second, the gateway notices this and fills Redis from the catalog."""
     connection = Connection(settings)
     with connection.writing() as pipeline:
         pipeline.set(connection.keys.doubted, 1)

@@ -1,4 +1,4 @@
-"""For processes other than the gateway: read the gateway's notes besides CQs, sources and constant tables."""
+"""For processes other than the gateway: read ends, secrets, lists of timer-based CQs and match counts from Redis."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StoredNotes:
         return dict(zip(subscribers, names, strict=True))
 
     def streams_without_totals(self, stream_ids: Iterable[StreamId]) -> set[StreamId]:
-        """Return the streams without counts of matches: neither totals nor tallies that wait to be added."""
+        """Return the streams whose tasks found matches, but that have no match counts: neither totals nor tallies."""
         ordered = list(stream_ids)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)

@@ -17,7 +17,7 @@ from grouping.store.role_notes import RoleNote, RoleNotes
 __all__ = ["StreamEvaluators"]
 
 _SURE_SECONDS = 15.0
-"""Time for which a stream may be without an evaluator before this is reported: its evaluator may be starting."""
+"""Time for which a stream may be without an evaluator before this is reported, since its evaluator may be starting."""
 
 
 class StreamEvaluators:
@@ -44,9 +44,9 @@ class StreamEvaluators:
         return list(self._assignment.names)
 
     def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, object]]:
-        """Return name of a stream → its `evaluator`, whether it is in the `lane`, and why it is not evaluated.
+        """Return, by name of a stream: `evaluator`, `lane` (True in the lane), and `reason`, why it is not evaluated.
 
-        The name is left out if there is only the unnamed evaluator, which is reported as a role.
+        Unknown fields are left out, and also `evaluator` if only the unnamed evaluator exists.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -72,7 +72,7 @@ class StreamEvaluators:
         return found
 
     def _unclaimed(self, stream: Stream, notes: Mapping[str, RoleNote | None], running: set[str]) -> bool:
-        """Tell whether the assigned evaluator reports a stream that it did not claim, as earlier versions do."""
+        """Tell whether the assigned evaluator reports a stream without an owner; earlier versions claim no streams."""
         return self._assignment.evaluator_of(stream.name) in running and bool(_reports(stream.name, notes))
 
     def _missing(
@@ -91,9 +91,9 @@ class StreamEvaluators:
         reports = _reports(stream.name, notes)
         if notes[name] is None or now < self._alone_since[stream.stream_id] + _SURE_SECONDS:
             return None
-        if reports:  # the evaluator is of an earlier version, which claims no streams
+        if reports:  # the evaluator has an earlier version, which claims no streams
             return _reason(reports)
-        return f"no evaluator has it; {title} is to, by CQ_EVALUATOR_STREAMS here"
+        return f"no evaluator has the stream; by the gateway's CQ_EVALUATOR_STREAMS, {title} should have it"
 
 
 def _reports(stream: str, notes: Mapping[str, RoleNote | None]) -> list[Mapping[str, Any]]:

@@ -1,11 +1,11 @@
 """Merges neighbouring segments of the constant tables, and removes definitions that no CQ needs.
 
 Segments are merged as in a log-structured merge tree: each commit adds a small segment, and a segment is merged with
-all newer segments once these together have half its size. So an entry is rewritten O(log n) times, and O(log n)
+all newer segments when these together have half its size. So an entry is rewritten O(log n) times, and O(log n)
 segments remain. Only segments up to the oldest pinned version are merged, since a micro-batch under way, or replayed,
 loads the tables of exactly this version. A merge of a million rows takes a second, so a thread makes it while commands
-are carried out. The thread writes the pieces of the new segment, which count once the main thread replaces the old
-segments; after an interruption the old segments are still there.
+are carried out. The thread writes the pieces of the new segment. The new segment becomes valid when the main thread
+replaces the old segments; after an interruption, the old segments are still valid.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from grouping.store.segment_log import SegmentLog, SegmentLost, VersionSpan, cha
 __all__ = ["TableUpkeep", "oldest_to_merge"]
 
 _FEW = 8
-"""Most segments of a stream's log that are left unmerged."""
+"""The number of segments of a stream from which on some are merged."""
 
 _MANY = 256
-"""Versions between the workers' tables and the newest tables from which on these segments are merged too."""
+"""If the newest tables are at least this many versions ahead of the workers' tables, the segments between these
+versions are merged too."""
 
 
 class _Merge(NamedTuple):
@@ -62,7 +63,7 @@ class TableUpkeep:
         self._merge: _Merge | None = None
 
     def forget(self) -> None:
-        """Abandon a merge under way, because the tables were changed otherwise."""
+        """Abandon a merge under way, because a recovery has changed the tables."""
         if self._merge is not None:
             self._merge.stale.set()
 
@@ -89,8 +90,8 @@ class TableUpkeep:
                 self._merge = self._begin(stream_id, segments, 0, loaded)
             floor = loaded
             if pinned is None and version - loaded >= _MANY:
-                # Commands come, but no events: newer segments are merged too. The merge begins at the workers' version,
-                # so that workers can still load the changes since their version alone.
+                # Commands come, but no events, so newer segments are merged too. The merge begins at the workers'
+                # version, so that workers can still load only the changes since their version.
                 floor = version
                 if self._merge is None:
                     self._merge = self._begin(stream_id, segments, loaded, version)
@@ -98,7 +99,7 @@ class TableUpkeep:
         self._remove_dropped()
 
     def _loaded(self, stream_id: StreamId) -> int:
-        """Return the version of the tables in the workers, while no micro-batch is under way."""
+        """Return the version of the tables that the workers have if no micro-batch is under way."""
         version = self._working.inventory.versions[stream_id]
         note = self._working.evaluator.committed([stream_id]).get(stream_id)
         last = None if note is None else note.table
@@ -143,7 +144,10 @@ class TableUpkeep:
         return _Merge(stream_id, fields, stale, self._thread.submit(self._merged, key, chosen, stale))
 
     def _merged(self, key: str, spans: list[VersionSpan], stale: Event) -> tuple[str, bytes]:
-        """Write the pieces of a merged segment, and return its first field, still unwritten; runs in the thread."""
+        """Write the pieces of a merged segment, and return its own field, which is not written yet; runs in the thread.
+
+        The segment is valid only after its own field is written.
+        """
         log, whole = SegmentLog(self._thread_redis, key), VersionSpan(spans[0].since, spans[-1].until)
         with mapped():
             for field, body in segment_fields(whole, net(map(log.pieces, reversed(spans)), oldest=not whole.since)):
@@ -216,7 +220,7 @@ class TableUpkeep:
         with mapped():
             for piece in net(map(log.pieces, reversed(log.spans())), oldest=True):
                 for block, table in piece.added.items():
-                    if not block.until:  # not of a destination that is ending
+                    if not block.until:  # rows of departed members do not count
                         alike[block.group_id, block.type_texts].append(_constants(table))
         found: dict[str, int] = {}
         for (group_id, _), tables in alike.items():
@@ -245,7 +249,7 @@ def oldest_to_merge(sizes: Sequence[int]) -> int | None:
 
 
 def _constants(table: pa.Table) -> pa.Table:
-    """Return the constants alone; sets become texts, as lists cannot be keys of GROUP BY."""
+    """Return only the columns of constants; sets become texts, because Arrow cannot group by lists."""
     names = [name for name in table.column_names if name.startswith("c")]
     columns = [
         pc.binary_join(pc.cast(table[name], pa.list_(pa.string())), "\x00")

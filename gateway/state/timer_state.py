@@ -1,7 +1,7 @@
 """The state of timers in Redis: the event list, the readers of each store of matches, the cursors of destinations.
 
-When Redis is lost, the state is restored from Kafka: cursors and open cuts from `cq.ticks`, the rest from `cq.catalog`
-and `cq.pending`.
+The event list has the armed destinations of each stream, ordered by their ticks. When Redis is lost, the state is
+restored from Kafka: cursors and open cuts from `cq.ticks`, the rest from `cq.catalog` and `cq.pending`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class TimerState:
         return dict(zip(incarnations, self.cursors(list(incarnations.values())), strict=True))
 
     def begin_cursors(self, cursors: Mapping[str, Cursor]) -> None:
-        """Store cursors for incarnations of destinations that have none yet."""
+        """Store cursors for incarnations of destinations; an incarnation that has a cursor keeps it."""
         with self._connection.writing() as pipeline:
             for incarnation, cursor in cursors.items():
                 pipeline.hsetnx(self._connection.keys.cursors, incarnation, _encode(cursor))
@@ -123,7 +123,7 @@ class TimerState:
             return {stream_id for stream_id, found in zip(until_ms, pipeline.execute(), strict=True) if found}
 
     def due_count(self, stream_id: StreamId, until_ms: int) -> int:
-        """Return the number of destinations with a tick up to an instant, without destinations due for a look."""
+        """Return the number of destinations with a tick up to an instant; destinations due for a look do not count."""
         with mapped():
             return int(self._redis.zcount(self._connection.keys.timers(stream_id), 1, until_ms))
 
@@ -179,7 +179,7 @@ class TimerState:
     def restore(
         self, cursors: Mapping[str, Cursor | None], progress: Mapping[StreamId, ProgressNote | None], read: int
     ) -> None:
-        """Restore the cursors and progress that `cq.ticks` has up to an offset."""
+        """Restore the cursors and progress that `cq.ticks` has up to the offset `read`; None removes a cursor."""
         for chunk in _chunks(cursors):
             kept = {name: _encode(cursor) for name, cursor in chunk.items() if cursor is not None}
             gone = [name for name, cursor in chunk.items() if cursor is None]

@@ -21,7 +21,8 @@ from grouping.store.segment_log import VersionSpan, segment_fields
 __all__ = ["write_unit"]
 
 _LET_GO_SECONDS = 60
-"""Time after a DROP in which tasks may still write for the stream; its evaluator ends them after about a second."""
+"""Seconds for which the note of a dropped stream's owner stays, because its tasks may still write for the stream. The
+evaluator ends the tasks after about a second."""
 
 
 def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
@@ -52,7 +53,7 @@ def _write_streams(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         if live:
             pipeline.hset(keys.streams, stream_id, msgspec.json.encode(unit.inventory.streams[stream_id]))
             pipeline.hset(keys.version, stream_id, unit.inventory.versions[stream_id])
-            if stream_id in unit.sources.redeclared:  # the warning about its first records begins anew
+            if stream_id in unit.sources.redeclared:  # dead letters among its first records are counted again
                 pipeline.unlink(keys.first_records(stream_id))
         else:
             for name in (keys.streams, keys.version, keys.numbers):
@@ -154,9 +155,11 @@ def _write_snapshots(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Write the readers of each store, and arm for a look the destinations whose visibility changed.
+    """Write the readers of each store, and arm destinations.
 
-    Destinations with digests of a table's rows are armed for their last EXPIRE too, if it comes before the armed tick.
+    A destination whose visible windows changed is armed for a look if matches may already wait for it. A new
+    destination is armed when its first match arrives. A destination with digests of a table's rows is also armed for
+    the EXPIRE of its last CQ, unless it is armed for an earlier tick.
     """
     looks: dict[StreamId, dict[DestinationId, int]] = {}
     last: dict[StreamId, dict[DestinationId, int]] = {}
@@ -175,8 +178,8 @@ def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         if name in unit.new_readers:
             pipeline.sadd(keys.readers(store), name)
             unit.joined.append((store, name))
-        worth = before or destination.at_each_tick or membership.timed.visibility[1:]
-        if membership.seen and membership.seen != before and worth:
+        may_wait = before or destination.at_each_tick or membership.timed.visibility[1:]
+        if membership.seen and membership.seen != before and may_wait:
             looks.setdefault(destination.stream_id, {})[name] = 0
         if destination.of_rows and (last_ms := membership.last_ms) is not None:
             last.setdefault(destination.stream_id, {})[name] = last_ms
@@ -191,7 +194,7 @@ def _write_timed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
 
 
 def _write_listed(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
-    """Keep the names of timer-based CQs in sorted sets: with equal scores, Redis orders them by name."""
+    """Keep the names of timer-based CQs in sorted sets. All scores are equal, so Redis orders the set by name."""
     listed: dict[Subscriber, dict[str, int]] = {}
     unlisted: dict[Subscriber, list[str]] = {}
     for one, timed in unit.timed.items():

@@ -40,7 +40,7 @@ def joined(changes: Sequence[Change]) -> Change:
 
 
 class Work:
-    """The records and notices of a unit of work. A unit that begins anew gets an empty `Work`."""
+    """The records and notices of a unit of work. A unit that begins again gets an empty `Work`."""
 
     __slots__ = ("_leaves", "_notices", "catalog", "commands_read", "records", "remembered")
 

@@ -1,8 +1,8 @@
 """The gateway's side of Redis: one unit of work at a time, written as one transaction.
 
-The records that a unit needs are read (`load`), changed in memory (unit.py), and all changes are written at once
-(`commit`): CQs, destinations, plans, a constant-table segment and a new version for each stream with changed tables,
-and the caller's own records. The gateway is the only writer.
+`load` reads the CQs and destinations that a unit needs. They are changed in memory (unit.py), and `commit` writes all
+changes at once: CQs, destinations, definitions, a segment of the constant tables and a new version for each stream with
+changed tables, and the journal. The gateway is the only writer.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ __all__ = ["WorkingCopy"]
 _decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
 _LISTED_NAMES = 2_000_000
-"""Most names of CQs in memory; the names of the least recently used subscribers are forgotten."""
+"""The largest number of CQs' names in memory; the names of the least recently used subscribers are forgotten."""
 _AT_ONCE = 500
-"""Number of names of timer-based CQs that are read together."""
+"""The number of names of timer-based CQs that one request to Redis reads."""
 _WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
-"""Most destinations remembered as gone, so that the processing of their ends need not ask Redis."""
+"""The largest number of ended destinations that are remembered, so that their ends are processed without Redis."""
 
 
 class WorkingCopy:
@@ -64,7 +64,7 @@ class WorkingCopy:
             lease: The lease that writing needs; None if no other process can write.
         """
         self.connection = Connection(settings, lease)
-        """The connection to Redis, for the room `state` alone."""
+        """The connection to Redis; only the room `state` may use it."""
         self._keys = self.connection.keys
         self.evaluator = EvaluatorNotes(self.connection)
         """The evaluator's notes."""
@@ -73,18 +73,18 @@ class WorkingCopy:
         self.unit = Unit(self.inventory)
         """The unit of work under way; a new object after each commit."""
         self.joined: list[tuple[DestinationId, DestinationId]] = []
-        """Stores, each with a timer-based destination that begins to read it and that the timers must arm."""
+        """Pairs of a store and a timer-based destination that has begun to read it. The timers take and clear them."""
         self._definitions = Definitions(self.connection)
         self._known_gone: set[DestinationId] = set()
         self.secret = b""
-        """The secret key for members' tokens; recovery makes one if there is none."""
+        """The secret key for members' tokens; recovery makes the key if there is none."""
 
     def begin(self) -> None:
-        """Start a unit of work, and forget the CQs and destinations of the last one."""
+        """Start a unit of work, and forget the CQs and destinations of the last unit."""
         self.unit = Unit(self.inventory)
 
     def open(self) -> None:
-        """Read the state that stays in memory: streams, versions, and use counts of plans."""
+        """Read the inventory, which stays in memory, from Redis."""
         redis, keys, inventory = self.connection.redis, self._keys, self.inventory
         inventory.clear()
         self._known_gone.clear()
@@ -129,14 +129,14 @@ class WorkingCopy:
         return Counter(stream_id for stream_id, body in pairs if body is None and stream_id in self.inventory.streams)
 
     def confirm(self, epoch: int, run_id: str) -> None:
-        """Confirm the tables, so that evaluators read them, for this run of the server."""
+        """Confirm the constant tables for this run of the Redis server, so that evaluators read them."""
         self.inventory.epoch = epoch
         with self.connection.writing() as pipeline:
             pipeline.hset(self._keys.version, VERSIONS_MARK, epoch)
             pipeline.set(self._keys.epoch, EpochNote(epoch, run_id).pack())
 
     def wipe(self) -> None:
-        """Forget everything but leases and the evaluator's own notes, to be filled anew from the catalog."""
+        """Delete all keys of Redis except `RedisKeys.kept_by_wipe`: leases and notes that the catalog does not have."""
         kept = self._keys.kept_by_wipe
         with self.connection.writing() as pipeline:
             pipeline.unlink(self._keys.epoch)  # the epoch goes first: no micro-batch may read tables with missing parts
@@ -210,17 +210,17 @@ class WorkingCopy:
         return Loaded(self.unit)
 
     def expiring(self, until_ms: int, start: int, most: int) -> list[CqKey]:
-        """Return CQs in Redis that expire up to an instant, the earliest first; skip the first `start` of them."""
+        """Return up to `most` CQs in Redis that expire up to an instant, the earliest first; skip the first `start`."""
         with mapped():
             found = self.connection.redis.zrangebyscore(self._keys.expiries, "-inf", until_ms, start=start, num=most)
         return [unpack_key(member) for member in found]
 
     def kept_plans(self, stream_id: StreamId, group_ids: Sequence[GroupId]) -> set[GroupId]:
-        """Return the groups whose plans Redis has; a plan stays while a micro-batch under way may need it."""
+        """Return the groups whose plans Redis still has, because CQs or micro-batches under way may need them."""
         return self._definitions.kept_plans(stream_id, group_ids)
 
     def idle_groups(self, table_id: str) -> list[tuple[StreamId, GroupId]]:
-        """Return the groups without CQs, by stream, that join a table, and whose plans micro-batches may still need."""
+        """Return the groups, each with its stream, that join a table and have no CQ, but have a plan in Redis."""
         inventory, made, kind = self.inventory, self.unit.dependencies.definitions, DependencyKind.GROUP
         streams = list(inventory.streams)
         with mapped():
@@ -248,7 +248,7 @@ class WorkingCopy:
         return self.plans(stream_id, [group_id])[group_id]
 
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
-        """Return the plans of live groups; a single question to Redis reads all plans that are not in memory."""
+        """Return the plans of live groups; one request to Redis reads all plans that are not in memory."""
         made = self.unit.dependencies.definitions
         new = {each: made.get((stream_id, Dependency(DependencyKind.GROUP, each))) for each in group_ids}
         found = {each: plan for each, plan in new.items() if isinstance(plan, GroupPlan)}
@@ -260,7 +260,7 @@ class WorkingCopy:
         return new if isinstance(new, SelectList) else self._definitions.select(stream_id, select_id)
 
     def subscribers(self) -> list[Subscriber]:
-        """Return the subscribers with CQs, now or earlier, in order, including changes of this unit."""
+        """Return the sorted subscribers that have or had CQs, including changes of this unit."""
         with mapped():
             found = self.connection.redis.hkeys(self._keys.subscribers)
         stored = {Subscriber(_text(name)) for name in found}
@@ -293,13 +293,13 @@ class WorkingCopy:
         return names
 
     def timed_names(self, subscriber: Subscriber, after: str) -> Iterator[str]:
-        """Yield the names of a subscriber's timer-based CQs behind a name, in order, including changes of this unit."""
+        """Yield the names of a subscriber's timer-based CQs after a name, in order, including changes of this unit."""
         changed = {key.name: timed for key, timed in self.unit.timed.items() if key.subscriber == subscriber}
         stored = (name for name in self._stored_timed(subscriber, after) if name not in changed)
         yield from merge(stored, sorted(name for name, timed in changed.items() if timed and name > after))
 
     def _stored_timed(self, subscriber: Subscriber, after: str) -> Iterator[str]:
-        """Yield the names of a sorted set in Redis, in its order, some hundred per read."""
+        """Yield the names of a sorted set in Redis, in its order, some hundred with each request."""
         place = b"(" + after.encode("utf-8", "surrogatepass") if after else b"-"
         key = self._keys.timed(subscriber)
         while True:
@@ -314,8 +314,8 @@ class WorkingCopy:
         """Write the unit, with its journal if there is one, in one transaction, and begin the next unit.
 
         Returns:
-            The run id of the server that took the unit. Another run id than before means that the server was restarted,
-            and may have lost the state that the unit was based on.
+            The run id of the server that took the unit. If the run id has changed, the server was restarted, and may
+            have lost the state on which the unit was based.
 
         Raises:
             LeaseLost: Another gateway has taken over; nothing was written.

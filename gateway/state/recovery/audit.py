@@ -1,7 +1,7 @@
 """The audit of Redis: checks that all keys of the gateway are still there, since Redis reports no lost key.
 
-The sizes in Redis are compared with the gateway's memory. If anything is missing, Redis is filled anew from Kafka. The
-audit does not check segments of constant tables; `TableUpkeep` does.
+The audit compares the sizes of hashes in Redis with the gateway's memory. If anything is missing, Redis is filled again
+from Kafka. The audit does not check segments of constant tables; `TableUpkeep` checks them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from grouping.store.connection import StoreLost, mapped
 __all__ = ["Audit"]
 
 _STREAMS = 20
-"""Streams examined in one step."""
+"""The number of streams that one step examines."""
 _SUBSCRIBERS = 100
-"""Approximate number of subscribers examined in one step."""
+"""The approximate number of subscribers that one step examines."""
 
 
 class Audit:
@@ -80,7 +80,7 @@ class Audit:
                 _refuse(name, size, count)
 
     def _check_subscribers(self) -> None:
-        """Compare the CQs that some subscribers have in Redis with the counts that units of work keep in Redis."""
+        """Compare how many CQs some subscribers have in Redis with the counts that units of work keep in Redis."""
         redis, keys = self._connection.redis, self._connection.keys
         with mapped():
             self._cursor, found = redis.hscan(keys.subscribers, self._cursor, count=_SUBSCRIBERS)

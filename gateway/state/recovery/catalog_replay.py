@@ -1,4 +1,4 @@
-"""Replays `cq.catalog` into the working copy, in order; a record that the copy has already changes nothing."""
+"""Replays `cq.catalog` into the working copy, in order. A record that is already in the copy changes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CatalogReplay:
         self.mark: CommitMark | None = None
         """The mark of the last commit among the records; None without a mark."""
         self.following = 0
-        """The offset behind the last record that was read."""
+        """The offset after the last record that was read."""
 
     def run(self, records: Iterable[Record]) -> bool:
         """Apply records, and return whether a CQ, stream, table or view has changed.
@@ -57,7 +57,7 @@ class CatalogReplay:
             except msgspec.MsgspecError as error:
                 raise CatalogUnreadable(
                     "the catalog holds a record that this version cannot read",
-                    detail=f"The record lies between offset {chunk[0].offset} and {len(chunk)} records later: {error}.",
+                    detail=f"The record is one of {len(chunk)} records from offset {chunk[0].offset} on: {error}.",
                     hint="Start the version that wrote the record, or a later version.",
                 ) from error
             self.mark = last_mark(chunk) or self.mark
@@ -141,7 +141,7 @@ class CatalogReplay:
         return True
 
     def _apply_timed(self) -> None:
-        """Restore the stored visibility of timer-based destinations: the replay itself repeats no earlier versions."""
+        """Restore the notes of timer-based destinations, because the replay does not repeat the earlier versions."""
         for chunk in _chunks(self._timed):
             self._working.load_memberships(chunk)
             for name in chunk:

@@ -16,14 +16,14 @@ __all__ = ["without_largest"]
 log = logging.getLogger(__name__)
 
 _SURELY_SMALL = 256 << 10
-"""Bytes of a record that every topic of the gateway accepts."""
+"""Size in bytes up to which every topic of the gateway accepts a record."""
 
 
 def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
     """Return a journal that Kafka refused for its size, without its largest record; None if all records are small.
 
-    A reply stays, without its result, since each command has exactly one reply; other records are left out. Both are
-    logged.
+    If the largest record is a reply, it is kept without its result, since each command must have exactly one reply. Any
+    other record is left out. Both cases are logged.
 
     Args:
         journal: The journal.

@@ -1,9 +1,9 @@
 """Makes Redis and Kafka agree: at the start, and after a server failed during a write.
 
-Kafka has the truth. Redis may lack records of `cq.catalog` (it was killed, fell back to an earlier state, or was lost),
-Kafka may lack the journal in Redis (the gateway died between the two halves of a commit), and the places of replies may
-lag behind `cq.replies`. Recovery mends them in this order: the write of the journal moves the catalog position of
-Redis, so Redis must have all earlier records first.
+Kafka has the truth. Redis may lack records of `cq.catalog`, because it was killed, fell back to an earlier state, or
+was lost. Kafka may lack the journal in Redis, because the gateway died between the two halves of a commit. Redis may
+also lack places of replies on `cq.replies`. Recovery repairs these faults in this order. The catalog records come
+before the journal, because the write of the journal advances the catalog position of Redis.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ log = logging.getLogger(__name__)
 
 _CHUNK = 5000
 _FEW = 50_000
-"""Most catalog records that are replayed into an old Redis; if more are missing, Redis is filled anew."""
+"""The largest number of catalog records that are replayed into an old Redis; if more are missing, Redis is wiped and
+filled from the whole catalog."""
 _TOMBSTONES_MS = 12 * 3_600_000
-"""The catalog keeps tombstones for a day, so a Redis that is older than this may miss a removal."""
+"""The largest age of a Redis into which missing records are replayed. The catalog keeps tombstones for only a day, so
+an older Redis might miss a removal."""
 
 
 class Recovery:
@@ -65,7 +67,7 @@ class Recovery:
         Args:
             now_ms: The present, epoch milliseconds; a new epoch is at least the present in seconds, so it is new even
                 if Redis lost everything.
-            rebuild: Whether to fill Redis anew, because its state may be inconsistent.
+            rebuild: Whether to wipe Redis and fill it from the whole catalog, because its state may be inconsistent.
 
         Raises:
             CatalogUnreadable: A later version of the product wrote the catalog, or Redis.
@@ -80,7 +82,7 @@ class Recovery:
         old = EpochNote.unpack(body)
         rebuild = rebuild or doubted is not None
         hung = self._commits.open()
-        # A Redis without an epoch was wiped. If it has a position, a commit under way wrote it after the wipe.
+        # A Redis without an epoch was wiped, even if it has a position: a commit under way wrote it after the wipe.
         missing = self._missing(old.epoch, now_ms) if old.run_id is not None and not rebuild else None
         if missing is None:
             working.wipe()
@@ -103,7 +105,7 @@ class Recovery:
         return epoch
 
     def doubt(self) -> None:
-        """Let the next recovery, by any gateway, fill Redis anew.
+        """Let the next recovery, by any gateway, wipe Redis and fill it from the catalog.
 
         Raises:
             OperationalError: Redis does not answer, or another gateway has taken over.
@@ -119,7 +121,7 @@ class Recovery:
     # -- the catalog ---------------------------------------------------------------------------------------------------
 
     def _missing(self, epoch: int, now_ms: int) -> list[Record] | None:
-        """Return the catalog's records that Redis lacks; None if Redis must be filled anew.
+        """Return the catalog's records that Redis lacks; None if Redis must be wiped and filled from the whole catalog.
 
         Args:
             epoch: The epoch of Redis.
@@ -133,7 +135,7 @@ class Recovery:
         if position is not None and position.format > FORMAT:
             raise CatalogUnreadable(
                 f"redis holds a working copy of format {position.format}, and this version reads {FORMAT}",
-                hint="Start the version that wrote it, or a later one.",
+                hint="Start the version that wrote the working copy, or a later version.",
             )
         if position is not None:
             check_format(position.catalog)
@@ -183,7 +185,8 @@ class Recovery:
 
         Args:
             mark: The mark of the last commit that Redis lacked.
-            hung: Partitions whose transaction hung: their records are lost, even if Kafka reported the unit as written.
+            hung: Partitions with an aborted transaction. Their records of the last unit are lost, even if Kafka
+                reported the unit as written.
             now_ms: The present, epoch milliseconds.
         """
         number, journal = self._commits.pending()
@@ -194,14 +197,14 @@ class Recovery:
         if journal is not None:
             log.info("finishing the last commit", extra={"records": len(journal.records)})
             topics = self._topics.names()
-            # Records for deleted result topics are left out: Kafka would never accept them.
+            # Records for deleted result topics are left out, because Kafka would never accept them.
             self._publish(_part(journal, lambda record: record.topic in topics), now_ms)
             noted = noted.then(journal.commands_read) if journal.offsets else noted
             reached = self._consumer.rewind({**reached, **journal.offsets})
         self._commits.resume(max(number, mark.number if mark else 0), noted.from_offsets(reached))
 
     def _publish(self, journal: Journal, now_ms: int) -> None:
-        """Write a journal to Kafka, without the records that Kafka refuses for their size."""
+        """Write a journal to Kafka, without the records that Kafka refuses because they are too large."""
         while True:
             try:
                 return self._commits.publish(journal, now_ms)
@@ -263,7 +266,7 @@ class Recovery:
 
 
 def _part(journal: Journal, is_kept: Callable[[OutgoingRecord], bool]) -> Journal:
-    """Return a journal with some of its records."""
+    """Return a journal with only the records that `is_kept` selects."""
     kept = [number for number, record in enumerate(journal.records) if is_kept(record)]
     replies = {at: journal.replies[number] for at, number in enumerate(kept) if number in journal.replies}
     return msgspec.structs.replace(journal, records=[journal.records[number] for number in kept], replies=replies)

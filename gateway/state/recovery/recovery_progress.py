@@ -1,4 +1,4 @@
-"""The progress of a recovery through the topics that fill Redis; with ten million CQs, recovery takes minutes."""
+"""The progress of a recovery through the topics that fill Redis. With ten million CQs, a recovery takes minutes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from gateway.kafka import Record
 __all__ = ["RecoveryProgress"]
 
 _EVERY = 1_000
-"""Records between two updates of the progress."""
+"""The number of records between two updates of the progress."""
 
 
 class RecoveryProgress:
-    """How much of a topic the recovery has read; other threads may read it."""
+    """The part of a topic that the recovery has read. Other threads may call `fields` at any time."""
 
     def __init__(self) -> None:
         self._fields: dict[str, object] = {}
 
     def fields(self) -> dict[str, object]:
-        """Return the progress for a role's status: topic, and ``read`` of ``records``; empty without a recovery.
+        """Return the progress for a role's status; empty while no topic is read.
 
-        Records are counted by their offsets.
+        ``read`` and ``records`` are numbers of offsets, so offsets without a record count too.
         """
         return self._fields
 
@@ -33,8 +33,8 @@ class RecoveryProgress:
         Args:
             topic: The name of the topic.
             begins: Partition → offset of the first record.
-            ends: Partition → offset behind the last record.
-            records: The records between, in the order of their partitions.
+            ends: Partition → offset after the last record.
+            records: The records between these offsets; the records of each partition are in order.
 
         Example:
             >>> progress = RecoveryProgress()

@@ -1,8 +1,9 @@
-"""Keeps out a second gateway on one prefix with another Redis server: no lease covers both, so a sign on Kafka does.
+"""Prevents two active gateways with the same prefix and different Redis servers.
 
-The active gateway writes a sign of life once a second (`SignBoard`). A gateway with another Redis first watches the
-sign. While the sign changes, the gateway refuses to start; it starts when the sign stands still, or when the other
-gateway's process on this machine has ended. So after the loss of a Redis, the next start takes a few seconds longer.
+A lease excludes only gateways with the same Redis. So the active gateway also writes a sign of life to Kafka once a
+second (`SignBoard`). A gateway with another Redis first watches the sign. If the sign changes, the gateway refuses to
+start. The gateway starts if the sign does not change for some seconds, or if the other gateway's process was on this
+machine and has ended. So after the loss of a Redis, the next start takes a few seconds longer.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _LOOK_SECONDS = 0.2
 _LAPSE_SECONDS = 4.0
 """Time without a new sign after which a gateway counts as gone; about as long as a lease lasts."""
 _BEATS = 3
-"""Changes of a sign that prove a living gateway; a gateway without its lease writes at most one further sign."""
+"""The number of changes of a sign that proves a living gateway. A gateway that has lost its lease writes at most one
+more sign."""
 
 
 class OtherRedis(OperationalError):
@@ -71,7 +73,7 @@ class Sign(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
     def is_succeeded_by(self, other: Sign) -> bool:
-        """Tell whether a gateway with another Redis began after this sign's gateway; names decide between equal terms.
+        """Tell whether a gateway with another Redis began after this sign's gateway; at equal terms, names decide.
 
         Example:
             >>> own = Sign("r", "a/1/x", 7)
@@ -138,7 +140,7 @@ class GatewaySign:
         self._stop = stop
 
     def refuse_rival(self) -> None:
-        """Return once no gateway with another Redis is alive; immediately, if the last gateway had this Redis.
+        """Wait until no gateway with another Redis is alive; return immediately if the last gateway had this Redis.
 
         Raises:
             OtherRedis: A gateway with another Redis is alive.

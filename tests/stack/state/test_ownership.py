@@ -126,7 +126,8 @@ def test_streams_without_an_evaluator_are_told(ground: Ground) -> None:
     assert [None, None] == reported("reason")  # they begin
     assert rest.ownership.claim(_ORDERS) is None
     now[0] += 20
-    assert ["no evaluator has it; evaluator/fast is to, by CQ_EVALUATOR_STREAMS here", None] == reported("reason")
+    reason = "no evaluator has the stream; by the gateway's CQ_EVALUATOR_STREAMS, evaluator/fast should have it"
+    assert [reason, None] == reported("reason")
     assert [0, 1] == _evaluators("quotes", "o")
     assert fast.ownership.claim(_QUOTES) is None
     assert ["evaluator/fast", "evaluator"] == reported("evaluator")
@@ -149,7 +150,7 @@ def test_one_evaluator_is_told_of_as_a_role(ground: Ground) -> None:
     evaluator.tell()
     assert {"quotes": {}} == looks.of_streams(streams)
     now[0] += 20
-    assert "no evaluator has it" in looks.of_streams(streams)["quotes"]["reason"]
+    assert "no evaluator has the stream" in looks.of_streams(streams)["quotes"]["reason"]
     assert evaluator.ownership.claim(_QUOTES) is None
     assert {"quotes": {}} == looks.of_streams(streams)
     assert [1] == _evaluators("quotes")
