@@ -48,7 +48,8 @@ class DestinationResult(msgspec.Struct, frozen=True):
     member: str
     """The CQ's token in this destination, by which a reader recognises the CQ's own `cq.leave`."""
     since: str | UnsetType = UNSET
-    """When the CQ joined this destination, if after its creation; an earlier `cq.end` ends another incarnation."""
+    """When the CQ joined this destination, if this was not at its creation. A `cq.end` with an earlier time is the end
+    of another incarnation."""
     filter: str | UnsetType = UNSET
     """Only virtual destinations have this field and the fields below."""
     select: str | UnsetType = UNSET
@@ -67,7 +68,7 @@ class CqResult(msgspec.Struct, frozen=True):
     expires_at: str | None
     destination: DestinationResult
     pauses: list[dict[str, str | None]] | UnsetType = UNSET
-    """The times in which the CQ of a virtual destination was paused."""
+    """The pauses of the CQ, for a virtual destination."""
     warnings: tuple[str, ...] | UnsetType = UNSET
     """Warnings about conditions that are probably mistakes (`query_warnings`); absent without warnings."""
 
@@ -127,14 +128,14 @@ def trigger_result(
         now_ms: The instant from which the next tick is counted, epoch milliseconds.
         key: The plan's node with the key of its results; None leaves the key out.
     """
-    found = _leaving(destination.trigger, cq, now_ms)
+    found = _schedule(destination.trigger, cq, now_ms)
     if destination.edges is None or not destination.edges.edge:
         return found
     by = {} if key is None else {"by": [render_reference(column.reference) for column in key.by]}
     return {**found, "emit": _EMITS[destination.edges.edge], **by}
 
 
-def _leaving(trigger: TriggerSpec, cq: Cq, now_ms: int) -> dict[str, object]:
+def _schedule(trigger: TriggerSpec, cq: Cq, now_ms: int) -> dict[str, object]:
     """Return the part of the trigger that says when results are published."""
     if not trigger.timed:
         return _CHANGE

@@ -20,7 +20,7 @@ _OPERATORS = re.compile(rf"\s*(?:{'|'.join(_ALWAYS)})\b", re.IGNORECASE)
 """The first words of statements that are audited even if they are refused before parsing."""
 _REFUSED_A_MINUTE = 300
 _LONGEST = 16_384
-"""Most characters of a statement in the trail."""
+"""The largest number of characters of a statement in the trail."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -39,10 +39,10 @@ class AuditTrail:
         return self._record(request, request.text, reply) if STATEMENTS[title].audit else []
 
     def refused(self, request: Request, reply: Reply) -> list[OutgoingRecord]:
-        """Return the record of an operator's statement refused before parsing; nothing for other texts.
+        """Return the audit record of a statement that was refused before parsing, if it begins like an operator's.
 
-        Reasons are the token, the rate or the syntax. The number of these records per minute is limited; the next
-        record says how many were left out.
+        The reason of the refusal may be the token, the rate or the syntax. The number of these records per minute is
+        limited; the next record says how many were left out.
         """
         text = _sent_text(request)
         if not _OPERATORS.match(text):
@@ -84,5 +84,5 @@ def _sent_text(request: Request) -> str:
 
 
 def _clipped(text: str) -> str:
-    """Return a statement; a long statement is cut, because the trail is kept for ever."""
+    """Return a statement; a long statement is shortened, because the trail is kept for ever."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"

@@ -27,7 +27,7 @@ class CommandOutcome(NamedTuple):
 
 
 class UnitTimes(NamedTuple):
-    """When a unit of work was begun, carried out, and in Redis; nanoseconds since 1970."""
+    """When a unit of work began, was carried out, and was in Redis; nanoseconds since 1970."""
 
     began: int
     ran: int
@@ -35,7 +35,7 @@ class UnitTimes(NamedTuple):
 
 
 class CommandTraces:
-    """Reports the commands of a unit of work as spans, once their replies are on Kafka."""
+    """Reports the commands of a unit of work as spans, after their replies are on Kafka."""
 
     def __init__(self, traces: Traces) -> None:
         """Begin with the exporter of the spans, `traces`."""
@@ -43,7 +43,7 @@ class CommandTraces:
 
     @classmethod
     def of(cls, settings: Settings) -> CommandTraces | None:
-        """Return the traces that the settings ask for."""
+        """Return the traces; None if the settings have no endpoint for traces."""
         if not settings.traces.endpoint:
             return None
         from grouping.process.trace_exporter import (
@@ -73,7 +73,7 @@ class CommandTraces:
 
 
 def _attributes(request: Request, title: str, code: str) -> dict[str, str | int]:
-    """Return the attributes of a command; its text is left out, as only its subscriber may read the text."""
+    """Return the attributes of a command. The text is left out, because only the subscriber may read it."""
     record = request.record
     return {
         "messaging.system": "kafka",

@@ -1,7 +1,8 @@
 """Commands: read in batches, carried out in order, answered exactly once.
 
-A batch is one unit of work with one commit. Commands between two changes of sources are compiled first, and their state
-is then looked up together. So a command costs its compilation, but no round trip of its own.
+A batch is one unit of work with one commit. Some commands change the streams, tables or views against which later
+commands are compiled. The commands between two of these are compiled first; then their CQs and destinations are read
+from Redis together. So a command costs its compilation, but no round trip of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Clock = Callable[[], int]
 
 
 _READ_AGAIN_SECONDS = 0.1
-"""Longest time for reading commands again that did not fit into memory."""
+"""Longest time for reading commands again whose records the queue did not keep in memory."""
 UNIT_BYTES = 64 << 20
 """Approximate bytes of replies and dead letters that end a unit of work, so that Redis and Kafka accept the unit."""
 
@@ -68,7 +69,7 @@ class Commands:
         self._commits = commits
         self._clock = clock
         self.trials = CommandTrials(commits.take_in_hand)
-        """Notes the commands in hand in Redis, so that a command that kills the gateway is found."""
+        """Notes the commands of each unit in Redis, so that the next gateway can find a command that kills gateways."""
         self._held_since: dict[bytes | None, tuple[str, int]] = {}
         """Subscriber with a held command → the command's position, and when the command was first tried."""
         limits = settings.limits
@@ -93,7 +94,7 @@ class Commands:
         """Carry out the commands whose turn has come, in one unit of work, and return their number.
 
         Args:
-            most: How many the unit may have.
+            most: The largest number of commands in the unit.
 
         Raises:
             OperationalError: A server failed; only commands that were carried out have replies.
@@ -113,7 +114,8 @@ class Commands:
         Args:
             records: The records.
             seconds: The compilation time after which the unit takes in no further command.
-            patient: Whether to wait for the unit's new topics; thousands of topics take as long as one.
+            patient: Whether the unit waits for Kafka's answers, for example about new topics. Otherwise a command that
+                needs an answer is held, and other subscribers' commands go on.
         """
         began_ns = time.time_ns()
         requests = [self._requests.read(record) for record in records]
@@ -127,7 +129,7 @@ class Commands:
             self._positions.begin(patient=patient)
             replies = Replies(self._replies_topic, self._reply_partitions, now_ms)
             batch = _Batch(now_ms, replies, Work(), [], {}, {}, set(), [])
-            restart = self._run_all(requests, refused, batch, time.monotonic() + seconds)
+            restart = self._carry_out_all(requests, refused, batch, time.monotonic() + seconds)
             if restart is None:
                 break
             if restart.refusal is not None:
@@ -154,7 +156,7 @@ class Commands:
         numbers = frozenset(batch.done)
         return [record for number, record in enumerate(records) if number not in numbers]
 
-    def _run_all(
+    def _carry_out_all(
         self, requests: Sequence[Request], refused: Mapping[int, InputError], batch: _Batch, until: float
     ) -> _Restart | None:
         """Carry out requests until the time is up, but at least the first request.
@@ -166,11 +168,11 @@ class Commands:
             until: The time after which no further request is begun, by the monotonic clock.
 
         Returns:
-            Why the unit must begin anew; None if the unit stands.
+            Why the unit must begin again; None if the unit can be committed.
         """
         ids = [request.remember for request in requests if request.remember is not None]
         repeats = Repeats(self._reply_reader, self._commits.look_up(ids, batch.now_ms), UNIT_BYTES)
-        run: list[_Compilation] = []
+        compiled: list[_Compilation] = []
         for number, read in enumerate(requests):
             if number and time.monotonic() > until:
                 break
@@ -183,12 +185,12 @@ class Commands:
             batch.costs[number] = time.perf_counter() - began
             if isinstance(prepared, PreparedCommand) and STATEMENTS[prepared.title].changes_sources:
                 alone = [_Compilation(number, request, prepared)]
-                if restart := self._run(run, repeats, batch) or self._run(alone, repeats, batch):
+                if restart := self._carry_out(compiled, repeats, batch) or self._carry_out(alone, repeats, batch):
                     return restart
-                run = []
+                compiled = []
             else:
-                run.append(_Compilation(number, request, prepared))
-        return self._run(run, repeats, batch)
+                compiled.append(_Compilation(number, request, prepared))
+        return self._carry_out(compiled, repeats, batch)
 
     def _prepared(self, read: Request, now_ms: int) -> tuple[Request, PreparedCommand[Statement] | InputError]:
         """Check and compile a request whose turn has come, and return the checked request with its result."""
@@ -205,20 +207,24 @@ class Commands:
             log.exception("a command met a fault of the gateway")
             return request, _FAULT  # compiling has not changed the unit
 
-    def _run(self, run: Sequence[_Compilation], repeats: Repeats, batch: _Batch) -> _Restart | None:
-        """Carry out commands that were compiled against the same sources; return why the unit must begin anew."""
+    def _carry_out(self, compiled: Sequence[_Compilation], repeats: Repeats, batch: _Batch) -> _Restart | None:
+        """Carry out commands that were compiled against the same sources.
+
+        Returns:
+            Why the unit must begin again; None if it can go on.
+        """
         self._commits.finish()
         repeats.read()
         known = repeats.keys
-        fresh = [each.prepared for each in run if each.request.remember not in known]
+        fresh = [each.prepared for each in compiled if each.request.remember not in known]
         loaded = self._statements.load([prepared for prepared in fresh if isinstance(prepared, PreparedCommand)])
-        for each in run:
+        for each in compiled:
             number, request, prepared = each.number, each.request, each.prepared
             key, began = request.record.key, time.perf_counter()
             replies, changes = len(batch.replies.records), len(batch.work.catalog)
             try:
                 if key not in batch.held:
-                    self._one(request, prepared, loaded, repeats, batch)
+                    self._answer(request, prepared, loaded, repeats, batch)
                     batch.done.append(number)
                     self._held_since.pop(key, None)
             except NotYet as later:
@@ -239,7 +245,7 @@ class Commands:
                 return _Restart(number)
         return None
 
-    def _one(
+    def _answer(
         self,
         request: Request,
         prepared: PreparedCommand[Statement] | InputError,
@@ -287,7 +293,7 @@ class _Batch(NamedTuple):
     replies: Replies
     work: Work
     done: list[int]
-    """Numbers of the requests that are carried out, in their order."""
+    """Numbers of the requests that were carried out, in their order."""
     held: dict[bytes | None, Callable[[], bool]]
     """Subscriber with a command that must wait → a function that tells whether the command can run now."""
     costs: dict[int, float]
@@ -297,23 +303,26 @@ class _Batch(NamedTuple):
     answered: list[CommandOutcome]
     """The outcomes for the traces; empty without traces."""
 
-    def fits(self, replies: int, changes: int) -> bool:
-        """Tell whether the replies and catalog changes from these two indexes on fit into Kafka's records."""
-        sizes = [len(key) + len(value or b"") for key, value in self.work.catalog[changes:]]
-        sizes += [record.size for record in self.replies.records[replies:]]
+    def fits(self, first_reply: int, first_change: int) -> bool:
+        """Tell whether none of the last command's records is too large for Kafka.
+
+        Args:
+            first_reply: The index of the command's first record among the replies.
+            first_change: The index of the command's first catalog change.
+        """
+        sizes = [len(key) + len(value or b"") for key, value in self.work.catalog[first_change:]]
+        sizes += [record.size for record in self.replies.records[first_reply:]]
         return max(sizes, default=0) <= FITTING_BYTES
 
 
 class _Restart(NamedTuple):
-    """A unit of work must begin anew, without its changes."""
+    """A unit of work must begin again, without the changes that it has made."""
 
     number: int
     """Number of the request at which the unit stopped."""
     refusal: InputError | None = None
-    """The answer to this command, if the gateway failed on it or its records are too large for Kafka.
-
-    None if the replies of several commands together are too large for one unit.
-    """
+    """The answer to this command, if the gateway failed at the command, or if the command's records are too large for
+    Kafka. None if the replies of several commands together are too large for one unit."""
 
 
 _FAULT = InputError(

@@ -55,7 +55,7 @@ class CqStatements:
         self._known_queries: dict[tuple[str, str], SharedQuery] = {}
 
     def reload(self) -> None:
-        """Forget the queries in memory, after the working copy was read anew."""
+        """Forget the queries in memory, after the working copy was read again."""
         self._known_queries = {}
 
     def create(self, loaded: Loaded, command: PreparedCommand[CreateCq], origin: Origin) -> Answer:
@@ -121,7 +121,7 @@ class CqStatements:
         destination = membership.destination
         matches: int | None
         if destination.mode == "virtual":
-            # Each reader of a virtual destination filters the group's records itself, so it needs the filter.
+            # The gateway does not know these matches: each reader filters the events of the group itself.
             matches, last_ms = None, None
         else:
             matches, last_ms = self._counts.of(destination.stream_id, membership.number)
@@ -163,7 +163,7 @@ class CqStatements:
         return Answer({"plan": self._explained(query, stream, now_ms)["plan"], **explained})
 
     def explain_select(self, command: PreparedCommand[ExplainSelect], origin: Origin) -> Answer:
-        """Return the plan of a query that is not created."""
+        """Return the plan that a query would have as a CQ."""
         query = compile_select(command.statement.select, self._seen_by(origin.owner))
         stream = self._registry.table_changes.stream_of(query.plan.stream_id)
         return Answer(self._explained(query, stream, origin.accepted_ms))

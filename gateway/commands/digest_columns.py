@@ -21,7 +21,7 @@ def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int
     Args:
         statement: The parsed statement.
         query: The compiled SELECT of the statement.
-        top_rows: The most rows that TOP may show.
+        top_rows: The largest number of rows that TOP may have.
 
     Raises:
         InputError: ``unknown-column``; ``type-mismatch`` and ``quota-exceeded`` for TOP.
@@ -53,12 +53,12 @@ def _check_top(digest: DigestClause, sql_type: SqlType, most: int) -> None:
         raise InputError(
             f'DIGEST TOP cannot compare "{digest.columns[0]}"',
             code="type-mismatch",
-            detail=f"It is {sql_type}, whose values have no order.",
+            detail=f"The column is {sql_type}, and values of this type have no order.",
         )
     if digest.rows > most:
         raise InputError(
             f"DIGEST TOP {digest.rows} is too large",
             code="quota-exceeded",
-            detail=f"A digest shows {most} rows with TOP, at most.",
+            detail=f"A digest with TOP has at most {most} rows.",
             hint="DIGEST ALL shows every match.",
         )

@@ -25,7 +25,7 @@ from grouping.values.times import instant, parse_instant
 __all__ = ["explain_event"]
 
 _MOST_BYTES = 64 * 1024
-"""Most bytes of the event and of the rows given with it."""
+"""The largest number of bytes of the event and of the rows and fields that the statement gives with it."""
 _FIELDS = ("_key", "_time", "_headers")
 _headers = msgspec.json.Decoder(dict[str, str]).decode
 _rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -56,9 +56,9 @@ def explain_event(
         evaluate: Evaluates the event (`Evaluations.outcome`).
 
     Raises:
-        InputError: ``command-too-large``; ``quota-exceeded`` if the evaluation costs too much; ``unknown-stream``
-            for rows of a table that the CQ does not join, ``stream-mismatch`` for rows that do not fit their table and
-            for headers that are no JSON object of strings; ``bad-time``.
+        InputError: ``command-too-large`` if the event is too large, ``quota-exceeded`` if the evaluation costs too
+            much, ``unknown-stream`` for rows of a table that the CQ does not join, ``stream-mismatch`` for rows that do
+            not fit their table and for headers that are no JSON object of strings, ``bad-time`` for a wrong `_time`.
     """
     assert statement.event is not None, "FOR gives an event"
     given = {_field(name) or name: text for name, text in statement.given}
@@ -161,7 +161,7 @@ def _delivery(
     at_ms: int,
     now_ms: int,
 ) -> tuple[bool | None, str, int | None]:
-    """Return whether the CQ's readers would get the event now, how or why not, and at which tick."""
+    """Return whether the CQ's readers would get the event now (None if unknown), an explanation, and the tick."""
     if not_evaluated is not None:
         return False, not_evaluated, None
     if cq.paused:

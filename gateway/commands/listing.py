@@ -38,11 +38,12 @@ __all__ = ["Listing", "cq_item", "like_filter", "page_limit", "page_of", "search
 
 _MOST = 1000
 _SEARCHED = 50_000
-"""Most names examined for a page, since all other commands wait meanwhile."""
+"""The largest number of names that are examined for a page, because all other commands wait meanwhile."""
 _PAGE_BYTES = 4 << 20
-"""Bytes after which a page ends early, since a thousand large items would not fit into a reply."""
+"""The number of bytes after which a page ends early, because a thousand large items would not fit into a reply."""
 _LONGEST_PATTERN = 6 * NAME_LENGTH + 1
-"""Characters of the longest useful LIKE pattern: a folded character becomes at most three, each with a % before it."""
+"""The number of characters of the longest useful LIKE pattern. A folded name has at most three times `NAME_LENGTH`
+characters, and the pattern may have a % before each of them and at the end."""
 _JSON = msgspec.json.Encoder()
 
 _T = TypeVar("_T")
@@ -74,7 +75,7 @@ class Listing:
         return Answer(describe_function(command.statement.name))
 
     def show(self, command: PreparedCommand[Show], origin: Origin) -> Answer:
-        """Return one page of what the sender may read; `next` is the name for AFTER in the next SHOW."""
+        """Return one page of the items that the sender may read; `next` is the name for AFTER in the next SHOW."""
         return Answer(self._page(command.statement, command.key.subscriber, origin.accepted_ms))
 
     def _page(self, statement: Show, subscriber: Subscriber, now_ms: int) -> Result:
@@ -107,8 +108,8 @@ class Listing:
     def _cqs(
         self, statement: Show, subscriber: Subscriber, names_after: Callable[[str], Iterator[str]], now_ms: int
     ) -> Result:
-        limit, behind = page_limit(statement.limit), names_after((statement.after or "").casefold())
-        names, searched_to = search(behind, like_filter("%" if statement.like is None else statement.like), limit)
+        limit, following = page_limit(statement.limit), names_after((statement.after or "").casefold())
+        names, searched_to = search(following, like_filter("%" if statement.like is None else statement.like), limit)
         chosen = [CqKey(subscriber, CqName(name)) for name in names]
         item = partial(cq_item, self._working.load(chosen), now_ms=now_ms)
         return page_of(statement.what, "cq", chosen, limit, item, searched_to)
@@ -156,12 +157,14 @@ class Listing:
 
 
 def search(items: Iterable[_T], matches: Callable[[_T], bool], limit: int) -> tuple[list[_T], _T | None]:
-    """Return up to `limit + 1` wanted items, and the last item examined if the search was cut short.
+    """Return up to `limit + 1` wanted items; and the last examined item if the search ended early, else None.
+
+    The search ends early after `_SEARCHED` items.
 
     Args:
         items: The items to choose from, in order.
         matches: Returns whether an item is wanted.
-        limit: The most items of a page.
+        limit: The largest number of items of a page.
     """
     chosen: list[_T] = []
     for number, item in enumerate(items, 1):
@@ -175,7 +178,7 @@ def search(items: Iterable[_T], matches: Callable[[_T], bool], limit: int) -> tu
 
 
 def page_limit(limit: int | None) -> int:
-    """Return the most items of a page under a statement's LIMIT."""
+    """Return the largest number of items of a page, from a statement's LIMIT."""
     return _MOST if limit is None else min(limit, _MOST)
 
 
@@ -198,10 +201,16 @@ def page_of(
     item: Callable[[_T], dict[str, object]],
     searched_to: str | None = None,
 ) -> dict[str, object]:
-    """Return a page of the wanted items, with `next`, from which the next SHOW continues.
+    """Return a page of items, and `next`, the value for AFTER in the next SHOW.
 
-    `next` is the name of the page's last item if further items are wanted, else `searched_to`: where the search was cut
-    short, or None at the end of the list. A page with wanted items has at least one.
+    Args:
+        what: The field with the page.
+        name: The field of an item whose value goes into `next`.
+        wanted: The items from which the page is made, in order; there may be more than fit into the page.
+        limit: The largest number of items of the page.
+        item: Makes an item of the page.
+        searched_to: The value of `next` if the page has all of `wanted`: None at the end of the list, otherwise the
+            place at which the search ended early.
     """
     page: list[dict[str, object]] = []
     size = 0
@@ -214,7 +223,10 @@ def page_of(
 
 
 def like_filter(pattern: str) -> Callable[[str], bool]:
-    """Return a function that matches names with a LIKE pattern, in any case; an overlong pattern matches no name."""
+    """Return a function that tells whether a LIKE pattern matches a name, ignoring case.
+
+    A pattern that is longer than any name can need matches no name.
+    """
     pattern = re.sub("%+", "%", pattern.casefold())
     if len(pattern) > _LONGEST_PATTERN:
         return lambda name: False

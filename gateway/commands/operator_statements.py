@@ -31,7 +31,7 @@ from grouping.statements.tokens import clipped
 __all__ = ["OperatorStatements", "check_operator"]
 
 _DROPPED_AT_ONCE = 2_000
-"""Most CQs that a DROP CQS drops, since a unit of work is limited to some thousand CQs."""
+"""The largest number of CQs that one DROP CQS drops, because a unit of work has at most some thousand CQs."""
 
 
 class OperatorStatements:
@@ -47,27 +47,27 @@ class OperatorStatements:
         """Return one page of the CQs of a subscriber, or of all subscribers.
 
         Raises:
-            InputError: ``syntax-error``: AFTER is not a place from a reply.
+            InputError: ``syntax-error``: AFTER has not the form of `next` in a reply.
         """
         statement = command.statement
         limit = page_limit(statement.limit)
         matches = like_filter("%" if statement.like is None else statement.like)
-        chosen, last = search(self._behind(statement), lambda key: matches(key.name), limit)
+        chosen, last = search(self._following(statement), lambda key: matches(key.name), limit)
         page = self._working.load(chosen)
         place, of_all = ("after", True) if statement.subscriber is None else ("cq", False)
         searched_to = None if last is None else json.dumps(last) if of_all else last.name
         item = partial(self._item, page, now_ms=origin.accepted_ms)
         return Answer(page_of("cqs", place, chosen, limit, item, searched_to))
 
-    def _behind(self, statement: ShowCqsOf) -> Iterator[CqKey]:
-        """Yield the CQs behind AFTER, by subscriber and name."""
-        behind = _place(statement)
+    def _following(self, statement: ShowCqsOf) -> Iterator[CqKey]:
+        """Yield the CQs after the CQ that AFTER names, ordered by subscriber and name."""
+        last = _place(statement)
         own = self._working.names
         names: Iterator[tuple[Subscriber, str]] = (
-            (behind.subscriber, name) for name in own(behind.subscriber).after(behind.name)
+            (last.subscriber, name) for name in own(last.subscriber).after(last.name)
         )
         if statement.subscriber is None:
-            others = (each for each in self._working.subscribers() if each > behind.subscriber)
+            others = (each for each in self._working.subscribers() if each > last.subscriber)
             names = chain(names, ((each, name) for each in others for name in own(each).after("")))
         return (CqKey(who, CqName(name)) for who, name in names)
 
@@ -82,7 +82,7 @@ class OperatorStatements:
         return {"subscriber": key.subscriber, **item, "cost": cost, "after": json.dumps(key)}
 
     def drop_cqs(self, command: PreparedCommand[DropCqs], origin: Origin) -> Answer:
-        """Drop the CQs of a subscriber that a pattern selects, up to a number."""
+        """Drop the CQs of a subscriber whose names match a pattern, at most `_DROPPED_AT_ONCE` of them."""
         subscriber = Subscriber(command.statement.subscriber)
         names = filter(like_filter(command.statement.like), list(self._working.names(subscriber).after("")))
         keys = [CqKey(subscriber, CqName(name)) for name in islice(names, _DROPPED_AT_ONCE + 1)]
@@ -141,7 +141,7 @@ class OperatorStatements:
         raise InputError(
             f'there is no group "{clipped(group_id)}"',
             code="unknown-group",
-            detail="Its last CQ may have been dropped, or have expired.",
+            detail="The group's last CQ may have been dropped, or have expired.",
             hint="SHOW GROUPS lists the live groups.",
         )
 
@@ -173,10 +173,10 @@ def check_operator(settings: Settings, subscriber: str, own_form: str | None) ->
 
 
 def _place(statement: ShowCqsOf) -> CqKey:
-    """Return the CQ that AFTER names.
+    """Return the CQ that AFTER names; the name is empty without AFTER.
 
     Raises:
-        InputError: ``syntax-error``: AFTER is not a place from a reply.
+        InputError: ``syntax-error``: AFTER has not the form of `next` in a reply.
     """
     if statement.subscriber is not None or statement.after is None:
         return CqKey.of(statement.subscriber or "", statement.after or "")

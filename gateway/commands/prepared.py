@@ -29,19 +29,20 @@ class Create(msgspec.Struct, frozen=True):
 
 
 class PreparedCommand(msgspec.Struct, Generic[_Statement_co], frozen=True):
-    """A command after parsing and compiling, before any state is looked up for it."""
+    """A command after parsing and compiling, before its CQs and destinations are read from Redis."""
 
     statement: _Statement_co
     title: str
     """The title of the statement's row in `STATEMENTS` (statement_table.py)."""
     key: CqKey
-    """The CQ that the command is about, with an empty name if the command is about no CQ."""
+    """The CQ that the command is about; the name is empty if the command is about no CQ."""
     text: str = ""
-    """The text of a statement whose SELECT is compiled later, for errors with places in the text."""
+    """The text of the command, for errors that name a place in it; empty for CREATE CQ, which is compiled already."""
     create: Create | None = None
     """The compiled CREATE CQ; None for other statements."""
     asked_ms: int = 0
-    """When the command was first tried, epoch milliseconds; a held command's EVERY counts from this instant."""
+    """When the command was first tried, epoch milliseconds. Without START, this time gives the phase of the ticks, even
+    if the command was held."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -49,6 +50,6 @@ class Answer(msgspec.Struct, frozen=True):
 
     result: Result | CqResult
     change: Change = _NONE
-    """The change that the statement makes, to be written with its unit of work."""
+    """The change that the statement makes; it is written with the unit of work."""
     not_before_ms: int = 0
-    """The earliest time of the answer, epoch milliseconds, if the statement takes effect later than now."""
+    """The earliest time that the reply may have, epoch milliseconds, if the statement takes effect later than now."""

@@ -1,4 +1,4 @@
-"""Quarantines of work units, and pauses of groups, as statements, `cq status` and metrics show them."""
+"""Quarantines of work units and pauses of groups, for the statements, `cq status` and metrics that show them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Quarantines:
         for stream_id, known in found.items():
             live = {unit: state for unit, state in known.items() if self._lives(stream_id, unit)}
             over = [unit for unit, state in known.items() if state.is_over(now_ms)]
-            # A quarantine counts for the quota even after its CQ was dropped.
+            # A state with `times` counts against the quota, so it is kept even if its CQ was dropped.
             faults = [unit for unit, state in known.items() if unit not in live and not state.times]
             if over := over + self._gone(stream_id, faults):
                 self._store.forget(stream_id, over)
@@ -57,7 +57,7 @@ class Quarantines:
         return group_id in self._working.inventory.groups(stream_id) and (select_id is None or select_id in selects)
 
     def _gone(self, stream_id: StreamId, dropped: list[str]) -> list[str]:
-        """Return the dropped units that no micro-batch under way evaluates, so that workers need no quarantine."""
+        """Return the dropped units whose quarantines can be removed: no micro-batch under way evaluates the units."""
         kept = self._working.kept_plans(stream_id, list(map(group_of, dropped)))
         return [unit for unit in dropped if group_of(unit) not in kept]
 
@@ -72,7 +72,7 @@ class Quarantines:
         return None if state is None else _shown(state)
 
     def pause(self, stream_id: StreamId, group_id: GroupId) -> Shown | None:
-        """Return since when a group is paused by an operator; None if the group is not paused."""
+        """Return when an operator paused a group; None if the group is not paused."""
         pause = self._working.inventory.pauses.get(stream_id, {}).get(group_id)
         return None if pause is None else {"since": instant(pause.since_ms)}
 

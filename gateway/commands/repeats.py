@@ -1,8 +1,9 @@
 """Repeated commands: their first replies, looked up together for a unit of work.
 
-A client that misses replies may send thousands of commands again. Other commands wait while their first replies are
-read, so the reading is bounded in time and bytes. A command with a first reply beyond these bounds gets `unavailable`,
-which is not remembered, and the client sends the command again.
+A client that misses replies may send thousands of commands again. The gateway reads the first replies of these commands
+from Kafka. All other commands wait meanwhile, so the time of the reading and the bytes are limited. If the first reply
+to a command is not read within these limits, the command gets the reply `unavailable`, which is not remembered, and the
+client sends the command again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from schemas.codec import Reply, decode_reply
 __all__ = ["ANSWER_SECONDS", "Repeats"]
 
 ANSWER_SECONDS = 2.0
-"""Most seconds for which the first replies of one unit of work are read."""
+"""The longest time, in seconds, for which the first replies of one unit of work are read."""
 
 
 class Repeats:
@@ -29,8 +30,8 @@ class Repeats:
 
         Args:
             reader: Reads the topic of replies.
-            looked_up: Key of a command's id → the place of the first reply, once looked up.
-            most_bytes: The bytes of replies after which reading ends.
+            looked_up: Key of a command's id → the place of the first reply; another thread looks the places up.
+            most_bytes: The number of bytes after which reading ends.
         """
         self._reader = reader
         self._looked_up = looked_up
@@ -41,7 +42,7 @@ class Repeats:
         """Bytes of the replies that were read."""
 
     def read(self) -> None:
-        """Read the first replies, once; the ids must be looked up before, and the replies be on Kafka.
+        """Read the first replies; only the first call reads. The replies of all earlier units must be on Kafka.
 
         Raises:
             OperationalError: Kafka failed.
@@ -72,7 +73,7 @@ class Repeats:
         """Return the first reply to a command, None for a new command.
 
         Raises:
-            InputError: ``unavailable``; the first reply was not reached in time.
+            InputError: ``unavailable``; the first reply was not read within the limits.
         """
         assert self._places is not None, "the caller has read"
         place = self._places.get(key)

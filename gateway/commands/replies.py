@@ -18,7 +18,7 @@ from schemas.topic_names import COMMAND_PLACE_HEADER
 __all__ = ["Replies"]
 
 _RETRIED = ("unavailable", "malformed-command", "not-allowed")
-"""Codes of refusals that, if not remembered, allow another try of the command with the same id."""
+"""Codes of refusals after which the command may be sent again with the same id, if the reply is not remembered."""
 
 
 class Replies:
@@ -40,14 +40,14 @@ class Replies:
         self._letters = 0
         self.records: list[OutgoingRecord] = []
         self.size = 0
-        """Bytes of the replies and letters so far."""
+        """Bytes of the replies and dead letters so far."""
         self.to_remember: dict[int, bytes] = {}
-        """Number of a record that is a first reply → the key of the command's id."""
+        """Index in `records` of a first reply → the key of the command's id."""
         self._first: dict[bytes, int] = {}
-        """The same, reversed: key of a command's id → number of the record."""
+        """The reverse of `to_remember`: key of a command's id → index in `records` of its first reply."""
 
     def first(self, remember: bytes) -> Reply | None:
-        """Return the first reply to a command id in this unit, by the id's key; None if there is none."""
+        """Return the first reply to a command in this unit, by the key of the command's id; None without a reply."""
         number = self._first.get(remember)
         if number is None:
             return None
@@ -111,7 +111,7 @@ class Replies:
             self._letters += 1
 
     def count(self) -> None:
-        """Count the replies in the metrics, once the unit is written."""
+        """Count the replies in the metrics; to be called after the unit is written."""
         for code, number in self._codes.items():
             COMMANDS.labels(code).inc(number)
         DEAD_LETTERS.labels("malformed-command").inc(self._letters)

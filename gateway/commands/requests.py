@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Request", "RequestReader"]
 
 _KEY_BYTES = 4096
-"""Most bytes of a subscriber's name."""
+"""The largest number of bytes of a subscriber's name."""
 _LETTER_KEY_BYTES = 1 << 20
-"""Most bytes of a record's key in a dead letter, and of a key that gets a reply."""
+"""The largest number of bytes of a record's key in a dead letter or in a reply."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -38,9 +38,9 @@ class Request(msgspec.Struct, frozen=True):
     encoding: Encoding
     """The encoding of the command, and of its reply."""
     remember: bytes | None
-    """The key of the command's id; None if the answer does not count as a reply to that id."""
+    """The key of the command's id, under which the first reply is remembered; None if no reply may be remembered."""
     refusal: InputError | None = None
-    """Why the command is refused before its text is parsed; None if it is not."""
+    """Why the command is refused before its text is parsed; None if it is not refused."""
     letter: OutgoingRecord | None = None
     """The dead letter of a record that is no command."""
 
@@ -54,7 +54,7 @@ class RequestReader:
     """Decodes command records."""
 
     def __init__(self, settings: Settings, rate: Callable[[str], int]) -> None:
-        """Begin; `rate` gives how many commands a second a subscriber may send, with 0 for no limit."""
+        """Begin; `rate` returns how many commands a second a subscriber may send, 0 for no limit."""
         self._letters = settings.topics.deadletters
         self._rates, self._rate = CommandRates(), rate
         self._per_second: dict[str, int] = {}
@@ -122,7 +122,7 @@ class RequestReader:
         return msgspec.structs.replace(request, text="", remember=None, refusal=refusal)
 
     def refusal(self, request: Request, now_ms: int) -> InputError | None:
-        """Count a request for its sender's rate; return the reason to refuse it before parsing, or None."""
+        """Count a request against the sender's rate; return the reason to refuse it before parsing, or None."""
         if request.refusal is None and request.record.key is not None:
             subscriber = request.subscriber
             rate = self._per_second.get(subscriber)
@@ -132,7 +132,7 @@ class RequestReader:
         return request.refusal
 
     def hold(self, request: Request) -> None:
-        """Undo the count of a request that must wait for another turn."""
+        """Subtract a request from the sender's rate, because the request must wait for another turn."""
         if request.refusal is None and request.record.key is not None:
             self._rates.give_back(request.record.key)
 
@@ -161,16 +161,16 @@ def _command(key: bytes | None, value: bytes | None) -> Command:
     """Return the command in a record.
 
     Raises:
-        MalformedCommand: The record is not a command, or its key is longer than any name: replies repeat the key.
+        MalformedCommand: The record is not a command, or its key is too long for the name of a subscriber.
     """
     if value is not None and len(value) > LARGEST_RECORD:
-        raise MalformedCommand(f"The record has {len(value)} bytes; it may have {LARGEST_RECORD}.")
+        raise MalformedCommand(f"The record has {len(value)} bytes; it may have at most {LARGEST_RECORD}.")
     command = decode_command(value)
     if not key:
         raise MalformedCommand("The record has no key.", encoding=command.encoding)
     if len(key) > _KEY_BYTES:
         raise MalformedCommand(
-            f"Its key has {len(key)} bytes; it may have {_KEY_BYTES}.",
+            f"The record's key has {len(key)} bytes; it may have at most {_KEY_BYTES}.",
             encoding=command.encoding,
             command_id=command.command_id,
         )
@@ -190,7 +190,7 @@ def _command_letter(topic: str, source: str, detail: str, key: bytes | None, val
 
     Args:
         topic: The topic of dead letters.
-        source: The record's own place, as text.
+        source: The topic, partition and offset of the record, as text.
         detail: Why the record is no command.
         key: The record's key.
         value: The record's value.
@@ -198,11 +198,11 @@ def _command_letter(topic: str, source: str, detail: str, key: bytes | None, val
     Example:
         >>> letter = _command_letter("cq.deadletters", "cq.commands/0/7", "It is nothing.", b"alice", bytes(20 << 20))
         >>> letter.key, len(letter.value) < 16 << 20, letter.headers[1]
-        (b'alice', True, ('detail', b'It is nothing. This letter holds its beginning only.'))
+        (b'alice', True, ('detail', b'It is nothing. This letter has only the beginning of the record.'))
     """
     kept_key = key and key[:_LETTER_KEY_BYTES]
     kept_value = value and value[: FITTING_BYTES - len(kept_key or b"")]
     if (kept_key, kept_value) != (key, value):
-        detail += " This letter holds its beginning only."
+        detail += " This letter has only the beginning of the record."
     headers = (("code", b"malformed-command"), ("detail", detail.encode()), ("source", source.encode()))
     return OutgoingRecord(topic, kept_key, kept_value, headers)

@@ -46,7 +46,7 @@ class SourceStatements:
         seen_by: Callable[[str], Catalog],
         figures: Callable[[str], Result],
     ) -> None:
-        """Begin; `seen_by` returns the sources that a subscriber may read, `figures` the progress of a stream."""
+        """Begin; `seen_by` returns the sources that a subscriber may read, and `figures` a stream's progress."""
         self._figures = figures
         self._settings = settings
         self._rights = rights
@@ -131,7 +131,7 @@ class SourceStatements:
         return Answer({statement.kind: source.name, "dropped": True}, change)
 
     def _dropped(self, statement: Drop, catalog: Catalog, sender: str) -> tuple[Source, list[CatalogChange]]:
-        """Drop a source; return it, with catalog records that remove its pauses and its stream of changes."""
+        """Drop a source; return the source, and the catalog records that remove its pauses or its stream of changes."""
         rights, working, name = self._rights, self._working, statement.name
         match statement.kind:
             case "stream":
@@ -147,7 +147,7 @@ class SourceStatements:
                 raise AssertionError("a CQ is no source")
 
     def change_access(self, command: PreparedCommand[ChangeAccess], origin: Origin) -> Answer:
-        """Grant or revoke the right to read a source; CASCADE drops CQs that lost the right.
+        """Grant or revoke the right to read a source; CASCADE drops the CQs of subscribers who have lost the right.
 
         Raises:
             InputError: unknown-stream, not-allowed, quota-exceeded.

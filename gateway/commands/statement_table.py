@@ -1,4 +1,4 @@
-"""All kinds of statements: their methods, the messages of their replies, their audit, and their senders."""
+"""The table of all kinds of statements: the method, the message of the reply, the audit, and who may send it."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class StatementRow(NamedTuple):
     reply: str = "done"
     """The message of an accepted reply."""
     audit: Literal["", "answered", "always"] = ""
-    """When the statement is audited: ``answered``, if it was parsed and answered; ``always``, also if it was refused
-    before parsing."""
+    """When the statement is audited: ``answered`` if it was parsed and answered; ``always`` also if it was refused
+    before parsing; never if the value is empty."""
     operators_only: bool = False
     own_form: str | None = None
-    """For statements of operators: the hint for other subscribers, with the statement about their own CQs."""
+    """For statements of operators: a hint for other subscribers, with the statement that is about their own CQs."""
     is_about_cq: bool = False
-    """Whether the statement's `name` is one of the sender's CQs, which is loaded before."""
+    """Whether the statement's `name` is one of the sender's CQs. This CQ is loaded before the method is called."""
     changes_sources: bool = False
-    """Whether the statement changes how later commands compile."""
+    """Whether the statement changes streams, tables or views, against which later commands are compiled."""
 
 
 def _about_cq(

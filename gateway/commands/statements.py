@@ -1,4 +1,4 @@
-"""Statements: each is parsed and compiled, then carried out by the method that its row of the table names."""
+"""Parses and compiles statements, and carries out each with the method in its row of `STATEMENTS`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from grouping.statements.statement_size import check_bytes, check_words
 __all__ = ["Statements"]
 
 _CREATE_CQ = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?CQ\s", re.IGNORECASE)
-"""The beginning of a CREATE CQ: this frequent statement is recognised without parsing."""
+"""The beginning of a CREATE CQ. The statement is frequent, so it is recognised without parsing."""
 
 
 class Statements:
@@ -74,7 +74,7 @@ class Statements:
         self.reload()
 
     def reload(self) -> None:
-        """Take over the sources of the working copy, after it was read anew."""
+        """Take over the sources of the working copy, after the working copy was read again."""
         self._counts.open()
         self.registry.reload()
         self._positions.topic_desk.forget()
@@ -88,7 +88,12 @@ class Statements:
         return self._rights.seen_by(subscriber, self.catalog)
 
     def prepare(self, subscriber: str, text: str, asked_ms: int) -> PreparedCommand[Statement]:
-        """Parse and compile a subscriber's text that was first tried at an instant (epoch milliseconds).
+        """Parse and compile a command.
+
+        Args:
+            subscriber: The sender.
+            text: The text of the command.
+            asked_ms: When the command was first tried, epoch milliseconds.
 
         Raises:
             InputError: The text has an error.
@@ -113,10 +118,10 @@ class Statements:
         request = self.registry.placing.request(create, query, key.subscriber, asked_ms)
         return PreparedCommand(create, "CREATE CQ", key, create=Create(cut, query, request), asked_ms=asked_ms)
 
-    def load(self, run: Iterable[PreparedCommand[Statement]]) -> Loaded:
-        """Look up the state needed by commands that were compiled against the same sources, all at once."""
+    def load(self, commands: Iterable[PreparedCommand[Statement]]) -> Loaded:
+        """Read the CQs and destinations for commands, all at once; the commands must see the same sources."""
         keys, requests = [], []
-        for prepared in run:
+        for prepared in commands:
             if prepared.key.name:
                 keys.append(prepared.key)
             if prepared.create is not None:
@@ -128,8 +133,8 @@ class Statements:
 
         Args:
             prepared: The statement.
-            loaded: The result of `load` for the run of commands that has the statement.
-            record: The command's record; its partition and offset name the new CQ or source.
+            loaded: The result of `load` for several commands, with this command among them.
+            record: The command's record; the partition and offset of the record name the new CQ or source.
             now_ms: The time of acceptance, epoch milliseconds.
 
         Raises:

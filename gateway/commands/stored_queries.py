@@ -1,8 +1,10 @@
 """Compares stored CQs with their texts while the gateway serves, once for each revision of the compiler.
 
-Earlier versions had a fault in the fast path: if a literal stood in several places of the plan, later CQs of a text
-template got the SELECT list, aggregates or join of the template's first CQ. A CQ that is stored with other literals
-than its text has is compiled anew, as by CREATE OR REPLACE. Templates without fixed literals are not affected.
+A literal is called fixed if it is a part of the plan or of the SELECT list, and not only of the row of constants. In
+earlier versions, the fast path (grouping/compiler/prepared.py) had a fault with fixed literals: later CQs of a text
+template could get the SELECT list, aggregates or join of the template's first CQ. So the texts of all CQs whose
+templates have fixed literals are compiled. If a CQ is stored with other literals than its text has, it moves to the new
+form, as by CREATE OR REPLACE.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _LOADED_AT_ONCE = 50
 
 
 class StoredQueries:
-    """Finds stored CQs that differ from their texts, and compiles them anew."""
+    """Finds stored CQs that differ from their texts, and compiles these CQs again."""
 
     def __init__(self, working: WorkingCopy, statements: Statements, positions: TopicEnds) -> None:
         self._working = working
@@ -47,12 +49,12 @@ class StoredQueries:
         self._pass = CqPass(working, REVISION)
         self._waiting: deque[tuple[CqKey, bytes]] = deque()
         """CQs that were read but not yet compared, with the ids of their templates."""
-        self._is_fixed: dict[bytes, bool] = {}
-        """Template → whether it has fixed literals, so that its CQs may be wrong."""
+        self._has_fixed: dict[bytes, bool] = {}
+        """Id of a template → whether it has fixed literals, so that its CQs may be wrong."""
         self._compared = self._replaced = 0
 
     def reload(self) -> None:
-        """Begin anew, unless all CQs were compared; to be called before the first step.
+        """Begin from the start, unless all CQs were compared already; to be called before the first step.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -60,7 +62,7 @@ class StoredQueries:
         self._pass.reload()
         self._preparer = Preparer(self._statements.catalog)
         self._waiting.clear()
-        self._is_fixed.clear()
+        self._has_fixed.clear()
         self._compared = self._replaced = 0
 
     @property
@@ -72,7 +74,7 @@ class StoredQueries:
         """Compare some CQs within the unit of work, and return the change.
 
         Args:
-            now_ms: The present.
+            now_ms: The present, epoch milliseconds.
 
         Raises:
             OperationalError: A server does not answer.
@@ -93,7 +95,7 @@ class StoredQueries:
         """Read further CQs, and return whether there were any."""
         while found := self._pass.next():
             texts = ((key, cq.template) for key, cq in found if cq.template)
-            self._waiting += [(key, template) for key, template in texts if self._is_fixed.get(template, True)]
+            self._waiting += [(key, template) for key, template in texts if self._has_fixed.get(template, True)]
             if self._waiting:
                 return True
         return False
@@ -106,7 +108,7 @@ class StoredQueries:
     def _compare(self, now_ms: int) -> list[Change]:
         """Compare the next waiting CQs with their texts, and return the changes of wrong CQs."""
         some = [self._waiting.popleft() for _ in range(min(len(self._waiting), _LOADED_AT_ONCE))]
-        some = [(key, template) for key, template in some if self._is_fixed.get(template, True)]
+        some = [(key, template) for key, template in some if self._has_fixed.get(template, True)]
         loaded = self._working.load(key for key, _ in some)
         changes = []
         for key, template in some:
@@ -122,7 +124,11 @@ class StoredQueries:
         return changes
 
     def _compiled(self, loaded: Loaded, key: CqKey, template: bytes) -> CompiledQuery | None:
-        """Return the query of a loaded CQ's text; None if the CQ is right by its template, or gone."""
+        """Compile the text of a loaded CQ.
+
+        Returns:
+            The compiled query; None if the template has no fixed literals, or if the CQ or its sources are gone.
+        """
         cq = loaded.cq(key)
         try:
             if cq is None or not self._may_be_wrong(template, cq.text):
@@ -136,9 +142,9 @@ class StoredQueries:
         return None
 
     def _may_be_wrong(self, template: bytes, text: CqText) -> bool:
-        fixed = self._is_fixed.get(template)
+        fixed = self._has_fixed.get(template)
         if fixed is None:
-            fixed = self._is_fixed[template] = self._preparer.has_fixed_literals(text)
+            fixed = self._has_fixed[template] = self._preparer.has_fixed_literals(text)
         return fixed
 
     def _is_wrong(self, loaded: Loaded, key: CqKey, query: CompiledQuery) -> bool:
@@ -159,7 +165,7 @@ class StoredQueries:
             self._positions.finish()
         self._replaced += 1
         log.warning(
-            "a stored cq had the plan of another text, and is compiled anew",
+            "a stored cq had the plan of another text, and is compiled again",
             extra={"subscriber": key.subscriber, "cq": key.name},
         )
         return change
@@ -167,6 +173,6 @@ class StoredQueries:
 
 def _log_kept(key: CqKey, error: InputError) -> None:
     log.warning(
-        "a stored cq cannot be compiled anew, and stays as it is",
+        "a stored cq cannot be compiled again, and stays as it is",
         extra={"subscriber": key.subscriber, "cq": key.name, "error": str(error)},
     )

@@ -1,4 +1,4 @@
-"""The state of tables for DESCRIBE TABLE and `cq status`: the rows in workers, and the ends of the topics."""
+"""The state of tables for DESCRIBE TABLE and `cq status`: their rows in the workers, and changes not yet read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from grouping.model.table import Table
 __all__ = ["TableStates"]
 
 _SPLIT_KEYS = (
-    "A key is in several partitions of its topic, where its changes have no order; the row in the highest partition "
-    "counts. The likely cause is a producer whose partitioner differs from the other's (librdkafka's default is not "
-    "Java's; set partitioner = murmur2_random), or a topic that got more partitions."
+    "A key is in several partitions of the table's topic. Changes in different partitions have no order, so the row in "
+    "the highest partition is used. The likely cause is a producer whose partitioner differs from the other producers' "
+    "(librdkafka's default is not Java's; set partitioner = murmur2_random), or a topic that got more partitions."
 )
 
 
@@ -25,12 +25,13 @@ class TableStates:
         self._replicas = replicas
 
     def of(self, tables: Iterable[Table], now_ms: int) -> dict[str, dict[str, object]]:
-        """Return the states of tables by their names; Kafka is asked once for all of them.
+        """Return the states of tables by their names; one request to Kafka is for all tables.
 
-        `state` is ``topic-lost``; or ``unread`` if no worker holds the table, because no event was joined with it
-        lately; ``loading`` if a micro-batch waits for the first read of the table; ``lagging`` if it waits for many
-        changes; else ``ready``. `rows`, `bytes` (in each worker) and `lag` (changes that the next micro-batch reads
-        first) are None if unknown. `warnings` is present if a key was found in two partitions.
+        `state` is ``topic-lost`` if the topic does not exist; ``unread`` if no worker holds the table, because no event
+        was joined with it recently; ``loading`` if a micro-batch waits for the first read of the table; ``lagging`` if
+        a micro-batch waits for many changes; otherwise ``ready``. `bytes` is the memory in each worker, and `lag` the
+        number of changes that the next micro-batch must read first. `rows`, `bytes` and `lag` are None if unknown.
+        `warnings` is present if a key was found in two partitions.
 
         Raises:
             OperationalError: A server does not answer.
@@ -43,7 +44,7 @@ class TableStates:
             if table.topic in forms and table.topic_id in ("", forms[table.topic].topic_id)
         }
         places = [(topic, number) for topic, count in there.items() for number in range(count)]
-        # A micro-batch also waits for changes behind an open transaction, so uncommitted ends count.
+        # A micro-batch also waits for the changes of open transactions, so the ends include uncommitted records.
         ends = self._topics.offsets.known_ends(places, committed=False)
         states: dict[str, dict[str, object]] = {}
         for table in asked:
@@ -70,6 +71,6 @@ def _state(figures: ReplicaFigures | None, *, lost: bool) -> str:
 
 
 def _lag(table: Table, figures: ReplicaFigures, ends: dict[tuple[str, int], int]) -> int:
-    """Return how many offsets no replica has read; offsets of transactions and compacted records count too."""
+    """Return how many offsets no replica has read; offsets without a change (markers, compacted records) count too."""
     own = {number: end for (topic, number), end in ends.items() if topic == table.topic}
     return sum(max(0, end - figures.reached.get(number, 0)) for number, end in own.items())

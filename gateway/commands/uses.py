@@ -1,4 +1,4 @@
-"""Counts of CQs: by group, as far as a subscriber sees them, and by the parts of a query."""
+"""Counts of CQs: for each group that a subscriber sees, and for the parts of a query."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from grouping.plan.table_changes import readable_streams
 __all__ = ["GroupUse", "all_groups", "own_groups", "use_of"]
 
 _COUNTED = 10_000
-"""Most CQs of a subscriber that are counted, since all other commands wait meanwhile."""
+"""The largest number of CQs of a subscriber that are counted, because all other commands wait meanwhile."""
 _LOADED = 1_000
-"""Number of CQs that are read from Redis together."""
+"""The number of CQs that one request reads from Redis."""
 
 
 class GroupUse(NamedTuple):
@@ -30,7 +30,7 @@ class GroupUse(NamedTuple):
     stream_id: StreamId
     cqs: int
     constants: int
-    """Distinct rows of constants."""
+    """The number of distinct rows of constants."""
 
 
 def all_groups(working: WorkingCopy, upkeep: TableUpkeep, catalog: Catalog) -> dict[GroupId, GroupUse]:
@@ -46,7 +46,7 @@ def all_groups(working: WorkingCopy, upkeep: TableUpkeep, catalog: Catalog) -> d
 
 
 def own_groups(working: WorkingCopy, subscriber: Subscriber) -> dict[GroupId, GroupUse]:
-    """Return the groups of a subscriber's first 10,000 CQs by name, with the counts of these CQs alone."""
+    """Return the groups of a subscriber's first 10,000 CQs by name; only these CQs are counted."""
     cqs: dict[GroupId, int] = {}
     rows: dict[GroupId, set[str]] = {}
     streams: dict[GroupId, StreamId] = {}
@@ -63,7 +63,7 @@ def own_groups(working: WorkingCopy, subscriber: Subscriber) -> dict[GroupId, Gr
 
 
 def use_of(plan: GroupPlan, working: WorkingCopy, registry: Registry, now_ms: int) -> Use:
-    """Return how many CQs use the parts of a plan; its query need not be a CQ.
+    """Return how many CQs use the parts of a plan; the plan may be of a query that is no CQ.
 
     Raises:
         StoreUnavailable: Redis does not answer.
