@@ -1,7 +1,8 @@
-"""Admission: whether a group can take another destination, by the workers' statistics of its stream (docs/results.md).
+"""Decides, from the workers' statistics of a stream, whether a group can take another destination (docs/results.md).
 
-The workers' statistics lag behind the commands, so the expected matches of destinations admitted since are added.
-Missing statistics never cause a refusal: a group that no worker has measured counts as having no matches.
+The workers' statistics are older than the last commands. So the expected matches of destinations that were admitted
+after the statistics are added. Missing statistics never cause a refusal: a group that no worker has measured counts as
+having no matches.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from grouping.values.like_pattern import like_prefix
 __all__ = ["Admission"]
 
 _FRESH_MS = 1_000
-"""How long statistics are used before they are read again."""
+"""Time for which statistics are used before they are read again."""
 _NODE_MICROS = 0.02
-"""Microseconds to check an operator, column or constant of a residual, for one candidate.
+"""µs to check a node (operator, column or constant) of a residual, for one candidate.
 
-The benchmark ``residual`` measured 0.04 to 0.18 in all for predicates of 3 to 9 nodes, with some STRING columns.
+The benchmark ``residual`` measured 0.04 to 0.18 µs for whole predicates of 3 to 9 nodes, some with STRING columns.
 """
 _COSTLY = {
     "levenshtein": 10.0,
@@ -47,18 +48,21 @@ _COSTLY = {
     **dict.fromkeys(("regexp_replace", "regexp_extract", "regexp_count", "regexp_instr", "regexp_substr"), 2.0),
     **dict.fromkeys(("rlike", "soundex", "translate", "md5", "sha1", "sha2"), 1.0),
 }
-"""Function → µs for each candidate, with short texts; used until workers have measured the group itself."""
+"""Function → µs to compute the function for one candidate, with short texts; used until workers have measured the
+group."""
 _MEASURED_PAIRS = 1_000
-"""Candidates that a group needs before its measured time is used."""
+"""The number of candidates from which on the measured time of a group is used."""
 _KEYED_MICROS, _INDEXED_MICROS, _SCANNED_MICROS = 10.0, 60.0, 800.0
-"""µs that a group takes in each micro-batch of few events: with a key, with another index, and without an index."""
+"""µs that a group takes in each micro-batch with few events: with a hash or composite index, with another index, and
+without an index."""
 _CHECKED_MICROS, _COMPUTED_MICROS = 300.0, 700.0
-"""Additional µs: for a residual behind an index other than a key, and for a key computed from the event's columns.
+"""Additional µs: for a residual with an index that is not a hash or composite index, and for an index over a value that
+is computed from columns.
 
-All five constants are rounded results of the benchmark ``fixed``; nodes of computations have their own constants.
+All five constants are rounded results of the benchmark ``fixed``. Nodes of computations have constants of their own.
 """
 _RUNS = ("ordered", "composite")
-"""Kinds of indexes that keep entries in the order of their constants, so that matching entries are neighbours."""
+"""The kinds of indexes that keep entries in the order of their constants, so that matching entries are neighbours."""
 _KNOWN_SHAPES = 10_000
 
 _decode = msgspec.msgpack.Decoder(PartitionStatistics).decode
@@ -75,7 +79,7 @@ class Admission:
         self._known: dict[StreamId, tuple[int, StreamStatistics]] = {}
         self._admitted: dict[tuple[StreamId, GroupId], Expectations] = {}
         self._groups: dict[str, _Group] = {}
-        """Group → estimates from the present statistics."""
+        """Id of a group → estimates from the present statistics."""
         self._shapes: dict[str, _Shape] = {}
         self._batch_times = BatchTimes()
         self.memory = TableMemory(settings, working, self.replicas)
@@ -137,8 +141,8 @@ class Admission:
         if destination.mode == "virtual":
             return
         admitted, own, weight = group.admitted, 0.0, 0
-        # An ordered index finds the entries between the values of an event and of the event before it: only the edges.
-        # Any other index finds the matches of both events, and the edges are their difference.
+        # For edges, an ordered index finds only the entries between the values of an event and of the event before it.
+        # Any other index finds the matches of both events; the edges are the difference.
         crossed = (
             (plan.before is not None or plan.lasting is not None)
             and query.edge != "changes"
@@ -162,8 +166,8 @@ class Admission:
             pair_micros = load.micros / load.candidates if load.candidates >= _MEASURED_PAIRS else 0.0
             rows, candidates, observed = load.rows, load.per_event(load.candidates), load.per_event(load.matches)
         admitted = None
-        # Estimates need a sample of column values. The sample has a few frequent values only, so it is of no use for
-        # equality: for a hash index without residual, only the observed matches count.
+        # Estimates need a sample of column values. The sample has only a few frequent values, so it cannot estimate the
+        # matches of an equality. For a hash index without residual, only the observed matches are used.
         if shape.path.kind != "hash" or shape.path.residual:
             admitted = self._admitted.setdefault((plan.stream_id, plan.group_id), Expectations())
         return _Group(known, shape, rows, candidates, observed, pair_micros, admitted)
@@ -192,7 +196,8 @@ class Admission:
                 raise InputError(
                     f'table "{table.name}" is too large to be joined',
                     code="quota-exceeded",
-                    detail=f"It has {figures.rows:,} rows, and the limit is {limit:,}: each worker holds all rows.",
+                    detail=f"The table has {figures.rows:,} rows, and each worker holds all of them. The limit is "
+                    f"{limit:,} rows.",
                     hint="Remove rows that are not needed any more, or ask for a higher limit.",
                 )
 
@@ -236,7 +241,7 @@ class _Shape(NamedTuple):
     path: AccessPath
     """The access path of a new group of this shape."""
     nodes: int
-    """Operators, columns and constants of the predicate."""
+    """The number of operators, columns and constants in the predicate."""
     residual_micros: float
     """Expected µs to check the residual of one candidate."""
     batch_micros: float
@@ -262,15 +267,15 @@ class _Group(NamedTuple):
     known: StreamStatistics
     shape: _Shape
     rows: int
-    """Rows in the index when the workers last counted candidates."""
+    """The number of rows in the index when the workers last counted candidates."""
     candidates: float
-    """Candidates that the index finds, per event."""
+    """The number of candidates that the index finds for an event."""
     observed: float
-    """Matches per event."""
+    """The number of matches of an event."""
     pair_micros: float
-    """Measured µs for a candidate; 0 before `_MEASURED_PAIRS` candidates."""
+    """Measured µs for a candidate; 0 if fewer than `_MEASURED_PAIRS` candidates were measured."""
     admitted: Expectations | None
-    """Expected matches of the destinations admitted lately; None if only the observed matches count."""
+    """Expected matches of recently admitted destinations; None if only the observed matches are used."""
 
 
 def _batch_micros(path: AccessPath) -> float:
@@ -292,7 +297,7 @@ def _computes(conjunct: Expression) -> bool:
 
 
 def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
-    """Return how many of a group's constant rows an event is expected to be checked against."""
+    """Return the expected number of a group's constant rows against which an event is checked."""
     path = group.shape.path
     if path.kind == "scan":
         return rows

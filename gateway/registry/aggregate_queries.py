@@ -21,7 +21,7 @@ def check_aggregation(
     Args:
         trigger: The query's trigger.
         clause: The query's DIGEST clause.
-        limits: Limits, among them the most ticks of a window of OVER LAST.
+        limits: The limits, which include the largest number of ticks in a window of OVER LAST.
         aggregated: Whether the query is an aggregate query; otherwise each match is a result.
 
     Raises:
@@ -46,7 +46,7 @@ def check_aggregation(
         raise InputError(
             f'OVER LAST "{format_interval(trigger.over)}" has more than {most_ticks} ticks',
             code="quota-exceeded",
-            detail=f"The window has {trigger.over // trigger.every} ticks; each tick aggregates the window anew.",
+            detail=f"The window has {trigger.over // trigger.every} ticks; each tick aggregates the whole window.",
             hint=f"Choose a longer EVERY, or a window of {format_interval(most_ticks * trigger.every)} at most.",
         )
     if clause is not None and clause.kind in _REFUSED:

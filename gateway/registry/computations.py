@@ -1,4 +1,4 @@
-"""The computations that live CQs use, by id; the index is made at its first use."""
+"""The computations that live CQs use, by id. They are read from the plans of all groups at the first use."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Computations:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._known: dict[str, _SharedComputation] | None = None
-        """Id → computation; None until the index is needed."""
+        """Id → computation; None before the first use."""
 
     def add(self, plan: GroupPlan) -> None:
         """Note the plan of a new group."""
@@ -92,8 +92,9 @@ class Computations:
                 "the queries of the stream have too many different joins, keys of edges and frames",
                 code="quota-exceeded",
                 detail=f"There {are(count)} {counted(count, 'computation')}, and the limit is {most}.",
-                hint="Constants in the keys of joins, and constants of WHERE below frames except in equalities, "
-                "make computations different: write the constants in WHERE, or in QUALIFY.",
+                hint="Queries share no computation if they differ in constants of their joins or, with frames, in "
+                "constants of WHERE outside of equalities. Write constants of joins in WHERE, and constants of WHERE "
+                "in QUALIFY.",
             )
         if not computation.has_state:
             return
@@ -109,7 +110,7 @@ class Computations:
             )
 
     def _check_frames(self, frames: Frames, stream_id: StreamId, limit: float) -> None:
-        """Check the µs per event for reading frames: of the stream's computations and the new computation together."""
+        """Check the time per event that the stream's computations and the new computation take to read frames."""
         own = frames.event_micros
         if not own:
             return
@@ -131,7 +132,7 @@ class Computations:
     def batch_micros(self, stream_id: StreamId) -> float:
         """Return the expected time of a stream's computations in each micro-batch, in microseconds.
 
-        Computations that ended recently may still count.
+        Computations that ended recently may still be included.
         """
         known = (self._known or {}).values()
         return sum(each.computation.batch_micros for each in known if each.stream_id == stream_id)

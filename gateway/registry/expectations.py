@@ -1,4 +1,4 @@
-"""Sums for admission: expected matches of recently admitted destinations, and the fixed time of a micro-batch."""
+"""Sums for admission: expected matches (or bytes) of admitted destinations, and the fixed time of a micro-batch."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from grouping.model.ids import GroupId, StreamId
 __all__ = ["BatchTimes", "Expectations"]
 
 _STEPS = 256
-"""Number of versions of the constant tables for which admissions are remembered separately."""
+"""The number of the latest versions of the constant tables whose admissions are summed separately."""
 _ALL_OF = 1_000
 _ONE_IN = 16
-"""After the first `_ALL_OF` destinations, only every 16th is estimated, since an estimate takes 20 µs."""
+"""After the first `_ALL_OF` destinations, only every 16th destination is estimated, since an estimate takes 20 µs."""
 
 
 class Expectations:
-    """Expected matches of admitted destinations, summed by the table version with which each destination began."""
+    """Expected matches (or bytes) of admitted destinations, summed by the first table version of each destination."""
 
     def __init__(self) -> None:
         self._total = 0.0
@@ -26,13 +26,21 @@ class Expectations:
         self._before: list[float] = []
 
     def weight(self) -> int:
-        """Return the weight of the next destination's estimate: 1; later 0 (not estimated), and 16 for every 16th."""
+        """Return the weight of the next destination's estimate; 0 if the destination is not estimated.
+
+        The weight is 1 for the first 1,000 destinations. From then on, every 16th destination has the weight 16.
+        """
         if self._count < _ALL_OF:
             return 1
         return 0 if self._count % _ONE_IN else _ONE_IN
 
     def add(self, version: tuple[int, int], expected: float) -> None:
-        """Count a destination; the version is the epoch and number of the constant tables."""
+        """Add a destination's expectation.
+
+        Args:
+            version: The epoch and version of the first constant tables that include the destination.
+            expected: The expected matches, multiplied by the weight of the estimate.
+        """
         if not self._versions or self._versions[-1] != version:
             self._versions.append(version)
             self._before.append(self._total)
@@ -41,7 +49,7 @@ class Expectations:
         self._count += 1
 
     def remove(self) -> None:
-        """Remove a destination: subtract the mean, since the expectations of single destinations are not stored."""
+        """Remove a destination; subtract the mean, because the expectations of single destinations are not stored."""
         if self._count:
             self._total -= self._total / self._count
             self._count -= 1
@@ -53,21 +61,22 @@ class Expectations:
 
 
 class BatchTimes:
-    """Expected µs that the groups of a stream take in each micro-batch, however few events it has."""
+    """Expected µs that the groups of a stream take in each micro-batch, even if the micro-batch has few events."""
 
     def __init__(self) -> None:
         self._streams: dict[StreamId, dict[GroupId, float]] = {}
         self._totals: dict[StreamId, tuple[object, float]] = {}
-        """Stream → the statistics from which the sum was last computed, and the sum with the groups added since."""
+        """Stream → the statistics from which the sum was last computed; the sum, with the groups added afterwards."""
 
     def expected(
         self, stream_id: StreamId, known: object, live: Mapping[GroupId, int], micros: Callable[[GroupId], float | None]
     ) -> float:
-        """Return the sum over the live groups of a stream; new statistics cause the sum to be computed anew.
+        """Return the sum over the live groups of a stream.
 
         Args:
             stream_id: The stream.
-            known: The present statistics of the stream, compared by identity.
+            known: The present statistics of the stream. If they are another object than at the last call, the sum is
+                computed again.
             live: The stream's groups.
             micros: Returns the µs of a group that `add` never counted; None if unknown.
         """

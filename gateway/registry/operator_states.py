@@ -34,7 +34,7 @@ SPLIT_KEYS_WARNING = (
     "partitioner = murmur2_random), or a topic that got more partitions."
 )
 _AHEAD_MS = 60_000
-"""Distance of a watermark ahead of the clock that causes a warning."""
+"""The time by which a watermark must be ahead of the clock for a warning."""
 _INSTANTS_MS = (-62_135_596_800_000, 253_402_300_799_000)
 """The years 1 to 9999."""
 _METRICS = (COMPUTATION_KEYS, COMPUTATION_ROWS, COMPUTATION_BYTES, RESTORE_SECONDS)
@@ -57,9 +57,9 @@ class TimeFigures(NamedTuple):
     watermarks: dict[int, int]
     """By source partition, in epoch milliseconds."""
     late: int
-    """Events behind the watermark, or without an event time."""
+    """The number of events behind the watermark or without an event time."""
     future: int
-    """Events with an event time too far ahead."""
+    """The number of events whose event time is too far ahead of the clock."""
 
     @property
     def lowest(self) -> str | None:
@@ -110,14 +110,14 @@ def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamI
 def time_figures(
     notes: EvaluatorNotes, streams: Sequence[Stream], progress: Callable[[str], Mapping[str, object]], now_ms: int
 ) -> dict[StreamId, TimeFigures]:
-    """Return the watermarks of streams, and the events that event-time queries left out; Redis is asked once.
+    """Return the watermarks of streams, and how many events event-time queries left out; Redis is asked once.
 
     Args:
         notes: Reads the evaluator's notes in Redis.
         streams: The streams.
-        progress: Returns the progress of a stream by its name. Once all events are evaluated, the watermarks advance
+        progress: Returns the progress of a stream by its name. If all events are evaluated, the watermarks advance
             with the clock.
-        now_ms: Epoch milliseconds.
+        now_ms: The present, epoch milliseconds.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -179,7 +179,7 @@ class StateGauges:
 def _figures(bodies: Iterable[bytes]) -> dict[str, StateFigures]:
     found: dict[str, StateFigures] = defaultdict(StateFigures)
     for body in bodies:
-        with suppress(msgspec.MsgspecError):  # a note by a worker of another version, soon overwritten
+        with suppress(msgspec.MsgspecError):  # a note by a worker of another version, which is soon replaced
             for name, note in PartitionStates.unpack(body).states.items():
                 before = found[name]
                 longest = max(before.restore_seconds, note.restore_seconds)
@@ -190,7 +190,7 @@ def _figures(bodies: Iterable[bytes]) -> dict[str, StateFigures]:
 
 
 def _split(samples: Iterable[bytes]) -> int:
-    """Return how many hashes are in at least two samples."""
+    """Return how many hashes of keys are in two or more samples."""
     hashes = np.concatenate([np.empty(0, "<u8"), *(np.frombuffer(each, "<u8") for each in samples)])
     _, counts = np.unique(hashes, return_counts=True)
     return int(np.count_nonzero(counts > 1))

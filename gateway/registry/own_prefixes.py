@@ -1,7 +1,7 @@
 """Prefixes of subscribers' private destinations: 40 bits of a hash of the name, for ACLs that grant topics to readers.
 
-Two names may have the same prefix, and an attacker can compute a name with a given prefix, so only the first subscriber
-with a prefix gets destinations.
+Two names may have the same prefix, and an attacker can compute a name with a given prefix. So only the first subscriber
+with a prefix gets destinations of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["OwnPrefixes"]
 
 
 class OwnPrefixes:
-    """The prefixes in use: those of subscribers with CQs, now or earlier, and those taken since the gateway's start."""
+    """The prefixes in use: of subscribers that have or had CQs, and of subscribers since the gateway's start."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         """Create without I/O: the first check reads the owners from Redis.

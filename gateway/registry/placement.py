@@ -1,7 +1,7 @@
 """Placement: the destination that a CQ requests, and the destination that it gets.
 
-A request follows from the statement alone. Partitions are computed for many requests at once, since this is cheaper.
-The limits on new destinations are checked when a command is carried out.
+A request depends only on the statement and the settings. The partitions of many requests are computed together, which
+is cheaper. The limits on new destinations are checked when a command is carried out.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Placement:
         return DestinationRequest(ids.of(constants), family, constants, subscriber)
 
     def place(self, requests: Iterable[DestinationRequest]) -> dict[DestinationId, Destination]:
-        """Return the requested destinations by id, each as if it were new."""
+        """Return the requested destinations by id, each with the mode and partition of a new destination."""
         wanted = {each.destination_id: each for each in requests}
         partitions = partitions_of([name.encode() for name in wanted], self._shared_partitions) if wanted else ()
         found = {}
@@ -217,7 +217,12 @@ class Placement:
     def within_shares(
         self, names: Iterable[DestinationId], requests: Iterable[DestinationRequest]
     ) -> list[DestinationId]:
-        """Return the new dedicated destinations within their subscribers' limits."""
+        """Return the new dedicated destinations that do not exceed their subscribers' limits.
+
+        Args:
+            names: The new dedicated destinations.
+            requests: Requests, among them the requests of these destinations.
+        """
         askers = {each.destination_id: each.subscriber for each in requests}
         left: dict[Subscriber, int] = {}
         kept = []

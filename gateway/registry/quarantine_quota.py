@@ -50,8 +50,8 @@ class QuarantineQuota:
         raise InputError(
             f'subscriber "{subscriber}" can create no new groups or SELECT lists for now',
             code="quota-exceeded",
-            detail=f"{len(over_ms)} of its groups and SELECT lists were quarantined within the hour: they killed "
-            f"workers, took too much CPU time, or had too large a state. The limit is {limit}; "
-            f"new groups are refused until {instant(over_ms[-limit])}.",
+            detail=f"{len(over_ms)} groups and SELECT lists of the subscriber were quarantined within the hour: they "
+            f"killed workers, took too much CPU time, or had too large a state. The limit is {limit}. "
+            f"New groups are refused until {instant(over_ms[-limit])}.",
             hint="DESCRIBE CQ shows whether a CQ is quarantined, and why. Drop the quarantined CQs.",
         )

@@ -40,9 +40,9 @@ from grouping.statements.cq_text import CqText
 __all__ = ["Registry"]
 
 _PAUSES = 99
-"""Most pauses kept for a virtual CQ; a reader that lags behind by more pauses also sees events of older pauses."""
+"""The largest number of pauses that are kept for a virtual CQ. A reader does not skip records of older pauses."""
 _NEAR = 1_000
-"""How many names before and after a misspelt name, in the sorted list, are compared with it."""
+"""How many names before and after a misspelt name, in the sorted list, are compared with the misspelt name."""
 
 
 class Registry:
@@ -64,7 +64,7 @@ class Registry:
         self._times = TimesSeen(working)
 
     def reload(self) -> None:
-        """Forget state derived from the working copy, after the working copy was read anew."""
+        """Forget state derived from the working copy, after the working copy was read again."""
         self.computations = Computations(self._working)
 
     def load(self, keys: Iterable[CqKey], requests: Iterable[DestinationRequest] = ()) -> Loaded:
@@ -134,8 +134,8 @@ class Registry:
             self.admission.check(query, destination, now_ms, micros)
         cq = Cq(statement.name, text, destination_id, now_ms, self._begin(destination), start_ms, expire_ms)
         if old is not None and old.destination_id == cq.destination_id:
-            # The CQ stays in its destination, and its reader may lag behind: the beginning of its membership and its
-            # ended pauses are kept, so that the reader goes on skipping records of paused times.
+            # The CQ stays in its destination, and its reader may not have read all records yet. The beginning of the
+            # membership and the ended pauses are kept, so that the reader still skips records of paused times.
             cq = msgspec.structs.replace(cq, joined_ms=old.since_ms, pauses=_ended(old.pauses, now_ms))
         if query.views:
             cq = msgspec.structs.replace(cq, views=query.views)
@@ -206,7 +206,7 @@ class Registry:
         return cq
 
     def drop(self, loaded: Loaded, key: CqKey, name: str, now_ms: int) -> Change:
-        """Remove a CQ; events published before this moment are still evaluated for it."""
+        """Remove a CQ. Earlier events are still evaluated for the CQ, unless it is timer-based or virtual."""
         cq = self.find(loaded, key, name)
         destination = loaded.destination_of(cq)
         lasting = destination.mode != "virtual" and not destination.trigger.timed
@@ -216,13 +216,12 @@ class Registry:
         return Change(cq, (cq_gone(key),), (notice,))
 
     def expire(self, loaded: Loaded, keys: Iterable[CqKey], settled_ms: Callable[[Destination], int]) -> Change:
-        """Remove CQs at their EXPIRE; the change has a record for `cq.catalog` for each removed CQ.
+        """Remove CQs whose EXPIRE has come, if their destinations have all results up to it.
 
         Args:
             loaded: The CQs, as loaded.
-            keys: Names of the CQs.
-            settled_ms: Returns the instant up to which a destination has all its results; a CQ is removed once this
-                instant reaches its EXPIRE.
+            keys: The CQs.
+            settled_ms: Returns the instant up to which a destination has all its results.
         """
         catalog: list[CatalogChange] = []
         notices: list[EndNotice] = []
@@ -253,7 +252,7 @@ class Registry:
         return notice
 
     def pause(self, loaded: Loaded, key: CqKey, name: str, paused: bool, now_ms: int) -> Change:
-        """Pause or resume a CQ; repeating this changes nothing."""
+        """Pause or resume a CQ; nothing changes if the CQ is paused, or active, already."""
         cq = self.find(loaded, key, name)
         if cq.paused == paused:
             return Change(cq)
@@ -274,7 +273,7 @@ class Registry:
             loaded: The CQ, as loaded.
             key: The subscriber and the name.
             statement: The parsed command.
-            asked_ms: When the command was first tried; the ticks of EVERY count from this instant.
+            asked_ms: When the command was first tried; without START, this time gives the phase of the ticks.
             now_ms: The time of acceptance.
 
         Raises:
@@ -314,13 +313,13 @@ class Registry:
                 "a virtual destination has no digests",
                 code="unsupported-query",
                 detail="VIRTUAL and EVERY cannot be combined.",
-                hint="Create the CQ anew without VIRTUAL.",
+                hint="Create the CQ again without VIRTUAL.",
             )
 
     def recompile(self, loaded: Loaded, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
         """Give a CQ another compiled form of its own text; its trigger, times and pauses stay as they are.
 
-        As with an OR REPLACE by another text, the CQ moves to another destination between two batches.
+        As with an OR REPLACE by another text, the CQ moves to another destination between two micro-batches.
 
         Raises:
             InputError: The new destination cannot be made.

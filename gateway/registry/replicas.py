@@ -17,9 +17,9 @@ __all__ = ["ReplicaFigures", "Replicas"]
 _FRESH_MS = 1_000
 """Time for which figures are used before the notes are read again."""
 _APART_MS = 60_000
-"""Notes that are older than a table's newest note by this time do not count: their workers may have ended."""
+"""A note is ignored if it is this much older than the newest note on the table, since its worker may have ended."""
 _WAITING_MS = 60_000
-"""Age after which a report of a waiting micro-batch no longer counts, since its worker may have died."""
+"""The age at which a report of a waiting micro-batch is ignored, since its worker may have died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,17 @@ class ReplicaFigures:
 
     rows: int
     nbytes: int
-    """Bytes in the worker in which the table takes most memory."""
+    """The memory of the table in the worker in which it takes the most memory, in bytes."""
     workers: int
     """The number of workers that hold the table."""
     reached: dict[int, int]
-    """Partition → offset behind the last change that at least one worker has read."""
+    """Partition → the offset after the last change that at least one worker has read."""
     waiting: bool
-    """Whether a micro-batch waits because many changes are still to be read."""
+    """Whether a micro-batch waits because many changes are not read yet."""
     by_evaluator: dict[str, int] = field(default_factory=dict)
-    """Name of an evaluator → memory in its largest worker."""
+    """Name of an evaluator → the memory of the table in that worker of it in which the table takes the most memory."""
     split_keys: bool = False
-    """Whether a worker met a key in two partitions."""
+    """Whether a worker found a key in two partitions."""
 
     @classmethod
     def of(cls, notes: Sequence[ReplicaNote], now_ms: int) -> ReplicaFigures | None:
@@ -60,7 +60,7 @@ class ReplicaFigures:
 
 
 class Replicas:
-    """Reads the workers' notes on tables, once a second at most."""
+    """Reads the workers' notes on tables, at most once a second."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
@@ -74,7 +74,10 @@ class Replicas:
         return self._known.get(table.source_id)
 
     def nbytes(self, evaluator: str, now_ms: int) -> int:
-        """Return the bytes that all tables take in a worker of an evaluator, from the largest worker for each table."""
+        """Return the bytes that all tables take in a worker of an evaluator.
+
+        Different workers may have reported the largest figures of the tables, so the sum is an upper bound.
+        """
         self._refresh(now_ms)
         return sum(figures.by_evaluator.get(evaluator, 0) for figures in self._known.values())
 
@@ -89,7 +92,7 @@ class Replicas:
 
 
 def _readable(bodies: Iterable[bytes]) -> list[ReplicaNote]:
-    """Return the readable notes; a note by a worker of another version is skipped, and soon overwritten."""
+    """Return the readable notes; a note by a worker of another version is skipped, and soon replaced."""
     notes = []
     for body in bodies:
         with suppress(msgspec.MsgspecError):

@@ -36,15 +36,17 @@ __all__ = ["StreamGauges"]
 _COUNTERS = MATCHES, RESULTS, RESULT_BYTES, LATE_EVENTS, FUTURE_EVENTS
 """The metrics of the fields of `Output`."""
 _TURNS = 5
-"""Looks after which the notes of all streams are read; each look reads a fifth, since streams may have many groups."""
+"""The number of calls of `look` that read the evaluator's notes of all streams once. Each call reads the notes of a
+fifth of the streams, because there may be many streams and groups."""
 _COSTLIEST = 10
 _MOST_COLUMNS = 10
-"""Most columns of a stream with a series of their own for misfits: values that did not fit."""
+"""The largest number of columns of a stream that have a metric series of their own for misfits, values that do not fit
+the column's type."""
 _OTHER_COLUMNS = "*"
 
 
 class _GaugedStream(NamedTuple):
-    """The progress of a stream at a look."""
+    """The progress of a stream at a call of `look`."""
 
     at_ms: int
     positions: int
@@ -65,7 +67,7 @@ class StreamGauges:
         self._admission = admission
         self._turn = 0
         self._changed: dict[StreamId, tuple[int, int]] = {}
-        """Stream → the version of its constant tables, and when a look first saw this version."""
+        """Stream → the version of its constant tables, and when `look` first found this version."""
         self._output: dict[StreamId, Output] = {}
         self._evaluated: dict[StreamId, _GaugedStream] = {}
         self._cores: dict[StreamId, dict[GroupId, float]] = {}
@@ -102,7 +104,7 @@ class StreamGauges:
         self._show_memory()
 
     def warning(self, stream_id: StreamId) -> str | None:
-        """Return the last look's warning about the first records of a stream; None without one."""
+        """Return the latest warning about the first records of a stream; None without a warning."""
         return self._first_records.get(stream_id, FirstRecords()).warning
 
     def _count_misfits(self, streams: Sequence[Stream]) -> None:

@@ -1,4 +1,4 @@
-"""The changes of a table as a stream, which begins with the first CQ that needs it and ends with the table."""
+"""The changes of a table as a stream. The stream begins with the first CQ that reads it, and ends with the table."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class TableChanges:
 
     @contextmanager
     def opened(self, stream_id: StreamId) -> Iterator[list[CatalogChange]]:
-        """Add the stream of a table's changes, if not live yet, for the CREATE in this block; an error undoes this.
+        """Add the stream of a table's changes, if it is not live yet; an error in the block removes the stream again.
 
         Args:
-            stream_id: The stream that the CREATE reads; nothing happens for a declared stream.
+            stream_id: The stream that the CREATE in the block reads; nothing happens for a declared stream.
 
         Yields:
             The catalog records of a new stream, to be written before the CQ's records.
@@ -92,7 +92,7 @@ def check_unstarted(query: CompiledQuery, create: CreateCq) -> None:
 
 
 def check_row_ticks(stream_id: StreamId, edge: Edge, trigger: Trigger) -> None:
-    """Check that a query over a table alone has EMIT, or EVERY without OVER LAST.
+    """Check that a query over only a table has EMIT, or EVERY without OVER LAST.
 
     Args:
         stream_id: The stream that the query reads.
@@ -108,8 +108,8 @@ def check_row_ticks(stream_id: StreamId, edge: Edge, trigger: Trigger) -> None:
         raise unsupported(
             "a table without a stream",
             "Results come from events of a stream, from changes of a table, or from rows of a table at ticks.",
-            "EMIT CHANGES behind the query reports the changes of the rows, EVERY '1 day' the rows at each tick; or "
-            "join the table with a stream.",
+            "EMIT CHANGES after the query reports the changes of the rows, and EVERY '1 day' reports the rows at each "
+            "tick; or join the table with a stream.",
         )
     if isinstance(trigger, TimerBased) and trigger.over is not None:
         raise unsupported(

@@ -1,7 +1,7 @@
 """Checks that the constant tables, and the tables that queries join, still fit into each worker.
 
-A worker holds the constant tables of all streams of its evaluator, and reports their size. The size of rows admitted
-since the last report is estimated from their constants.
+A worker holds the constant tables of all streams of its evaluator, and reports their size. The size of rows that were
+admitted after the last report is estimated from their constants.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from grouping.store.notes import ExecutorsNote
 __all__ = ["TableMemory", "bearable"]
 
 _ROW_BYTES = 100
-"""Estimated bytes of a row before the first measurement; the benchmark ``footprint`` measured 52 to 98."""
+"""Estimated bytes of a row before the first report; the benchmark ``footprint`` measured 52 to 98 bytes."""
 _CHARACTER_BYTES = 3
 """Bytes for each character of a row's constants: in the row, in the index and, during a replacement, in a copy."""
 _WORKER_BYTES = 300e6
 """Bytes of a Python worker without tables: its code, and the events of a micro-batch (docs/sizing.md)."""
 _AT_LOAD = 2
-"""Factor for loading: while a table is loaded, it is in memory twice for some seconds."""
+"""Factor for loading: while a table is loaded, the worker has it in memory twice for some seconds."""
 
 
 @dataclass(slots=True)
@@ -38,14 +38,14 @@ class _StreamTables:
     base: float
     """Bytes of the tables as the workers reported; before the first report, an estimate from the number of rows."""
     reported: tuple[int, int] = (0, 0)
-    """The version (epoch, number) of the tables that the report is about."""
+    """The epoch and version of the tables that the report is about."""
     admitted: Expectations = field(default_factory=Expectations)
 
 
 @dataclass(slots=True)
 class _Evaluator:
     limit: float
-    """Most bytes of tables in a worker: the setting, or less if executors have less memory for a worker."""
+    """The largest number of bytes of tables in a worker: the setting, or less if executors have too little memory."""
     executors: ExecutorsNote = ExecutorsNote()
     joined: int = 0
     """Bytes of the tables that queries join."""
@@ -57,7 +57,7 @@ class TableMemory:
     """The memory that constant tables and joined tables take in a worker, by evaluator."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, replicas: Replicas) -> None:
-        """Begin without figures; a stream's rows count by an estimate until its workers report."""
+        """Begin without figures; the size of a stream's rows is estimated until workers report the size."""
         self._setting = settings.limits.table_megabytes * 1e6
         self._assignment = Assignment.of(settings)
         self._evaluators = {name: _Evaluator(self._setting) for name in ("", *self._assignment.names)}
@@ -68,7 +68,7 @@ class TableMemory:
         """Stream → name of its evaluator."""
 
     def observe(self, stream_id: StreamId, known: StreamStatistics, now_ms: int) -> None:
-        """Take over the workers' figures for a stream and for all tables of its evaluator; forget dropped streams."""
+        """Take over the workers' reports on a stream and on its evaluator's joined tables; forget dropped streams."""
         stream = self._of(stream_id)
         if known.table_bytes is not None:
             stream.base, stream.reported = known.table_bytes, known.version
@@ -100,7 +100,7 @@ class TableMemory:
 
         Args:
             destination: The new destination.
-            version: The epoch and number of the first tables that include the destination.
+            version: The epoch and version of the first tables that include the destination.
 
         Raises:
             InputError: quota-exceeded, with the figure and the limit.
@@ -142,7 +142,7 @@ class TableMemory:
 
 
 def bearable(worker_bytes: int | None) -> float:
-    """Return the most bytes of tables for a worker with the given memory; unlimited if the memory is unknown.
+    """Return how many bytes of tables a worker with the given memory can hold; infinite if the memory is unknown.
 
     Example:
         >>> bearable(1_300_000_000), bearable(50_000_000), bearable(None)

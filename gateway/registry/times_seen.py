@@ -28,7 +28,8 @@ class TimesSeen:
         self._working = working
         self._unit: Unit | None = None
         self._known: dict[DestinationId, list[Window]] = {}
-        """Destination → windows with those that the unit has added; the unit's removals are not subtracted."""
+        """Destination → its windows, including windows that the unit has added. Windows that the unit has removed may
+        still be included."""
 
     def check(self, loaded: Loaded, window: Window, destination: Destination) -> None:
         """Check that a CQ may join a destination.

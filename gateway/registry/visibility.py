@@ -16,18 +16,18 @@ __all__ = ["shorten_visibility"]
 
 
 def shorten_visibility(working: WorkingCopy, needed: Mapping[DestinationId, tuple[int, int]]) -> Change:
-    """Remove the visibility intervals that lie before the versions still needed.
+    """Remove the visibility intervals that ended before the first version that is still needed.
 
     Args:
         working: The working copy; its unit of work records the change.
-        needed: Destination → first epoch and version that are still needed.
+        needed: Destination → the first version that is still needed, with its epoch.
     """
     loaded = working.load_memberships(needed)
     records = []
-    for name, table in needed.items():
+    for name, version in needed.items():
         membership = loaded.membership(name)
         if membership is not None:
-            visibility = visibility_since(membership.timed.visibility, table)
+            visibility = visibility_since(membership.timed.visibility, version)
             note = msgspec.structs.replace(membership.timed, visibility=visibility)
             working.unit.set_timed(name, note)
             records.append(timed_record(name, note))

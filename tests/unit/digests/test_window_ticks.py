@@ -64,7 +64,7 @@ def test_a_window_of_very_many_ticks_is_refused() -> None:
     assert [] == digests(query.format(60), Stream("t (v INT)"), [], accepted_at=at)
     with pytest.raises(InputError) as refused:
         digests(query.format(61), Stream("t (v INT)"), [], accepted_at=at)
-    assert ("quota-exceeded", "The window has 61 ticks; each tick aggregates the window anew.") == (
+    assert ("quota-exceeded", "The window has 61 ticks; each tick aggregates the whole window.") == (
         refused.value.code,
         refused.value.detail,
     )
