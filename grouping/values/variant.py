@@ -105,7 +105,7 @@ def variant_text(raw: bytes) -> str:
 def parse_variant(text: str) -> str | None:
     """Return the text of a VARIANT as Spark's parse_json reads it: only the first JSON value of a text counts.
 
-    The result is None if Spark fails: for a text that is not JSON, and for repeated fields.
+    The result is None if Spark fails: for a text that is not JSON or is nested too deeply, and for repeated fields.
 
     Example:
         >>> parse_variant(' {"b":1,"a":[]} {'), parse_variant('{"a":1,"a":2}'), parse_variant("[1,]")
@@ -116,9 +116,10 @@ def parse_variant(text: str) -> str | None:
         value, end = _JACKSON.raw_decode(text, start)
         if _joined(text[start], text[end : end + 1]):
             return None
-        return write_variant(value)
-    except UnicodeEncodeError:
-        return write_variant(_without_halves(value))
+        try:
+            return write_variant(value)
+        except UnicodeEncodeError:
+            return write_variant(_without_halves(value))
     except (ValueError, RecursionError):
         return None
 

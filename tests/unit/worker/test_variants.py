@@ -60,6 +60,12 @@ def test_the_deepest_value_is_read_and_shown() -> None:
     assert ours[0].result == {"v": json.loads(deep)}
 
 
+def test_a_deep_text_with_half_of_a_pair_is_no_variant() -> None:
+    """The half is replaced first, and the depth is a fault of the text then, not of the task."""
+    assert parse_variant('["\\ud800"]') == '["?"]'
+    assert parse_variant("[" * 201 + '"\\ud800"' + "]" * 201) is None
+
+
 _JSON = st.recursive(
     st.none()
     | st.booleans()
