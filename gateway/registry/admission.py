@@ -89,19 +89,24 @@ class Admission:
         """Return the workers' latest statistics of a stream."""
         known = self._known.get(stream_id)
         if known is None or not 0 <= now_ms - known[0] < _FRESH_MS:
-            bodies = self._working.evaluator.statistics(stream_id)
-            known = self._known[stream_id] = (now_ms, StreamStatistics(_readable(bodies)))
-            self.memory.observe(stream_id, known[1], now_ms)
-            self._forget()
-        return known[1]
+            self.refresh([stream_id], now_ms)
+        return self._known[stream_id][1]
 
-    def _forget(self) -> None:
+    def refresh(self, stream_ids: Sequence[StreamId], now_ms: int) -> None:
+        """Read the workers' statistics of streams, with one question to Redis."""
+        found = self._working.evaluator.statistics(stream_ids)
+        known = {stream_id: StreamStatistics(_readable(bodies)) for stream_id, bodies in found.items()}
+        self._known |= {stream_id: (now_ms, statistics) for stream_id, statistics in known.items()}
+        self.memory.observe(known, now_ms)
+
+    def forget(self) -> None:
         """Forget the statistics of dropped streams and groups."""
         inventory = self._working.inventory
         self._groups.clear()
         for stream_id in self._known.keys() - inventory.dependencies.keys() - inventory.streams.keys():
             del self._known[stream_id]
             self._batch_times.forget(stream_id)
+            self.memory.forget(stream_id)
         for stream_id, group_id in [key for key in self._admitted if key[1] not in inventory.groups(key[0])]:
             del self._admitted[stream_id, group_id]
 

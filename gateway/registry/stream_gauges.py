@@ -148,6 +148,8 @@ class StreamGauges:
 
     def _costs(self, streams: Sequence[Stream], now_ms: int) -> None:
         """Estimate the cores that groups take: events per second times the recent time per event."""
+        self._admission.forget()
+        self._admission.refresh([stream.stream_id for stream in streams], now_ms)
         for stream, offsets in zip(streams, self._working.evaluator.evaluated(streams), strict=True):
             stream_id = stream.stream_id
             statistics = self._admission.statistics(stream_id, now_ms)

@@ -7,6 +7,7 @@ admitted after the last report is estimated from their constants.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gateway.model.records import Destination
@@ -34,23 +35,36 @@ _AT_LOAD = 2
 
 
 @dataclass(slots=True)
-class _StreamTables:
-    base: float
-    """Bytes of the tables as the workers reported; before the first report, an estimate from the number of rows."""
-    reported: tuple[int, int] = (0, 0)
-    """The epoch and version of the tables that the report is about."""
-    admitted: Expectations = field(default_factory=Expectations)
-
-
-@dataclass(slots=True)
 class _Evaluator:
     limit: float
     """The largest number of bytes of tables in a worker: the setting, or less if executors have too little memory."""
     executors: ExecutorsNote = ExecutorsNote()
     joined: int = 0
     """Bytes of the tables that queries join."""
-    figure: float = 0.0
-    """Bytes of all constant tables and joined tables of the evaluator."""
+    constants: float = 0.0
+    """Bytes of the constant tables of all streams of the evaluator."""
+
+    @property
+    def figure(self) -> float:
+        """Bytes of all tables of the evaluator."""
+        return self.joined + self.constants
+
+
+@dataclass(slots=True)
+class _StreamTables:
+    evaluator: _Evaluator
+    base: float
+    """Bytes of the tables as the workers reported; before the first report, an estimate from the number of rows."""
+    reported: tuple[int, int] = (0, 0)
+    """The epoch and version of the tables that the report is about."""
+    admitted: Expectations = field(default_factory=Expectations)
+    counted: float = 0.0
+    """Bytes of the stream that its evaluator's figure includes."""
+
+    def count(self, nbytes: float) -> None:
+        """Have the evaluator's figure include these bytes for the stream."""
+        self.evaluator.constants += nbytes - self.counted
+        self.counted = nbytes
 
 
 class TableMemory:
@@ -64,23 +78,24 @@ class TableMemory:
         self._working = working
         self._replicas = replicas
         self._streams: dict[StreamId, _StreamTables] = {}
-        self._names: dict[StreamId, str] = {}
-        """Stream → name of its evaluator."""
 
-    def observe(self, stream_id: StreamId, known: StreamStatistics, now_ms: int) -> None:
-        """Take over the workers' reports on a stream and on its evaluator's joined tables; forget dropped streams."""
-        stream = self._of(stream_id)
-        if known.table_bytes is not None:
-            stream.base, stream.reported = known.table_bytes, known.version
-        self._streams = {name: self._of(name) for name in (*self._working.inventory.streams, stream_id)}
-        self._names.clear()
-        name = self._name(stream_id)
-        evaluator = self._evaluators[name]
-        evaluator.joined = self._replicas.nbytes(name, now_ms)
-        evaluator.executors = self._working.evaluator.executors(name)
-        evaluator.limit = min(self._setting, bearable(evaluator.executors.worker_bytes))
-        own = [stream for each, stream in self._streams.items() if self._name(each) == name]
-        evaluator.figure = evaluator.joined + sum(each.base + each.admitted.since(each.reported) for each in own)
+    def observe(self, found: Mapping[StreamId, StreamStatistics], now_ms: int) -> None:
+        """Take over the workers' figures for streams, and for all tables of the evaluators of these streams."""
+        for stream_id, known in found.items():
+            stream = self._of(stream_id)
+            if known.table_bytes is not None:
+                stream.base, stream.reported = known.table_bytes, known.version
+            stream.count(stream.base + stream.admitted.since(stream.reported))
+        for name in set(map(self._name, found)):
+            evaluator = self._evaluators[name]
+            evaluator.joined = self._replicas.nbytes(name, now_ms)
+            evaluator.executors = self._working.evaluator.executors(name)
+            evaluator.limit = min(self._setting, bearable(evaluator.executors.worker_bytes))
+
+    def forget(self, stream_id: StreamId) -> None:
+        """Forget a dropped stream."""
+        if (stream := self._streams.pop(stream_id, None)) is not None:
+            stream.count(0.0)
 
     @property
     def fullest(self) -> tuple[float, float]:
@@ -90,10 +105,8 @@ class TableMemory:
 
     def _name(self, stream_id: StreamId) -> str:
         """Return the name of the evaluator that has a stream."""
-        name = self._names.get(stream_id)
-        if name is None and (stream := self._working.inventory.streams.get(stream_id)) is not None:
-            name = self._names[stream_id] = self._assignment.evaluator_of(stream.name)
-        return name or ""
+        stream = self._working.inventory.streams.get(stream_id)
+        return "" if stream is None else self._assignment.evaluator_of(stream.name)
 
     def check(self, destination: Destination, version: tuple[int, int]) -> None:
         """Check that the row of a new destination still fits, and count the row.
@@ -106,7 +119,8 @@ class TableMemory:
             InputError: quota-exceeded, with the figure and the limit.
         """
         own = _CHARACTER_BYTES * len(destination.constants)
-        evaluator = self._evaluators[self._name(destination.stream_id)]
+        stream = self._of(destination.stream_id)
+        evaluator = stream.evaluator
         figure = evaluator.figure + own
         if figure > evaluator.limit:
             reason, remedy = self._reason(evaluator)
@@ -118,8 +132,8 @@ class TableMemory:
                 f"and the limit is {evaluator.limit / 1e6:,.1f} MB{reason}.",
                 hint=f"Drop CQs that are not needed any more, or ask for {remedy}.",
             )
-        evaluator.figure = figure
-        self._of(destination.stream_id).admitted.add(version, own)
+        stream.count(stream.counted + own)
+        stream.admitted.add(version, own)
 
     def ended(self, destination: Destination) -> None:
         """Subtract an ended destination."""
@@ -137,7 +151,8 @@ class TableMemory:
     def _of(self, stream_id: StreamId) -> _StreamTables:
         stream = self._streams.get(stream_id)
         if stream is None:
-            stream = self._streams[stream_id] = _StreamTables(_ROW_BYTES * self._working.inventory.live_cqs[stream_id])
+            base = _ROW_BYTES * self._working.inventory.live_cqs[stream_id]
+            stream = self._streams[stream_id] = _StreamTables(self._evaluators[self._name(stream_id)], base)
         return stream
 
 

@@ -142,7 +142,7 @@ class EvaluatorNotes:
         with mapped():
             return ExecutorsNote.unpack(self._connection.redis.get(self._connection.keys.executors(evaluator)))
 
-    def statistics(self, stream_id: StreamId) -> list[bytes]:
-        """Return the workers' statistics of a stream's partitions, undecoded."""
-        with mapped():
-            return list(self._connection.redis.hvals(self._connection.keys.statistics(stream_id)))
+    def statistics(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, list[bytes]]:
+        """Return the workers' statistics by source partition, undecoded, by stream; Redis is asked once."""
+        found = self._hashes(map(self._connection.keys.statistics, stream_ids))
+        return {stream_id: [*bodies.values()] for stream_id, bodies in zip(stream_ids, found, strict=True)}

@@ -93,7 +93,7 @@ class Looker:
 
     def _loads(self, stream_id: StreamId) -> list[GroupLook]:
         parts = []
-        for body in self._working.evaluator.statistics(stream_id):
+        for body in self._working.evaluator.statistics([stream_id])[stream_id]:
             try:
                 parts.append(msgspec.msgpack.decode(body, type=PartitionStatistics))
             except msgspec.MsgspecError:

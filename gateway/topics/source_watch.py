@@ -18,19 +18,19 @@ from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.table import Table
+from grouping.process.pacing import look_seconds
 from grouping.settings.settings import Settings
 
 __all__ = ["SourceWatch", "seen"]
 
 log = logging.getLogger(__name__)
 
-_EVERY_MS = 1_000
 _GONE_MS = 60_000
 """How long a topic must be missing to count as deleted: a broker that has just started does not know its topics yet."""
 
 
 class SourceWatch:
-    """Checks the source topics of all streams and tables, once a second."""
+    """Checks the source topics of all streams and tables: every second, and less often if there are many topics."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics) -> None:
         self._settings = settings
@@ -51,7 +51,8 @@ class SourceWatch:
         """
         inventory = self._working.inventory
         streams, tables = list(inventory.streams.values()), list(inventory.tables.values())
-        if not streams or 0 <= now_ms - self._looked_ms < _EVERY_MS:
+        rest_ms = 1000 * look_seconds(len(streams) + len(tables))
+        if not streams or 0 <= now_ms - self._looked_ms < rest_ms:
             return Change()
         self._looked_ms = now_ms
         dropped = [each.table for each in inventory.dropped_tables.values() if not each.lost]

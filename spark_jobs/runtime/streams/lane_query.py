@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from grouping.model.errors import OperationalError
+from grouping.process.pacing import look_seconds
 from grouping.settings.settings import Settings
-from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.range_reader import SourceRange
 from spark_jobs.runtime.kafka.sink import run_tasks
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets, TopicPartitions
@@ -37,8 +37,6 @@ _LONGEST_WAIT_SECONDS = 0.15
 """The longest wait between two questions for new events."""
 _WAIT_GROWTH = 1.3
 """Factor on the wait after each further answer without new events."""
-_PLACES_SECONDS = 1.0
-"""How often the query looks for new partitions."""
 _AWAY_LOOKS = 3
 """How many looks in a row must miss a topic until the query fails; an election of a leader can make one look fail."""
 _STOP_SECONDS = 1.0
@@ -76,7 +74,7 @@ class LaneQuery:
         self._task = task
         self._tasks = tasks
         self._topics = sorted(task.topics)
-        self._offsets = TopicOffsets(open_admin(settings))
+        self._offsets = TopicOffsets(settings)
         self._places: TopicPartitions = []
         self._places_at = float("-inf")
         self._away_looks = 0
@@ -169,7 +167,7 @@ class LaneQuery:
             OperationalError: No broker answers.
             TopicsAway: A topic has not been there for some time.
         """
-        if (now := time.monotonic()) - self._places_at >= _PLACES_SECONDS:
+        if (now := time.monotonic()) - self._places_at >= look_seconds(len(self._topics)):
             self._places, self._places_at = self._offsets.places(self._topics), now
             away = set(self._topics).difference(topic for topic, _ in self._places)
             self._away_looks = self._away_looks + 1 if away else 0

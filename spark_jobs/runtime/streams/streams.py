@@ -12,6 +12,7 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
 from grouping.process.log_lines import Sparing
+from grouping.process.pacing import look_seconds
 from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
 from grouping.store.ownership import Ownership
@@ -39,7 +40,6 @@ log = logging.getLogger(__name__)
 
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
-_COMPARE_EVERY_SECONDS = 1.0
 _PROMPT_DEATHS = 10
 """Up to this many deaths of workers at one batch, the stream is started again at once, since each death narrows the
 search for the work unit at fault."""
@@ -248,10 +248,10 @@ class Streams:
             self._failed(running, failure_reason(failure))
 
     def _compare(self) -> None:
-        """Compare the positions of the streams with the broker's: once a second, for all streams at once."""
+        """Compare the positions of all streams with the broker's, if the time has come."""
         if self._clock() < self._compare_at:
             return
-        self._compare_at = self._clock() + _COMPARE_EVERY_SECONDS
+        self._compare_at = self._clock() + look_seconds(len(self._running))
         try:
             forms = self._broker.forms(
                 running.stream.topic for running in self._running.values() if running.is_evaluated
