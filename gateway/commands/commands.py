@@ -45,7 +45,7 @@ Clock = Callable[[], int]
 
 
 _READ_AGAIN_SECONDS = 0.1
-"""Longest time for reading commands again whose records the queue did not keep in memory."""
+"""Longest time for one reading of commands of which the queue has only the places, to save memory."""
 UNIT_BYTES = 64 << 20
 """Approximate bytes of replies and dead letters that end a unit of work, so that Redis and Kafka accept the unit."""
 

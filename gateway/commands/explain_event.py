@@ -1,6 +1,6 @@
 """EXPLAIN CQ … FOR: whether an event matches a CQ, and whether the CQ's readers would get the event now.
 
-The evaluator's own code evaluates the event, in a process of its own (`gateway.evaluation.process`).
+The evaluator's code evaluates the event, in a separate process (`gateway.evaluation.process`).
 """
 
 from __future__ import annotations

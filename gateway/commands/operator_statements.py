@@ -47,7 +47,7 @@ class OperatorStatements:
         """Return one page of the CQs of a subscriber, or of all subscribers.
 
         Raises:
-            InputError: ``syntax-error``: AFTER has not the form of `next` in a reply.
+            InputError: ``syntax-error``: AFTER does not have the form of `next` in a reply.
         """
         statement = command.statement
         limit = page_limit(statement.limit)
@@ -176,7 +176,7 @@ def _place(statement: ShowCqsOf) -> CqKey:
     """Return the CQ that AFTER names; the name is empty without AFTER.
 
     Raises:
-        InputError: ``syntax-error``: AFTER has not the form of `next` in a reply.
+        InputError: ``syntax-error``: AFTER does not have the form of `next` in a reply.
     """
     if statement.subscriber is not None or statement.after is None:
         return CqKey.of(statement.subscriber or "", statement.after or "")

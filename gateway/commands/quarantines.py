@@ -29,7 +29,7 @@ class Quarantines:
         self._known: dict[StreamId, dict[str, Quarantine]] = {}
 
     def refresh(self, now_ms: int) -> None:
-        """Read the evaluator's quarantines, remove past ones, and update the counts for quota and metrics.
+        """Read the evaluator's quarantines, remove those that are over, and update the quota and the metrics.
 
         Raises:
             OperationalError: Redis does not answer.

@@ -27,7 +27,7 @@ class TableStates:
     def of(self, tables: Iterable[Table], now_ms: int) -> dict[str, dict[str, object]]:
         """Return the states of tables by their names; one request to Kafka is for all tables.
 
-        `state` is ``topic-lost`` if the topic does not exist; ``unread`` if no worker holds the table, because no event
+        `state` is ``topic-lost`` if the topic was deleted; ``unread`` if no worker holds the table, because no event
         was joined with it recently; ``loading`` if a micro-batch waits for the first read of the table; ``lagging`` if
         a micro-batch waits for many changes; otherwise ``ready``. `bytes` is the memory in each worker, and `lag` the
         number of changes that the next micro-batch must read first. `rows`, `bytes` and `lag` are None if unknown.

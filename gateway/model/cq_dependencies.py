@@ -106,14 +106,14 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Note the sole user of a group or SELECT list: from a second user on it is `SEVERAL`, until no CQ is left."""
+        """Note the sole user of a group or SELECT list; a second user makes it `SEVERAL`, until no CQ is left."""
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:
             known[item_id] = self.sole_users[stream_id, item_id] = user
 
     def remove(self, stream_id: StreamId, dependencies: tuple[Dependency, ...]) -> None:
-        """Subtract the dependencies of a removed CQ."""
+        """Count one CQ less for each dependency of a removed CQ."""
         self._counts.clear()  # after the removal, the next CQ may be the only one with these dependencies
         removed = (stream_id, dependencies)
         if removed != self._removed:  # often thousands of CQs with the same dependencies are dropped in a row

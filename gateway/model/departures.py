@@ -33,8 +33,8 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
     number: int
     """The number under which the destination's matches are counted."""
     departures: tuple[Departure, ...] = ()
-    """The departures in order, the earliest first. Their windows are disjoint: a time that several of them had belongs
-    to the latest."""
+    """The departures in order, the earliest first. Their windows are disjoint: a time in the windows of several
+    departures belongs only to the latest departure."""
 
     def joined(self, window: Window, until: tuple[int, ...]) -> Departures:
         """Return the departures after another CQ has left; its window and `until` are given."""
@@ -48,10 +48,7 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.structs.replace(self, departures=(*others, Departure(until, tuple(latest))))
 
     def passed(self, until: tuple[int, ...]) -> Departures | None:
-        """Return the departures that still wait for events after all events below some offsets are evaluated.
-
-        The result is None if no departure waits.
-        """
+        """Return the departures that still wait when all events below `until` are evaluated; None if none waits."""
         left = tuple(each for each in self.departures if not _within(each.until, until))
         return msgspec.structs.replace(self, departures=left) if left else None
 

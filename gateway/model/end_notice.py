@@ -45,14 +45,15 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the previous incarnation ended, epoch milliseconds, if its `cq.end` is not written yet and must come first;
     else 0."""
     written_ms: int = 0
-    """When `cq.end` was written, epoch milliseconds; 0 if it is not written, or if an earlier version of the gateway
-    wrote it, which set only `written`."""
+    """When `cq.end` was written, epoch milliseconds; 0 before. A notice of an earlier version of the gateway has 0 too:
+    that version set only `written`."""
 
     @property
     def lingers_since_ms(self) -> int:
-        """The time from which the topic is kept for its readers, epoch milliseconds: when `cq.end` was written.
+        """The time from which the topic is kept for its readers, epoch milliseconds.
 
-        This may be long after `ended_ms`, because `cq.end` waits for the evaluator.
+        The time is `written_ms` if known, because `cq.end` may be written long after `ended_ms`: it waits for the
+        evaluator.
         """
         return self.written_ms or self.ended_ms
 

@@ -104,8 +104,8 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     def anchor_ms(self, accepted_ms: int) -> int:
         """Return the instant from which EVERY is counted for a CQ without START; all ticks of the CQ are later.
 
-        The instant has the phase if it is at most a hundredth of the interval after the acceptance. Otherwise the
-        instant is the acceptance.
+        If an instant with the phase follows the acceptance within a hundredth of the interval, the result is this
+        instant; otherwise the result is the acceptance.
 
         Example:
             >>> trigger = TriggerSpec(every_ms=10_000, phase_ms=3_100)
@@ -232,7 +232,7 @@ def joined_with(destination: Destination) -> tuple[Destination, ...]:
 
 
 def feed_of(destination: Destination) -> Destination:
-    """Return the destination in the constant table: the store for a timer-based destination, else the destination.
+    """Return the store of a timer-based destination, or the destination itself: its id is in the constant table.
 
     All timer-based destinations with the same constant row and SELECT list read the same store, whatever their ticks
     and digest clauses, so a match is stored once (NiagaraCQ §3.6.2).

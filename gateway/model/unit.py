@@ -60,13 +60,13 @@ class Unit:
         """Changed destination → the entries that it had in the constant table before the unit."""
         self.taken_numbers: list[tuple[StreamId, int]] = []
         self.cleared_numbers: list[tuple[StreamId, int]] = []
-        """Streams and numbers whose match counts are reset: destinations that end, or that ended earlier."""
+        """Streams and numbers whose match counts are reset, because the destinations have ended."""
         self.freed_numbers: list[tuple[StreamId, int]] = []
         """The numbers among `cleared_numbers` that may be reused."""
         self.ended_notes: dict[DestinationId, TimedNote] = {}
         """Timer-based destination that this unit ends → its last note."""
         self.last_expiries: dict[DestinationId, int] = {}
-        """Timer-based destination → EXPIRE of the CQ of it that expired last in this unit."""
+        """Timer-based destination → EXPIRE of its CQ that was removed last, at its EXPIRE, in this unit."""
         self.bumped: set[StreamId] = set()
         """Streams whose tables get a new version in this unit, even if no table changes."""
         self.begun_edges: set[DestinationId] = set()

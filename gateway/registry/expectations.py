@@ -66,7 +66,7 @@ class BatchTimes:
     def __init__(self) -> None:
         self._streams: dict[StreamId, dict[GroupId, float]] = {}
         self._totals: dict[StreamId, tuple[object, float]] = {}
-        """Stream → the statistics from which the sum was last computed; the sum, with the groups added afterwards."""
+        """Stream → the statistics from which the sum was last computed, and the sum including groups added later."""
 
     def expected(
         self, stream_id: StreamId, known: object, live: Mapping[GroupId, int], micros: Callable[[GroupId], float | None]

@@ -1,4 +1,4 @@
-"""When a trigger fires: START + k × EVERY, or the times of a cron expression."""
+"""The grid of a trigger, the instants at which it fires: START + k × EVERY, or the times of a cron expression."""
 
 from __future__ import annotations
 

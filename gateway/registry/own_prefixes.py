@@ -16,7 +16,7 @@ __all__ = ["OwnPrefixes"]
 
 
 class OwnPrefixes:
-    """The prefixes in use: of subscribers that have or had CQs, and of subscribers since the gateway's start."""
+    """The prefixes in use: of subscribers that have or had CQs, or that took a prefix since the gateway's start."""
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         """Create without I/O: the first check reads the owners from Redis.

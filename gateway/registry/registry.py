@@ -110,7 +110,7 @@ class Registry:
             raise InputError(
                 f'CQ "{old.name}" exists already',
                 code="cq-exists",
-                detail=f"It was created at {instant(old.created_ms)}.",
+                detail=f"The CQ was created at {instant(old.created_ms)}.",
                 hint="CREATE OR REPLACE CQ replaces it; DROP CQ removes it.",
             )
         limit = self._working.inventory.limit(key.subscriber, "cqs", self._settings.limits)

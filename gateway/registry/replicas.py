@@ -28,7 +28,7 @@ class ReplicaFigures:
 
     rows: int
     nbytes: int
-    """The memory of the table in the worker in which it takes the most memory, in bytes."""
+    """The memory of the table's largest replica, in bytes."""
     workers: int
     """The number of workers that hold the table."""
     reached: dict[int, int]
@@ -36,7 +36,7 @@ class ReplicaFigures:
     waiting: bool
     """Whether a micro-batch waits because many changes are not read yet."""
     by_evaluator: dict[str, int] = field(default_factory=dict)
-    """Name of an evaluator → the memory of the table in that worker of it in which the table takes the most memory."""
+    """Name of an evaluator → the memory of the table's largest replica in the evaluator's workers, in bytes."""
     split_keys: bool = False
     """Whether a worker found a key in two partitions."""
 

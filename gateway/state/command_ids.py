@@ -25,8 +25,8 @@ def remembered_id(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
 class CommandIds:
     """Command ids, and the places of their first replies on `cq.replies` (gateway/README.md).
 
-    Redis has two generations of ids, each for the period of the setting, so every id is kept for at least one period.
-    The object has its own connection to Redis; only one thread at a time may use it.
+    Redis has two generations of ids. Each generation has the ids of a period (`commands.remember_days`), so each id is
+    kept for at least one period. The object has its own connection to Redis; only one thread at a time may use it.
     """
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:

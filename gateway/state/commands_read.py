@@ -36,7 +36,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead({**self.offsets, **later.offsets}, later.ahead)
 
     def joined(self, other: CommandsRead) -> CommandsRead:
-        """Combine two positions, each of which may be outdated: a command of either position was carried out."""
+        """Combine two positions, each of which may be outdated: a command in one of them was carried out."""
         offsets = {
             partition: max(self.offsets.get(partition, 0), other.offsets.get(partition, 0))
             for partition in sorted(self.offsets.keys() | other.offsets.keys())
@@ -104,7 +104,7 @@ class CommandsInHand(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], deaths: int, refused: tuple[bytes, ...] = ()) -> CommandsInHand:
-        """Return the note of the commands at these places."""
+        """Return the note of the commands at some places, each a partition and an offset."""
         by_partition: defaultdict[int, list[int]] = defaultdict(list)
         for partition, offset in places:
             by_partition[partition].append(offset)
@@ -123,7 +123,7 @@ class CommandsInHand(msgspec.Struct, frozen=True):
 
     @classmethod
     def unpack(cls, body: bytes | None) -> CommandsInHand:
-        """Read the value of `pack`; None is the note of no command.
+        """Read the value of `pack`; None gives a note without commands.
 
         Example:
             >>> CommandsInHand.unpack(CommandsInHand.of([(0, 17)], 0).pack())

@@ -3,8 +3,8 @@
 A thread writes to Kafka while the main thread reads and compiles the next commands. The main thread carries out these
 commands only after the write to Kafka is done, so there is only one journal at a time.
 
-Redis takes the unit together with a *journal*: all records of the Kafka transaction (catalog records, replies, dead
-letters, a mark (commit_mark.py)), and the offsets of the commands. After a crash, the next gateway makes Redis and
+Redis takes the unit together with a *journal*: the content of the Kafka transaction, that is catalog records, replies,
+dead letters, a mark (commit_mark.py) and the offsets of the commands. After a crash, the next gateway makes Redis and
 Kafka agree (recovery.py): it writes a journal that Kafka lacks, and replays `cq.catalog` if Redis lost a unit.
 """
 
@@ -38,7 +38,7 @@ __all__ = ["Commits"]
 Listener = Callable[[Work], None]
 
 _HELD_SECONDS = 20
-"""Longest time for which no micro-batch of a stream is pinned, if the gateway dies while a snapshot begins."""
+"""Longest time for which no micro-batch of a stream is pinned, if the gateway dies while it begins a snapshot."""
 
 
 class Commits:
@@ -154,7 +154,9 @@ class Commits:
             except InputError as error:
                 raise OperationalError(error.message, detail=error.detail) from error
             if time.monotonic() - began > _HELD_SECONDS / 2:
-                raise OperationalError("the ends of a table's topic came late", detail="Micro-batches may go on.")
+                raise OperationalError(
+                    "the ends of a table's topic came late", detail="Micro-batches may be pinned again."
+                )
             for name in (each.destination_id for each in with_snapshot if each.stream_id == stream_id):
                 if (moved := unit.move_edges(name, since)) is not None:
                     changed[name] = moved
@@ -274,7 +276,7 @@ class Commits:
     ) -> dict[int, int]:
         """Write records without changes in Redis, in one transaction; return the offsets of the watched records.
 
-        With `ahead`, the method returns before readers see the records; readers see them before the next write.
+        With `ahead`, the method returns before readers see the records; the next write waits until readers see them.
 
         Raises:
             OperationalError: No record was committed.
@@ -313,7 +315,10 @@ class Commits:
             first = offsets[row[0]]
             if offsets[row[-1]] != first + len(row) - 1:
                 # The offsets have gaps, so the places of the replies are unknown here; recovery reads the topic.
-                raise OperationalError("somebody else writes to the topic of replies", detail=f"It is {replies}.")
+                raise OperationalError(
+                    "another program writes to the topic of replies",
+                    detail=f'Only the gateway may write to the topic "{replies}".',
+                )
             also[keys.replies_read(partition)] = str(first + len(row))
             for offset, number in enumerate(row, first):
                 if (name := journal.replies.get(number)) is not None:

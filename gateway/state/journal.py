@@ -1,4 +1,4 @@
-"""The journal: a unit's records for Kafka, which Redis keeps until Kafka has them. The catalog position of Redis."""
+"""The journal (a unit's records for Kafka, which Redis keeps until Kafka has them), and Redis's catalog position."""
 
 from __future__ import annotations
 

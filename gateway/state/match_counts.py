@@ -78,7 +78,7 @@ class MatchCounts:
                 self._stored.setdefault(stream_id, set()).add(block)
 
     def _note_lost(self) -> None:
-        """Mark the saved blocks of a stream as changed if Redis has lost some of them, so that they are saved again."""
+        """If Redis has lost saved blocks of a stream, mark all its saved blocks as changed, to save them again."""
         streams = [name for name in self._stored if name in self._working.inventory.streams]
         with mapped():
             pipeline = self._connection.redis.pipeline(transaction=False)

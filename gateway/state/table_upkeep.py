@@ -31,7 +31,7 @@ from grouping.store.segment_log import SegmentLog, SegmentLost, VersionSpan, cha
 __all__ = ["TableUpkeep", "oldest_to_merge"]
 
 _FEW = 8
-"""The number of segments of a stream from which on some are merged."""
+"""Segments of a stream are merged only if there are at least this many."""
 
 _MANY = 256
 """If the newest tables are at least this many versions ahead of the workers' tables, the segments between these

@@ -29,11 +29,13 @@ class ProgressNote(msgspec.Struct, array_like=True, frozen=True):
     """The progress of a stream's ticks, on `cq.ticks` under `settled/<stream>`."""
 
     at_ms: int
+    """The instant up to which all ticks have fired, epoch milliseconds."""
     covered: dict[str, int]
+    """Source partition → offset up to which events are committed and their matches taken in."""
     run_ms: int | None = None
-    """The instant since which ticks have fired without a gap; None in a note of an earlier version."""
+    """The instant since which ticks have fired without a gap; None in a note of an earlier version of the gateway."""
     runs: tuple[tuple[int, int], ...] = ()
-    """The earlier runs (`StreamProgress.past`)."""
+    """The earlier runs, each with its first and last instant (`StreamProgress.past`)."""
 
 
 class TimerState:
