@@ -1,4 +1,4 @@
-"""Where entries with edges begin: by entry and source partition, the offset of the first event that counts."""
+"""Where entries with edges begin: for each entry and source partition, the offset of the first event that matches."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ class Begins:
     codes: NDArray[np.int32]
     """By entry, the row of `offsets`."""
     offsets: NDArray[np.int64]
-    """Distinct begins: the offset in each source partition. The last column is 0, for partitions beyond the others."""
+    """The distinct begins, one a row; column p is the offset in source partition p.
+
+    The last column is 0. The column stands for all partitions that were added after the entries were accepted.
+    """
 
     @classmethod
     def of(cls, since: pa.Array) -> Begins:
-        """Return the begins of the entries of a segment's block, given the block's column since."""
+        """Return the begins of the entries of a segment's block, given the block's column `since`."""
         encoded = since if pa.types.is_dictionary(since.type) else since.dictionary_encode()
         found = [unpacked_since(packed) for packed in encoded.dictionary.to_pylist()]
         width = max(map(len, found), default=0) + 1
@@ -45,29 +48,29 @@ class Begins:
         return cls(which.reshape(-1)[codes].astype(np.int32), distinct)
 
     def pruned(self) -> Begins:
-        """Return the same begins, without begins that no entry has any more."""
+        """Return the same begins, without rows of `offsets` that no entry uses any more."""
         used, codes = np.unique(self.codes, return_inverse=True)
         return self if used.size == self.offsets.shape[0] else Begins(codes.astype(np.int32), self.offsets[used])
 
     def take(self, rows: NDArray[np.integer]) -> Begins:
-        """Return the begins of some entries."""
+        """Return the begins of some entries; `offsets` stays whole, with rows that none of them may use."""
         return Begins(self.codes[rows], self.offsets)
 
     def at(self, rows: NDArray[np.integer], partitions: NDArray[np.integer]) -> Ints:
-        """Return the begins of some entries, each in the partition beside the entry."""
+        """Return the begin of each of some entries, in the source partition at the same place of `partitions`."""
         begins: Ints = self.offsets[self.codes[rows], np.minimum(partitions, self.offsets.shape[1] - 1)]
         return begins
 
     def least(self, partition: int) -> int:
-        """Return the smallest begin in a partition, of these entries and perhaps of entries that were taken away."""
+        """Return the smallest begin in a partition; the begins of entries that `take` left out may be included."""
         return int(self.offsets[:, min(partition, self.offsets.shape[1] - 1)].min())
 
     def latest(self, partition: int) -> int:
-        """Return the largest begin in a partition, of these entries and perhaps of entries that were taken away."""
+        """Return the largest begin in a partition; the begins of entries that `take` left out may be included."""
         return int(self.offsets[:, min(partition, self.offsets.shape[1] - 1)].max())
 
     def distinct(self, partition: int) -> Ints:
-        """Return the distinct begins in a partition, of these entries and perhaps of entries that were taken away."""
+        """Return the distinct begins in a partition; the begins of entries that `take` left out may be included."""
         return self.offsets[:, min(partition, self.offsets.shape[1] - 1)]
 
     @property

@@ -1,4 +1,4 @@
-"""The constant tables of a stream in a worker process, kept between batches and brought forward by deltas."""
+"""The constant tables of a stream in a worker process, kept between batches and updated by the changes of a version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["ConstantTable", "ConstantTables", "Snapshot", "TableReader", "Versio
 
 
 class Version(Protocol):
-    """A version of a stream's tables: `grouping.store.notes.TableVersion`."""
+    """A version of a stream's tables; implemented by `grouping.store.notes.TableVersion`."""
 
     @property
     def epoch(self) -> int:
@@ -35,14 +35,14 @@ class Version(Protocol):
 
     @property
     def version(self) -> int:
-        """Grows within the epoch."""
+        """The number of the version; it grows within the epoch."""
 
 
 class TableReader(Protocol):
-    """Where tables come from: `grouping.store.table_store.TableStore`."""
+    """The source of the tables; implemented by `grouping.store.table_store.TableStore`."""
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
-        """Return the net changes of (since, until] in pieces; None if no segment ends at `since` any more."""
+        """Yield the net changes of the versions in (since, until]; None if no segment ends at `since` any more."""
 
     def plans(self, stream_id: StreamId, ids: Sequence[GroupId]) -> dict[GroupId, GroupPlan]:
         """Return the plans of groups."""
@@ -61,38 +61,41 @@ class ConstantTable:
 
     @property
     def rows(self) -> int:
-        """How many entries there are, entries struck out and not yet swept included."""
+        """The number of entries, including entries that are struck out but still in memory."""
         return sum(len(part.rows) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All tables of a stream at one version. Valid until `ConstantTables.at` is called again, in the same thread."""
+    """All tables of a stream at one version.
+
+    A snapshot is valid until the next call of `ConstantTables.at` or `rebuild`, and only in the thread that got it.
+    """
 
     tables: tuple[ConstantTable, ...]
     selects: tuple[SelectList, ...]
     select_of: NDArray[np.int32]
-    """By variant: index into `selects`."""
+    """By variant (SELECT list, mode and kind of edges of an entry): index into `selects`."""
     mode_of: NDArray[np.int8]
     """By variant: index into `grouping.store.constant_table.MODES`."""
     shared_indexes: tuple[SharedIndex, ...] = ()
-    """The parts without an index of their own; the parts in one shared index are over the same computation."""
+    """The indexes of the parts without an index of their own. The parts of a shared index are over one computation."""
     computations: tuple[Computation, ...] = ()
     """The computations that groups use."""
     bounds: Mapping[int, bytes] = field(default_factory=dict)
-    """By the number under which a store's matches are counted: the bounds of the store's panes."""
+    """By the number of a store (`ConstantRows.number`): the bounds of the store's panes."""
     reads_headers: bool = False
-    """Whether a group, or a SELECT list of the stream's past or present queries, reads the field `_headers`."""
+    """Whether a group, or a SELECT list of a present or earlier query of the stream, reads the field `_headers`."""
     enters: NDArray[np.bool_] | None = None
-    """By variant: whether an enter is a result; None where no entry has edges."""
+    """By variant: whether an enter is a result; None if no entry has edges."""
     exits: NDArray[np.bool_] | None = None
-    """By variant: whether an exit is a result; None where no entry has edges."""
+    """By variant: whether an exit is a result; None if no entry has edges."""
     changes: NDArray[np.bool_] | None = None
-    """By variant: whether each change of a table's row is a result; None where no entry has changes."""
+    """By variant: whether each change of a table's row is a result; None if no entry is of EMIT CHANGES."""
 
     @property
     def rows(self) -> int:
-        """How many entries there are, entries struck out and not yet swept included."""
+        """The number of entries, including entries that are struck out but still in memory."""
         return sum(table.rows for table in self.tables if not table.shape.ending)
 
     @property
@@ -108,24 +111,24 @@ class Snapshot:
                 yield table.shape.plan, self.selects[self.select_of[variant]]
 
     def only(self, groups: Collection[str]) -> Snapshot:
-        """Return the tables of some groups alone, with their existing indexes."""
+        """Return only the tables of some groups, with their existing indexes."""
         kept = frozenset(groups)
         tables = tuple(table for table in self.tables if table.shape.plan.group_id in kept)
         shared_indexes = tuple(part for shared in self.shared_indexes if (part := shared.only(kept)) is not None)
         return replace(self, tables=tables, shared_indexes=shared_indexes)
 
     def without(self, groups: Collection[str]) -> Snapshot:
-        """Return the tables of all groups except some, with the computations that they use."""
+        """Return the tables of all other groups, with the computations that these groups use."""
         kept = self.only([group for group in self.groups if group not in groups])
         over = {table.shape.plan.computation_id for table in kept.tables}
         return replace(kept, computations=tuple(each for each in self.computations if each.computation_id in over))
 
     def over(self, computation_id: str) -> Snapshot:
-        """Return the tables of the groups over a computation; "" for groups over the events themselves."""
+        """Return the tables of the groups over a computation; `computation_id` is "" for the events themselves."""
         return self.by_computation().get(computation_id) or replace(self, tables=(), shared_indexes=())
 
     def by_computation(self) -> dict[str, Snapshot]:
-        """Return the tables by the computation that their groups are over, "" for the events themselves."""
+        """Return the tables by the id of the computation that their groups are over, "" for the events themselves."""
         if not self.computations:
             return {"": self}
         tables: dict[str, list[ConstantTable]] = defaultdict(list)
@@ -147,16 +150,16 @@ class Snapshot:
 
 
 _TableKey = tuple[GroupId, tuple[SqlType, ...], bool, tuple[int, ...], bool]
-"""Group, types of the constants, whether virtual, where all rows are leaving, and whether looked up by UNTIL."""
+"""Group, types of the constants, and the fields `virtual`, `until` and `ending` of `TableShape`."""
 _RowsByTable = dict[_TableKey, list[ConstantRows]]
 _SMALL = 1_000
-"""Rows of a part up to which its destinations are compared with the destinations of other small parts."""
+"""The largest number of rows of a small part. Removed destinations are searched in all small parts at once."""
 _Part = TypeVar("_Part", GroupPlan, SelectList)
 _Id = TypeVar("_Id", GroupId, SelectId)
 
 
 class ConstantTables:
-    """The tables of a stream. Process-wide; a worker process runs one task at a time, so nothing is locked."""
+    """The tables of a stream. All tasks of a worker process share them, one task at a time, so there is no lock."""
 
     def __init__(self, stream_id: StreamId) -> None:
         """Begin with nothing loaded."""
@@ -202,14 +205,14 @@ class ConstantTables:
             for key in list(rows):
                 self._tables[key] = self._grown(key, rows.pop(key))
         except BaseException:
-            self._clear()  # half a change must not be seen; the next call loads afresh
+            self._clear()  # no task may see a part of the change; the next call loads all tables again
             raise
         self._epoch, self._version = version.epoch, version.version
         self._snapshot = self._publish()
         return self._snapshot
 
     def rebuild(self, table: ConstantTable, shape: TableShape) -> None:
-        """Change the index of a table of the last snapshot: results stay the same, and that snapshot becomes invalid.
+        """Give a table of the last snapshot another index. The results stay the same; the snapshot becomes invalid.
 
         Args:
             table: A table of the snapshot.
@@ -222,7 +225,7 @@ class ConstantTables:
             self._snapshot = self._publish()
 
     def _read(self, changes: Iterable[Segment], reader: TableReader) -> tuple[list[NDArray[np.void]], _RowsByTable]:
-        """Return the removed destinations and the added rows; nothing of the pieces themselves is kept."""
+        """Return the removed destinations and the added rows. The pieces themselves do not stay in memory."""
         removed, rows = [], defaultdict(list)
         for piece in changes:
             self._learn(piece.added, reader)
@@ -246,7 +249,11 @@ class ConstantTables:
             self._selects.update(self._known(selects, reader.selects(self._stream_id, selects)))
 
     def _known(self, names: Sequence[_Id], found: dict[_Id, _Part]) -> dict[_Id, _Part]:
-        """Return the found parts if none is missing: rows without their part would be lost matches."""
+        """Return the plans or SELECT lists that were found.
+
+        Raises:
+            OperationalError: One of `names` is missing. Its rows could not be evaluated, and matches would be lost.
+        """
         if missing := sorted(set(names) - found.keys()):
             raise OperationalError(
                 f'the constant tables of stream "{self._stream_id}" are not complete',
@@ -265,9 +272,10 @@ class ConstantTables:
                 del self._tables[key]
 
     def _holding(self, ids: NDArray[np.void]) -> list[_TableKey]:
-        """Return the tables that may hold some destinations; small tables are asked all at once.
+        """Return the tables that may hold some destinations: each large table, and small tables that are searched.
 
-        A stream may have tens of thousands of small tables, and a version takes destinations out of a few.
+        A stream may have tens of thousands of small tables, of which a change usually concerns few. Therefore all small
+        tables are searched at once.
         """
         small = [(key, part) for key, table in self._tables.items() for part in table.parts if len(part.rows) <= _SMALL]
         held = {key for key, table in self._tables.items() if any(len(part.rows) > _SMALL for part in table.parts)}
@@ -286,7 +294,7 @@ class ConstantTables:
             else TableShape.of(self._plans[group], types, virtual=virtual, until=until, ending=ending)
         )
         rows = ConstantRows.concat(blocks_rows) if len(blocks_rows) > 1 else blocks_rows[0]
-        blocks_rows.clear()  # they were copied, and their memory is needed for the index
+        blocks_rows.clear()  # frees the blocks before the index is built, since `rows` has a copy of them
         return ConstantTable(shape, added(shape, table.parts if table else (), rows))
 
     def _publish(self) -> Snapshot:

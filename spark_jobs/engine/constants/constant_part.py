@@ -1,4 +1,4 @@
-"""A part of a group's constant table: rows with their index, from which rows can be struck out."""
+"""A part of a group's constant table: rows with their index. A removed row is struck out, and the index stays."""
 
 from __future__ import annotations
 
@@ -23,30 +23,33 @@ __all__ = ["ConstantPart", "added"]
 log = logging.getLogger(__name__)
 
 _RATIO = 8
-"""A part is merged into its predecessor unless the latter is this many times larger."""
+"""New rows are merged with the part before them, unless this part has more than this many times as many rows."""
 _SMALL = 2_000
-"""Most rows for which one index is built anew faster than two indexes are looked up."""
+"""New rows are also merged with the part before them if both have at most this many rows together.
+
+To build one index of so few rows costs less than to look up two indexes.
+"""
 _DEAD = 4
-"""A part is built anew when more than one row in this many is struck out."""
+"""A part is rebuilt when more than one row in this many is struck out."""
 
 
 class ConstantPart:
-    """Rows indexed together, and which of them still count."""
+    """Rows with a common index, and which of them are struck out."""
 
     def __init__(self, shape: TableShape, rows: ConstantRows) -> None:
         """Index the rows."""
         self.shape = shape
         self.rows = rows
         self.lookup = None if is_shared(shape, rows) else _indexed(shape, rows)
-        """The part's own index; None when it is looked up in a shared index."""
+        """The part's own index; None if the part is looked up in a shared index."""
         self.alive: NDArray[np.bool_] | None = None
-        """Whether each row still counts; None while all rows count."""
+        """By row, whether the row is live, that is, not struck out; None while all rows are live."""
         self.version = 0
-        """Changes whenever `alive` does."""
+        """A number that changes whenever `alive` changes."""
 
     @cached_property
     def variants(self) -> NDArray[np.int32]:
-        """The distinct variants of the rows, struck out rows included."""
+        """The distinct variants of the rows, including rows that are struck out."""
         return distinct_values(self.rows.variant)
 
     def remove(self, ids: NDArray[np.void]) -> ConstantPart | None:
@@ -64,7 +67,7 @@ class ConstantPart:
         return ConstantPart(self.shape, self.live_rows()) if (len(self.rows) - left) * _DEAD > len(self.rows) else self
 
     def live_rows(self) -> ConstantRows:
-        """Return the rows that count."""
+        """Return the live rows."""
         if self.alive is None:
             return self.rows
         return ConstantRows.concat([self.rows.take(np.flatnonzero(self.alive))])
@@ -77,7 +80,7 @@ class ConstantPart:
 
 
 class _NoIndex:
-    """Stands for an index that could not be built: its look-ups fail, and only its group is affected."""
+    """Takes the place of an index that could not be built. Look-ups raise an error, which affects this group only."""
 
     nbytes = 0
 
@@ -97,10 +100,11 @@ def _indexed(shape: TableShape, rows: ConstantRows) -> AnyLookup | _NoIndex:
 
 
 def added(shape: TableShape, parts: tuple[ConstantPart, ...], rows: ConstantRows) -> tuple[ConstantPart, ...]:
-    """Return the parts with further rows.
+    """Return the parts of a table after rows were added.
 
-    A log-structured merge: sizes fall by `_RATIO` from part to part, so a million rows added singly are indexed a few
-    times each, and a look-up asks few indexes.
+    The parts are merged as in a log-structured merge tree: each part has more than `_RATIO` times as many rows as the
+    next one. So a row is indexed only a few times, even if a million rows are added one by one, and a table has few
+    indexes to look up.
     """
     merged = [rows]
     size = len(rows)

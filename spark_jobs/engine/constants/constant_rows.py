@@ -1,4 +1,4 @@
-"""Constant rows in a worker's memory: packed columns, about fifty bytes a row with their index."""
+"""Constant rows in a worker's memory, as packed columns; a row takes about fifty bytes, with its index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.engine.index import Ints
 __all__ = ["ConstantRows", "DESTINATION", "concatenated", "destinations"]
 
 DESTINATION = np.dtype([("high", ">u8"), ("low", ">u4")])
-"""The 12 bytes of a destination's id, in two numbers that order as the bytes do."""
+"""The 12 bytes of a destination's id as two big-endian numbers, which sort in the order of the bytes."""
 
 
 def destinations(ids: pa.Array) -> NDArray[np.void]:
@@ -31,7 +31,7 @@ _NONE: NDArray[np.void] = np.empty(0, DESTINATION)
 
 
 def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Concatenate constants; dictionaries are joined and keep only the values in use."""
+    """Concatenate constants; several dictionaries become one, without values that no row uses."""
     if not any(pa.types.is_dictionary(array.type) for array in arrays):
         return pa.concat_arrays(arrays)
     plain = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
@@ -40,27 +40,36 @@ def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class ConstantRows:
-    """Entries of a group with the same constant types, sorted by destination to find removed entries."""
+    """Entries of a group with the same constant types, sorted by destination so that removed entries are found fast."""
 
     high: NDArray[np.uint64]
     """First eight bytes of the destination."""
     low: NDArray[np.uint32]
+    """The other four bytes."""
     number: NDArray[np.int32]
+    """The number under which the destination's matches are counted."""
     partition: NDArray[np.int32]
+    """The partition of the topic to which the destination's matches are written."""
     variant: NDArray[np.int32]
     """Index of the entry's SELECT list and mode, as `constant_cache.Snapshot` numbers them."""
     starts: Ints | None
-    """Record times in ms from which the entries count; None when all count from the beginning."""
+    """The record time in ms of each entry's START: earlier events are no matches. None if no entry has a START."""
     expires: Ints | None
-    """Record times in ms before which the entries count; None when all count for ever."""
+    """The record time in ms of each entry's EXPIRE: only earlier events are matches. None if no entry has an EXPIRE."""
     constants: tuple[pa.Array, ...]
-    """By slot; strings dictionary-encoded."""
+    """By slot, the constants of the entries; strings are dictionary-encoded."""
     begins: Begins | None = None
-    """Where entries with edges begin; None for entries whose matches are results."""
+    """Where entries with edges begin; None for entries without edges."""
 
     @classmethod
     def of(cls, table: pa.Table, variant: int, slots: int) -> ConstantRows:
-        """Take the entries of a segment's block."""
+        """Return the entries of a segment's block.
+
+        Args:
+            table: The block's rows.
+            variant: The variant of all entries of the block.
+            slots: The number of slots.
+        """
         table = table.combine_chunks()
         ids = destinations(_one(table["destination"]))
         high = ids["high"].astype(np.uint64)
@@ -79,7 +88,10 @@ class ConstantRows:
 
     @classmethod
     def concat(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
-        """Merge rows of one table, column by column, so that memory never holds a second copy of all columns."""
+        """Merge rows of one table.
+
+        Columns are merged one after the other, so memory never holds a second copy of all columns.
+        """
         high = np.concatenate([part.high for part in parts])
         order = np.argsort(high, kind="stable")
         places = pa.array(order)
@@ -101,7 +113,7 @@ class ConstantRows:
 
     @classmethod
     def appended(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
-        """Return the concatenated rows of any tables, not sorted, without their constants."""
+        """Return the rows of several tables one after the other, not sorted, and without their constants."""
         return cls(
             np.concatenate([part.high for part in parts]),
             np.concatenate([part.low for part in parts]),
@@ -133,7 +145,7 @@ class ConstantRows:
         return int(self.high.size)
 
     def find(self, ids: NDArray[np.void]) -> Ints:
-        """Return the rows of the destinations present here."""
+        """Return the numbers of the rows whose destination is among `ids`."""
         high, low = ids["high"].astype(np.uint64), ids["low"].astype(np.uint32)
         first = np.searchsorted(self.high, high, side="left")
         last = np.searchsorted(self.high, high, side="right")
@@ -146,11 +158,16 @@ class ConstantRows:
 
     @property
     def windowed(self) -> bool:
-        """Whether some entry counts for a time only."""
+        """Whether some entry has a START or an EXPIRE."""
         return self.starts is not None or self.expires is not None
 
     def counts_at(self, rows: NDArray[np.integer], time_ms: Ints) -> NDArray[np.bool_]:
-        """Tell for some rows whether each counts at the time beside it."""
+        """Tell for each of some rows whether its START and EXPIRE allow a match at a record time.
+
+        Args:
+            rows: The rows.
+            time_ms: For each of these rows, the record time in epoch milliseconds.
+        """
         inside = np.ones(rows.size, np.bool_)
         if self.starts is not None:
             inside &= time_ms >= self.starts[rows]
@@ -178,7 +195,10 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _begins(parts: Sequence[ConstantRows]) -> Begins | None:
-    """Return the begins of all rows; the groups of edges are over computations of their own."""
+    """Return the begins of all rows; None if they have no edges.
+
+    Either all parts have begins or none has, since groups with edges are over other computations than groups without.
+    """
     begins = [part.begins for part in parts if part.begins is not None]
     return Begins.concat(begins) if begins else None
 

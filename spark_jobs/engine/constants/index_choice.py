@@ -1,8 +1,9 @@
-"""The choice of each table's index, revised while running: from the events and the constants themselves.
+"""The choice of each table's index, revised while the evaluator runs, by the events and the constants themselves.
 
-A table whose index leaves many more candidates than matches is reviewed: a sample of its rows is indexed in each
-possible way, a sample of the latest events is looked up in each index, and a way with far fewer candidates is taken.
-Results are the same with any index, so each worker decides by itself, with no restart.
+A table whose index leaves many more candidates than matches is reviewed. The review indexes a sample of the table's
+rows by each possible access path, looks up a sample of the latest events in each of these indexes, and changes the
+table's index if another path leaves far fewer candidates. Results are the same with any index, so each worker decides
+for itself, and nothing is restarted.
 """
 
 from __future__ import annotations
@@ -29,17 +30,20 @@ __all__ = ["IndexChoice", "expected_candidates"]
 log = logging.getLogger(__name__)
 
 _EVENTS = 200
-"""Events whose candidates are counted before a table is reviewed."""
+"""The number of events that a table's load must cover before the table is reviewed."""
 _WASTE = 4
-"""Candidates for each match, and for each event, above which a table is reviewed."""
+"""A table is reviewed if it has at least this many candidates for each match, and for each event."""
 _GAIN = 2
-"""A path is taken when it divides the candidates by at least this factor."""
+"""Another path is chosen if the present path leaves more than this many times as many candidates."""
 _SAMPLED_EVENTS = 1_000
 _SAMPLED_ROWS = 20_000
 _LOOKS = 0.5
-"""Seconds between looks at the loads of all tables."""
+"""Seconds from one check of the loads of all tables to the next."""
 _FIRST_WAIT, _LONGEST_WAIT = 2.0, 10.0
-"""Seconds until a table may be reviewed again; they double while a review finds no better index."""
+"""Seconds from a review of a table to its next review: at first, and at most.
+
+The time doubles with each review that finds no better index.
+"""
 
 
 @dataclass(slots=True)
@@ -105,7 +109,7 @@ class IndexChoice:
         review.at = now + review.wait
 
     def _waste(self, table: ConstantTable, loads: Loads) -> tuple[float, ConstantTable] | None:
-        """Return a table with its candidates per event, or None if the table needs no review now."""
+        """Return a table's candidates per event, and the table; None if the table needs no review now."""
         if not table.shape.residual or table.shape.until:
             return None
         load = loads.of(table.shape)
@@ -118,7 +122,7 @@ class IndexChoice:
 
 
 def expected_candidates(table: ConstantTable, events: EventColumns) -> dict[AccessPath, float]:
-    """Return the candidates per event that each possible index leaves, from samples of rows and events."""
+    """Estimate the candidates per event for each possible access path, from samples of the rows and events."""
     count = events.source.count
     chosen = np.unique(np.linspace(0, count - 1, min(count, _SAMPLED_EVENTS)).astype(np.int64))
     rows = _sampled(table.parts)
@@ -133,7 +137,7 @@ def expected_candidates(table: ConstantTable, events: EventColumns) -> dict[Acce
 
 
 def _sampled(parts: tuple[ConstantPart, ...]) -> ConstantRows:
-    """Return rows at even distances; they lie in the order of their ids, which are hashes."""
+    """Return every n-th row of each part: a random sample, since rows are sorted by their ids, which are hashes."""
     whole = sum(len(part.rows) for part in parts)
     step = max(1, whole // _SAMPLED_ROWS)
     return ConstantRows.concat([part.rows.take(np.arange(0, len(part.rows), step)) for part in parts])

@@ -1,4 +1,4 @@
-"""The recent load of each group of a stream on a worker: for EXPLAIN, for admission, and for the choice of an index."""
+"""The recent load of each group of a stream in a worker. EXPLAIN, admission and the choice of an index use the load."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from spark_jobs.engine.constants.table_shape import TableShape
 __all__ = ["Load", "Loads"]
 
 _REMEMBERED = 2_000
-"""Events after which older ones begin to count less."""
+"""The number of events above which `Load.fade` halves the sums, so that older events weigh less."""
 
 
 @dataclass(slots=True)
 class Load:
-    """The load of a table of a group: sums over events, with decreasing weight for older ones."""
+    """The load of a table of a group: sums over events, in which older events weigh less."""
 
     path: AccessPath
     rows: int = 0
+    """The number of the table's rows at the last batch; 0 if there was no batch since the last `Loads.take`."""
     events: float = 0.0
     candidates: float = 0.0
     matches: float = 0.0
     seconds: float = 0.0
 
     def fade(self) -> None:
-        """Halve the counts so far, once they are large enough."""
+        """Halve the sums if they are over more than `_REMEMBERED` events."""
         if self.events > _REMEMBERED:
             self.events /= 2
             self.candidates /= 2
@@ -36,7 +37,7 @@ class Load:
 
 
 class Loads:
-    """The loads of a stream's tables; a table that gets another index begins anew."""
+    """The loads of a stream's tables. The sums of a table start again from 0 when the table gets another index."""
 
     def __init__(self) -> None:
         self._loads: dict[tuple[str, tuple[SqlType, ...], bool, bool, bool], Load] = {}
@@ -50,7 +51,7 @@ class Loads:
         return load
 
     def take(self) -> dict[str, GroupLoad]:
-        """Return the loads by group, and let them fade; tables without an event since the last call are forgotten."""
+        """Return the loads by group, and fade them. Tables without an event since the last call are forgotten."""
         groups: dict[str, GroupLoad] = {}
         for key, load in list(self._loads.items()):
             if not load.rows:

@@ -1,8 +1,8 @@
 """The keys of small tables that compare different columns: one look-up for each column, not for each set of columns.
 
-Each row is found by its rarest constant, shared by the fewest rows; the codes of its other key columns are then
-compared with the event's. For example, 5,000 tables, each with three of 50 columns, need 50 look-ups for a batch, not
-5,000.
+The look-up finds each row by its rarest constant, which the fewest rows have. The row's other constants are then
+compared with the event's values. For example, 5,000 tables, each with three of 50 columns, need 50 look-ups for a
+batch, not 5,000.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["MixedKeys"]
 
 _PAIRS = 1_000_000
-"""Pairs of an event and a row of the same first key that are compared at once."""
+"""The largest number of pairs of an event and a row with the same first key that are compared at once."""
 
 _KeyColumn = tuple[Reference, SqlType, SqlType]
 
 
 class MixedKeys:
-    """The keys of rows whose tables have different key columns; no key is a set."""
+    """The keys of rows whose tables have different key columns; no key may be a set."""
 
     def __init__(self, members: Sequence[SharedPart], starts: Ints) -> None:
         """Index the rows of all members.
 
         Args:
             members: The parts.
-            starts: The number of the first row of each.
+            starts: By member, the number of its first row.
         """
         arrays: dict[_KeyColumn, list[pa.Array]] = {}
         keys = [member.shape.shared_key or () for member in members]
@@ -51,9 +51,12 @@ class MixedKeys:
         found = [codes.constants(values) for codes, values in zip(self._codes, constants, strict=True)]
         width, size = max(map(len, keys)), sum(len(member.rows) for member in members)
         self._columns = np.zeros((width, size), np.int32)
-        """By place of a key and row: the number of its column."""
+        """By place of a key in its row, and by row: the number of the key's column."""
         self._wanted = np.full((width, size), -2, np.int32)
-        """By place of a key and row: the code of its constant, -1 for NULL, -2 where the row has fewer keys."""
+        """By place of a key in its row, and by row: the code of the key's constant.
+
+        The code is -1 for NULL, and -2 where the row has fewer keys.
+        """
         taken = [0] * len(self._codes)
         for member, key, start in zip(members, keys, starts.tolist(), strict=True):
             rows = slice(start, start + len(member.rows))
@@ -65,7 +68,7 @@ class MixedKeys:
         self._by_first = [self._index_of(number) for number in range(len(self._codes))]
 
     def _rarest_first(self) -> None:
-        """Exchange the first key of each row with its rarest key."""
+        """Swap the first key of each row with its rarest key."""
         begins = np.cumsum([0, *(codes.count for codes in self._codes)])
         constants = begins[self._columns] + np.maximum(self._wanted, 0)
         real = self._wanted >= 0
@@ -76,13 +79,13 @@ class MixedKeys:
             keys[0, rows], keys[rarest, rows] = keys[rarest, rows], keys[0, rows].copy()
 
     def _index_of(self, number: int) -> EqualityIndex:
-        """Index the rows with a given column as first key."""
-        known = ~np.any(self._wanted == -1, axis=0)  # no row has the key NULL
+        """Index the rows whose first key is in a given column."""
+        known = ~np.any(self._wanted == -1, axis=0)  # NULL equals nothing: a row with NULL as a key is never found
         rows = np.flatnonzero(known & (self._columns[0] == number)).astype(np.int32)
         return EqualityIndex(self._wanted[0, rows], self._codes[number].count, rows)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events with a key that some row has, and the rows of each event."""
+        """Return the events that have all keys of at least one row, and the rows of each of these events."""
         values = np.stack([codes.find(events) for codes in self._codes])
         event_parts, row_parts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
         for number, index in enumerate(self._by_first):
@@ -100,7 +103,7 @@ class MixedKeys:
         return distinct, Ranges(rows[order], first, np.append(first[1:], found.size)[: first.size])
 
     def _same(self, values: NDArray[np.int32], events: Ints, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell for each pair of an event and a row whether the event has the row's further keys too."""
+        """Tell for each pair of an event and a row whether the event also has the row's keys after the first."""
         same = np.ones(rows.size, np.bool_)
         for place in range(1, len(self._columns)):
             wanted = self._wanted[place, rows]

@@ -1,4 +1,8 @@
-"""Conjuncts that several tables of a shared index have, equal up to constants: each is checked once for all of them."""
+"""The conjuncts that the key of a shared index does not decide.
+
+Conjuncts of several tables that are equal up to constants are one shared conjunct, which is checked once for all these
+tables.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,14 @@ from spark_jobs.engine.index import Ints
 __all__ = ["SharedKind", "SharedPart", "SharedConjunct", "ConjunctCost", "shared_conjuncts"]
 
 SharedKind = tuple[Expression, tuple[SqlType, ...], int]
-"""A conjunct, its slots numbered from 0; their types; and its number among equal conjuncts of a predicate."""
+"""A conjunct with its slots numbered from 0, the types of these slots, and a number.
+
+The number tells apart conjuncts of one predicate that are equal up to constants: 1 for the first, 2 for the second.
+"""
 
 
 class SharedPart(Protocol):
-    """A part of a table: `spark_jobs.engine.constants.constant_part.ConstantPart`."""
+    """A part of a table; implemented by `spark_jobs.engine.constants.constant_part.ConstantPart`."""
 
     shape: TableShape
     rows: ConstantRows
@@ -33,14 +40,14 @@ class SharedPart(Protocol):
 
 @dataclass(slots=True)
 class ConjunctCost:
-    """The cost of checking a conjunct so far, and how often it held."""
+    """The time that checks of a conjunct took, the number of checked pairs, and for how many the conjunct held."""
 
     seconds: float = 0.0
     checked: int = 0
     held: int = 0
 
     def add(self, seconds: float, checked: int, held: int) -> None:
-        """Count some pairs; older ones count less and less."""
+        """Add a check of some pairs of an event and a row; earlier pairs weigh less with time."""
         if self.checked > _REMEMBERED:
             self.seconds, self.checked, self.held = self.seconds / 2, self.checked // 2, self.held // 2
         self.seconds += seconds
@@ -49,23 +56,23 @@ class ConjunctCost:
 
     @property
     def rank(self) -> float:
-        """Seconds per excluded pair: conjuncts are checked in ascending order."""
+        """Seconds per excluded pair; conjuncts are checked in ascending order of their ranks."""
         return self.seconds / max(self.checked - self.held, 1)
 
 
 _REMEMBERED = 1_000_000
-"""Pairs after which older ones begin to count less."""
+"""The number of pairs above which the sums are halved, so that older pairs weigh less."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedConjunct:
-    """A conjunct that several tables have, up to constants."""
+    """A conjunct that one or more tables of a shared index have, up to constants."""
 
     kind: SharedKind
     constants: tuple[pa.Array, ...]
-    """By slot, the constants of all rows of the tables with this conjunct."""
+    """By slot, the constants of all rows of the members with this conjunct."""
     members: NDArray[np.bool_]
-    """Which members have the conjunct."""
+    """Which members of the shared index have the conjunct."""
     shift: Ints
     """By member: the difference from a row of the shared index to its row in `constants`."""
     tally: ConjunctCost = field(default_factory=ConjunctCost)
@@ -84,17 +91,17 @@ class SharedConjunct:
 def shared_conjuncts(
     members: Sequence[SharedPart], starts: Ints, tallies: Mapping[SharedKind, ConjunctCost]
 ) -> Iterator[SharedConjunct]:
-    """Yield the conjuncts of the members' predicates that are left to check, each once up to constants.
+    """Yield the conjuncts of the members that the key does not decide; conjuncts equal up to constants are one.
 
     Args:
         members: The parts.
-        starts: The first row of each in the shared index.
+        starts: By member, the number of its first row in the shared index.
         tallies: Earlier measurements of conjuncts.
     """
     have: dict[SharedKind, list[tuple[int, tuple[int, ...]]]] = {}
     for number, member in enumerate(members):
         counts: dict[tuple[Expression, tuple[SqlType, ...]], int] = {}
-        for conjunct in _left(member.shape):
+        for conjunct in _not_in_key(member.shape):
             slots: dict[int, int] = {}
             renumbered = _renumbered(conjunct, slots)
             typed = (renumbered, tuple(member.shape.types[slot] for slot in slots))
@@ -114,14 +121,14 @@ def shared_conjuncts(
         yield SharedConjunct(kind, constants, of, shift, tallies.get(kind) or ConjunctCost())
 
 
-def _left(shape: TableShape) -> Iterable[Expression]:
+def _not_in_key(shape: TableShape) -> Iterable[Expression]:
     """Return the conjuncts that the key does not decide."""
     keys = {*shape.path.equal, shape.path.set_member}
     return (conjunct for position, conjunct in enumerate(shape.plan.conjuncts) if position not in keys)
 
 
 def _renumbered(expression: Expression, slots: dict[int, int]) -> Expression:
-    """Return an expression with its slots renumbered in order of occurrence; `slots` maps old numbers to new ones."""
+    """Return an expression with its slots renumbered in order of occurrence; `slots` collects old and new numbers."""
     match expression:
         case Slot(index):
             return Slot(slots.setdefault(index, len(slots)))

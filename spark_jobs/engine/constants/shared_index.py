@@ -1,9 +1,10 @@
-"""Small tables that are looked up as one: an event is looked up once for all of them (NiagaraCQ §5.2.2).
+"""An index that many small tables share: an event is looked up once for all of them (NiagaraCQ §5.2.2).
 
-Their keys have the same columns; keys of very small tables may have different columns (`mixed_keys`).
+The keys of the tables have the same columns; keys of very small tables may have different columns (`mixed_keys`).
 
-A shared index decides the key alone, and all further conjuncts are checked on pairs. Conjuncts that are equal up to
-constants are checked together for all tables that have them. So a thousand groups cost as much as their pairs.
+A shared index decides only the key. All other conjuncts are checked for each pair of an event and a candidate.
+Conjuncts that are equal up to constants are checked together, for all tables that have them. So the cost depends on
+the number of pairs, not on the number of groups.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["SharedIndex"]
 
 _DEAD = 4
-"""A shared index is given up when more than one row in this many is gone."""
+"""A shared index is discarded when more than one row in this many is struck out."""
 
 
 class SharedIndex:
-    """Parts of tables, indexed together; members may leave it."""
+    """An index over the rows of several parts of tables, its members. Rows of a part that is gone are struck out."""
 
     def __init__(
         self, key: KeyColumns | None, members: Sequence[SharedPart], tallies: Mapping[SharedKind, ConjunctCost]
@@ -38,9 +39,9 @@ class SharedIndex:
         """Index the rows of all members.
 
         Args:
-            key: The common key of the members; None if each member has a key of its own.
+            key: The common key of the members; None if the members have different keys.
             members: The parts.
-            tallies: Earlier measurements of their conjuncts.
+            tallies: Earlier measurements of the members' conjuncts.
         """
         self.members = tuple(members)
         sizes = [len(member.rows) for member in members]
@@ -51,20 +52,23 @@ class SharedIndex:
         self.rows = ConstantRows.appended([member.rows for member in members])
         """All rows without their constants, member after member."""
         self.alive = np.ones(self.owner.size, np.bool_)
-        """Which rows count."""
+        """Which rows are live: neither struck out in their part nor rows of a part that is gone."""
         starts = self._starts[:-1]
         self._keys = MixedKeys(members, starts) if key is None else _JointKeys(key, members, starts)
         self.conjuncts = list(shared_conjuncts(members, self._starts[:-1], tallies))
-        """The conjuncts that are checked on its candidates."""
+        """The conjuncts that are checked on the candidates."""
         self.ends = _ends(members)
-        """By member and source partition: the offset of the first event that no longer counts; None if all count."""
+        """By member and source partition: the offset of the first event that is no match any more for leaving rows.
+
+        None if no member has leaving rows.
+        """
         self.settle({id(member) for member in members})
 
     def settle(self, current: Container[int]) -> bool:
-        """Strike out rows that are gone since the last call; tell whether enough rows are left.
+        """Strike out the rows that are gone since the last call; return False if too many rows are struck out.
 
         Args:
-            current: The `id` of all live parts.
+            current: The `id()` of each part that still exists.
         """
         for number, member in enumerate(self.members):
             version = member.version if id(member) in current else -1
@@ -75,11 +79,14 @@ class SharedIndex:
         return bool(np.count_nonzero(~self.alive) * _DEAD <= self.alive.size)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events with a key that some row has, and the rows of each event."""
+        """Return the events whose key some row has, and the rows of each of these events."""
         return self._keys.find(events)
 
     def only(self, groups: Container[str]) -> SharedIndex | None:
-        """Return the index for these groups alone, None if it has none of them; valid until `settle`."""
+        """Return the index with the rows of some groups only; None if there are none.
+
+        The returned index is valid until the next call of `settle`.
+        """
         kept = np.array([member.shape.plan.group_id in groups for member in self.members])
         if not kept.any():
             return None
@@ -89,7 +96,7 @@ class SharedIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, beside that of the members."""
+        """Memory in bytes, without the memory of the members."""
         own: int = self.rows.nbytes + self.owner.nbytes + self._keys.nbytes
         return own + sum(int(array.nbytes) for conjunct in self.conjuncts for array in conjunct.constants)
 
@@ -101,7 +108,7 @@ class _JointKeys:
         self._codes, self._index = _indexed(key, members, starts)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events with a key that some row has, and the rows of each event."""
+        """Return the events whose key some row has, and the rows of each of these events."""
         codes = self._codes.find(events)
         known = np.flatnonzero(codes >= 0)
         return known, self._index.find(codes[known])
@@ -113,7 +120,7 @@ class _JointKeys:
 
 
 def _indexed(key: KeyColumns, members: Sequence[SharedPart], starts: Ints) -> tuple[JointCodes, EqualityIndex]:
-    """Number the keys of all members together."""
+    """Number the distinct keys of all members, and index the rows by these numbers."""
     columns: list[list[pa.Array]] = [[] for _ in key]
     owners: list[Ints] = []
     for member, start in zip(members, starts.tolist(), strict=True):
@@ -128,9 +135,9 @@ def _indexed(key: KeyColumns, members: Sequence[SharedPart], starts: Ints) -> tu
     codes = [KeyCodes(*each, values) for each, values in zip(key, constants, strict=True)]
     joint, found = JointCodes.of(codes, constants)
     owner = np.concatenate(owners)
-    kept = np.flatnonzero(found >= 0)  # no row has the key NULL
+    kept = np.flatnonzero(found >= 0)  # NULL equals nothing: a row with NULL in its key is never found
     if any(member.shape.path.set_member is not None for member in members):
-        # An element that a set names in two spellings counts once.
+        # A set may have the same value in two spellings; an event must find its row only once.
         kept = kept[np.unique(owner[kept] << 32 | found[kept], return_index=True)[1]]
     return joint, EqualityIndex(found[kept], joint.count, owner[kept].astype(np.int32))
 
@@ -142,6 +149,6 @@ def _ends(members: Sequence[SharedPart]) -> NDArray[np.int64] | None:
     ends = np.full((len(members), width + 1), np.iinfo(np.int64).max)
     for number, member in enumerate(members):
         if member.shape.until:
-            ends[number] = 0  # a partition that was added since has no event that counts
+            ends[number] = 0  # no event of a partition that was added later is a match
             ends[number, : len(member.shape.until)] = member.shape.until
     return ends

@@ -1,4 +1,4 @@
-"""Which parts of tables are looked up in shared indexes."""
+"""Decides which parts of tables are looked up in shared indexes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from spark_jobs.engine.constants.table_shape import TableShape
 __all__ = ["is_shared"]
 
 _LARGEST = 8_192
-"""Most rows of a part in a shared index; a larger part is worth an index of its own."""
+"""The largest number of rows of a part in a shared index; for a larger part, an index of its own pays off."""
 _LONGEST_RUN = 32
-"""Rows with the same key above which a part is worth an index that decides more than the key."""
+"""The largest number of rows with the same key, for a part in a shared index whose own index would also use a range.
+
+If more rows have the same key, an index that decides more than the key pays off.
+"""
 
 
 def is_shared(shape: TableShape, rows: ConstantRows) -> bool:
-    """Tell whether rows are so few that they are looked up in a shared index."""
+    """Tell whether a part with these rows is looked up in a shared index."""
     if len(rows) > _LARGEST or shape.shared_key is None:
         return False
     if shape.path.kind == "hash" or not len(rows):

@@ -1,8 +1,8 @@
-"""The shared indexes of a stream's small parts, brought forward as parts come and go.
+"""The shared indexes of a stream's small parts, updated as parts come and go.
 
-As with the parts themselves (`constant_part`): new parts get a small shared index of their own, small ones are merged
-when they are of similar size, and rows that are gone are struck out. So a change costs as much as the changed rows,
-however many rows there are.
+New parts get a shared index of their own. Shared indexes of similar size are merged, and removed rows are struck out,
+as with the parts themselves (`constant_part`). So the cost of a change depends on the number of changed rows, not on
+the number of all rows.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ from spark_jobs.engine.constants.table_shape import KeyColumns
 __all__ = ["SharedIndexes"]
 
 _RATIO = 8
-"""A shared index is merged into its predecessor unless the latter is this many times larger."""
+"""New parts are merged with the shared index before them, unless it has more than this many times as many rows."""
 
 
 _FEW_ROWS = 64
-"""Most rows of a small key: a key of several columns with more rows has a shared index of its own."""
+"""The largest number of rows of a small key. A key is a set of columns, and its rows are those of all its parts.
+
+A key of several columns that has more rows gets a shared index of its own.
+"""
 _MANY_KEYS = 8
-"""Small keys of a computation from which on all of them share one index, looked up column by column (`mixed_keys`)."""
+"""The number of small keys over one computation from which on they share one index (`mixed_keys`)."""
 _IndexName = tuple[str, KeyColumns | None]
-"""The key of a shared index: a computation, "" for events, and the columns that are looked up; None for mixed keys."""
+"""The id of a computation ("" for the events themselves), and the columns of the key; None for mixed keys."""
 
 
 class SharedIndexes:
-    """Shared indexes by their key, each the larger and older ones first."""
+    """The shared indexes of each key, from the largest and oldest to the smallest and newest."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -59,7 +62,7 @@ class SharedIndexes:
 
 
 def _mixed(by_key: dict[_IndexName, dict[int, SharedPart]]) -> dict[_IndexName, dict[int, SharedPart]]:
-    """Return the parts by key, parts with few rows of many keys of a computation together."""
+    """Return the parts by key. If a computation has many small keys, their parts are together under mixed keys."""
     few: dict[str, list[_IndexName]] = {}
     for (computation, key), parts in by_key.items():
         sets = any(part.shape.path.set_member is not None for part in parts.values())

@@ -19,17 +19,24 @@ KeyColumns = tuple[tuple[Reference, SqlType, SqlType], ...]
 
 @dataclass(frozen=True)
 class TableShape:
-    """The table of a group's rows with the same constant types; virtual and leaving rows have tables of their own."""
+    """The table of a group's rows with the same constant types.
+
+    Rows of virtual destinations, and leaving rows (of members that have left), have tables of their own.
+    """
 
     plan: GroupPlan
     types: tuple[SqlType, ...]
     """The types of the constants, by slot."""
     virtual: bool
+    """Whether the rows are of virtual destinations."""
     until: tuple[int, ...]
-    """Where all rows are leaving: by source partition, the offset of the first event that no longer counts."""
+    """For leaving rows, by source partition: the offset of the first event that is no match any more.
+
+    Empty for all other rows.
+    """
     path: AccessPath
     ending: bool = False
-    """Whether the table is a group's second one, which is looked up by UNTIL."""
+    """Whether this is the second table of a group with UNTIL: its index is by the condition of UNTIL."""
 
     @classmethod
     def of(
@@ -41,7 +48,7 @@ class TableShape:
         until: tuple[int, ...] = (),
         ending: bool = False,
     ) -> TableShape:
-        """Choose the index."""
+        """Return the shape of a table, with the access path that needs no statistics."""
         if ending:
             plan = plan.ending()
         return cls(plan, types, virtual, until, choose_index(plan.conjuncts), ending)
@@ -53,12 +60,12 @@ class TableShape:
 
     @property
     def residual(self) -> tuple[Expression, ...]:
-        """The conjuncts that are evaluated on candidate pairs."""
+        """The conjuncts that are evaluated for each pair of an event and a candidate."""
         return tuple(self.plan.conjuncts[i] for i in self.path.residual)
 
     @cached_property
     def key_terms(self) -> tuple[tuple[LookupKey, int], ...]:
-        """The key columns, each with the slot to compare it with; empty if the index has no key."""
+        """The key columns, each with the slot that it is compared with; empty if the index has no equality key."""
         if self.path.kind not in ("hash", "composite"):
             return ()
         positions = self.path.equal or (self.path.set_member,)
@@ -67,7 +74,7 @@ class TableShape:
 
     @cached_property
     def shared_key(self) -> KeyColumns | None:
-        """The common key of the tables of a shared index; None for a table outside of shared indexes."""
+        """The key by which the table can share an index with other tables; None if the table cannot share one."""
         if self.virtual or not self.key_terms or self.plan.stay is not None:
             return None
         return tuple((key.reference, key.type, self.types[slot].member) for key, slot in self.key_terms)

@@ -1,7 +1,7 @@
 """Indexes over constant rows, looked up by a whole batch of events at once.
 
-The indexes know int64 keys and row numbers only; `spark_jobs.engine.index.keys` gives keys their meaning and handles
-NULLs.
+The indexes handle only int64 keys and row numbers. `spark_jobs.engine.index.keys` makes such keys of values, and
+`lookup.py` leaves out NULLs.
 """
 
 from spark_jobs.engine.index.composite import CompositeIndex

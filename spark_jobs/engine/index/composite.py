@@ -1,4 +1,4 @@
-"""Equality and one bound: rows sorted by code and then by constant."""
+"""The index for equality and one bound: rows sorted by code, and then by constant."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ __all__ = ["CompositeIndex"]
 class CompositeIndex:
     """Rows of ``a = :c0 AND b <op> :c1``.
 
-    The rows of one code are a sorted run; an event's value is bisected within its code's run, all events at once. So
-    the keys need no common rank space, and a run of a few hundred rows takes eight steps however many rows there are.
+    The rows of one code are a sorted run. A binary search finds each event's value within the run of its code, for all
+    events at once. The number of steps depends on the longest run, not on the number of all rows: a run of a few
+    hundred rows takes eight steps.
     """
 
     def __init__(self, op: str, codes: NDArray[np.int32], count: int, keys: Ints, rows: NDArray[np.int32]) -> None:
-        """Index rows by code in [0, count) and key, for one operator of ``< <= > >=``, the column on its left."""
+        """Index rows by their codes, in [0, count), and keys.
+
+        `op` is one of the operators ``< <= > >=``, with the column on its left.
+        """
         order = np.lexsort((keys, codes))
         self.op = op
         self.keys = keys[order]
@@ -34,7 +38,10 @@ class CompositeIndex:
         return Ranges(self.rows, cut, last) if self.op in {"<", "<="} else Ranges(self.rows, first, cut)
 
     def _bisect(self, first: Ints, last: Ints, values: Ints) -> Ints:
-        """Return per event the first position in its run with a key > the value; for ``<= >`` a key >= it."""
+        """Return for each event the first position in its run whose key is greater than the event's value.
+
+        For the operators ``<=`` and ``>``, the key may also equal the value.
+        """
         low, high = first.copy(), last.copy()
         beyond = np.greater if self.op in {"<", ">="} else np.greater_equal
         open_ = np.flatnonzero(low < high)

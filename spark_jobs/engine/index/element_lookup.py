@@ -1,4 +1,4 @@
-"""Arrays that contain a row's constant: an event's array is looked up once for each of its elements."""
+"""The index for arrays that must contain a row's constant: each element of an event's array is looked up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ElementLookup"]
 
 
 class ElementLookup:
-    """The index of ``array_contains(column, :c)``. Built once, then only read."""
+    """The index of ``array_contains(column, :c)``. The index does not change after it is built."""
 
     def __init__(self, conjunct: Expression, types: Sequence[SqlType], constants: Sequence[pa.Array]) -> None:
         """Index the rows.
@@ -46,7 +46,7 @@ class ElementLookup:
         wanted = np.zeros(events.source.count, np.bool_)
         wanted[selected] = True
         places = np.flatnonzero((codes >= 0) & wanted[elements.event])
-        # An array that holds a value twice meets its rows once.
+        # An event must find a row only once, even if its array has the value twice.
         once = distinct_values(elements.event[places] << 32 | codes[places])
         found = self._index.find((once & 0xFFFFFFFF).astype(np.int32))
         return Candidates(once >> 32, found, self._alive, repeated=True)

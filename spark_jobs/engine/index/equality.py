@@ -1,4 +1,4 @@
-"""Equality: 64-bit keys to dense codes, and codes to the rows that have them."""
+"""The index for equality: 64-bit hashes to dense codes, and codes to the rows that have them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["EqualityIndex", "KeyDirectory", "mix"]
 
 
 def mix(keys: Ints) -> Hashes:
-    """Spread int64 keys over 64 bits; different keys stay different (the finaliser of splitmix64 is a bijection)."""
+    """Hash int64 keys to 64 bits. Different keys have different hashes: the finaliser of splitmix64 is a bijection."""
     z = keys.astype(np.int64, copy=False).view(np.uint64).copy()
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)
@@ -23,14 +23,14 @@ def mix(keys: Ints) -> Hashes:
 
 
 class KeyDirectory:
-    """Positions of a set of hashes, found by their leading bits and a short walk.
+    """The positions of a set of hashes, found by a bucket for the leading bits and a short walk within the bucket.
 
-    A directory of 2^bits buckets with about one hash each takes two cache misses a look-up where a binary search over
-    a million takes a dozen. Hashes must be evenly spread; a bad spread costs time, never a wrong answer.
+    A directory has about one hash a bucket, so a look-up takes two cache misses; a binary search over a million hashes
+    takes a dozen. Unevenly spread hashes cost time, but the answers are right.
     """
 
     def __init__(self, hashes: Hashes) -> None:
-        """Make the directory of distinct hashes; their codes are their positions in `hashes`."""
+        """Make the directory. The hashes must be distinct; the code of each is its position in `hashes`."""
         self._order = np.argsort(hashes).astype(np.int32)
         self._sorted = hashes[self._order]
         bits = max(1, int(hashes.size).bit_length())
@@ -62,7 +62,7 @@ class KeyDirectory:
 
 
 class EqualityIndex:
-    """Rows by code."""
+    """The rows of each code."""
 
     def __init__(self, codes: Codes, count: int, rows: NDArray[np.int32]) -> None:
         """Index `rows` by their `codes`, each in [0, count)."""

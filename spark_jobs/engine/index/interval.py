@@ -1,4 +1,4 @@
-"""Two bounds on a column: intervals that contain the event's value, by nested containment lists (ncls)."""
+"""The index for two bounds on a column: the intervals that contain a value, by nested containment lists (ncls)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["IntervalIndex", "ContainingIntervals"]
 
 
 class IntervalIndex:
-    """Rows of ``column >(=) :c0 AND column <(=) :c1``, within one code or among several.
+    """Rows of ``column >(=) :c0 AND column <(=) :c1``, with or without an equality key that gives each row a code.
 
-    Bounds become ranks: the i-th of the k distinct bounds stands at 2i + 1, values between two bounds at the even
-    number between them. Open and closed ends are then both half-open intervals of integers, at any value of int64. Each
-    code has 2k + 1 ranks of its own.
+    Bounds become ranks: the i-th of the k distinct bounds has the rank 2i + 1, and values between two bounds have the
+    even rank between those of the bounds. So every interval, with open or closed ends, is a half-open interval of
+    ranks, even if a bound is the least or greatest int64. With codes, each code has 2k + 1 ranks of its own.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class IntervalIndex:
         """Index rows by their intervals.
 
         Args:
-            ops: ``>`` or ``>=``, and ``<`` or ``<=``, the column on the left.
+            ops: ``>`` or ``>=``, and ``<`` or ``<=``; the column is on the left.
             low: The lower bounds.
             high: The upper bounds.
             rows: The rows' numbers.
-            codes: The code of each row, None when there is no equality beside the bounds.
+            codes: The code of each row; None without an equality key.
         """
         self._bounds = distinct_values(np.concatenate((low, high)))
         self._span = 2 * self._bounds.size + 1
@@ -49,7 +49,7 @@ class IntervalIndex:
         if codes is not None:
             offsets = codes[kept].astype(np.int64) * self._span
             starts, ends = starts + offsets, ends + offsets
-        # Ranks of up to 2^31 are kept in half the memory.
+        # Ranks below 2^31 - 1 take half the memory.
         top = int(ends.max()) if ends.size else 0
         kind = np.int32 if top < np.iinfo(np.int32).max else np.int64
         self._starts, self._ends = starts.astype(kind), ends.astype(kind)
@@ -57,13 +57,13 @@ class IntervalIndex:
         self._lists = NCLS(self._starts, self._ends, self.rows) if kept.size else None
 
     def ranks(self, values: Ints, order: NDArray[np.intp] | None = None) -> Ints:
-        """Return where values stand among the bounds; `order` as in `search`."""
+        """Return the ranks of values; `order` is as in `search`."""
         left = search(self._bounds, values, right=False, order=order)
         inside = np.minimum(left, self._bounds.size - 1)
         return 2 * left + (self._bounds[inside] == values if self._bounds.size else 0)
 
     def at(self, ranks: Ints, codes: NDArray[np.int32] | None = None) -> ContainingIntervals:
-        """Return the intervals that hold each event's value, by its rank; none where its code is -1."""
+        """Return the intervals that contain each event's value, given its rank; none for an event with code -1."""
         if codes is not None:
             ranks = np.where(codes >= 0, ranks + codes.astype(np.int64) * self._span, -1)
         return ContainingIntervals(self, ranks)
@@ -79,13 +79,15 @@ class IntervalIndex:
     def counts(
         self, ranks: Ints, order: NDArray[np.intp], alive: NDArray[np.bool_] | None = None, version: int = 0
     ) -> Ints:
-        """Return how many intervals contain each rank: started ones less ended ones.
+        """Return how many intervals contain each rank.
+
+        These are the intervals that begin at or below the rank, less those that end at or below it.
 
         Args:
-            ranks: As `ranks` makes them.
-            order: The result of `np.argsort` for them.
-            alive: Which rows count (by row number); None for all.
-            version: Changes whenever `alive` does.
+            ranks: As `ranks` returns them, with the code's offset added.
+            order: The result of `np.argsort` for the ranks.
+            alive: By row number, whether the row is alive; None if all rows are.
+            version: A number that changes whenever `alive` changes.
         """
         if self._sorted is None or self._sorted[0] != version:
             mask = slice(None) if alive is None else alive[self.rows]
@@ -96,16 +98,16 @@ class IntervalIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes; ncls keeps four numbers an interval, as wide as the ranks."""
+        """Memory in bytes; ncls keeps four numbers for each interval, each as wide as a rank."""
         own = self._bounds.nbytes + self._starts.nbytes + self._ends.nbytes + self.rows.nbytes
         cached = 0 if self._sorted is None else self._sorted[1].nbytes + self._sorted[2].nbytes
         return own + cached + 4 * self._starts.itemsize * self.rows.size
 
 
 class ContainingIntervals:
-    """The look-up of a batch of events: like `Ranges`, of an interval index.
+    """The intervals that contain the values of a batch of events; used like `Ranges`.
 
-    Everything is looked up in the order of the ranks, so that neighbouring searches take the same path.
+    All searches are in the order of the events' ranks, so that successive searches read nearly the same memory.
     """
 
     def __init__(self, index: IntervalIndex, ranks: Ints) -> None:
@@ -121,7 +123,7 @@ class ContainingIntervals:
         return self._index.counts(self._ranks, self._order)
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
-        """Yield all pairs, at most `limit` at a time unless one event alone meets more."""
+        """Yield all pairs, at most `limit` at a time; only an event with more rows makes more pairs."""
         counts = self.counts()
         hit = self._order[counts[self._order] > 0]
         for part in chunks(counts[hit], limit):

@@ -1,4 +1,4 @@
-"""Equality keys of a group: constants to dense codes, and event values to the codes of equal constants."""
+"""Codes for the equality keys of a group: distinct constants are numbered, and a value has the code of its constant."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class KeyCodes:
         """Number the distinct constants.
 
         Args:
-            column: The column that is compared with them.
-            column_type: Its type.
+            column: The column that is compared with the constants.
+            column_type: The type of the column.
             sql_type: The type of the constants.
             constants: The constants of the rows.
-            length: Number only this many first characters of a STRING column.
+            length: If given, the constants are compared with this many first characters of a STRING column's value.
         """
         self.column = column
         self._length = length
@@ -50,7 +50,7 @@ class KeyCodes:
         self._directory = KeyDirectory(hashes)
 
     def constants(self, constants: pa.Array) -> Codes:
-        """Return the codes of the constants that were numbered, -1 for NULL."""
+        """Return the codes of the constants that the constructor numbered; -1 for NULL."""
         if self._strings is not None:
             codes: Codes = _encoded(constants).indices.fill_null(-1).to_numpy(zero_copy_only=False)
             return codes
@@ -58,7 +58,7 @@ class KeyCodes:
         return np.where(constants.is_valid().to_numpy(zero_copy_only=False), found, np.int32(-1))
 
     def find(self, events: EventColumns) -> Codes:
-        """Return for each event the code of its value, -1 if the value is NULL or equals no constant."""
+        """Return for each event the code of its value; -1 if the value is NULL or equals no constant."""
         column = events[self.column]
         if self._strings is None:
             found = self._directory.find(self._space.hashes(column))
@@ -70,7 +70,7 @@ class KeyCodes:
         return column.spread(found, -1)
 
     def _find_clashes(self, hashes: NDArray[np.uint64], strings: pa.Array) -> None:
-        """Find the strings that share a hash: this happens once in 10^7 tables of a million constants."""
+        """Find different strings with equal hashes; one table in 10^7, of a million constants each, has any."""
         distinct, counts = np.unique(hashes, return_counts=True)
         if distinct.size < hashes.size:
             for code in np.flatnonzero(np.isin(hashes, distinct[counts > 1])):
@@ -89,14 +89,14 @@ class KeyCodes:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, without the strings where these are the constants' own."""
+        """Memory in bytes, without the strings if they are those of the constants themselves."""
         if self._strings is None:
             return self._directory.nbytes + self._distinct.nbytes
         return self._directory.nbytes + (0 if self._length is None else int(self._strings.nbytes))
 
 
 class JointCodes:
-    """Codes of one or several equality conjuncts together."""
+    """Codes of the combinations of constants of one or more equality conjuncts."""
 
     def __init__(self, keys: Sequence[KeyCodes], directories: Sequence[KeyDirectory], count: int) -> None:
         self._keys = keys
@@ -105,7 +105,7 @@ class JointCodes:
 
     @classmethod
     def of(cls, keys: Sequence[KeyCodes], constants: Sequence[pa.Array]) -> tuple[JointCodes, Codes]:
-        """Number the distinct combinations, and return each row's number, -1 where a constant is NULL."""
+        """Number the distinct combinations, and return the number of each row; -1 if a constant is NULL."""
         directories: list[KeyDirectory] = []
         count = keys[0].count
         codes = keys[0].constants(constants[0])
@@ -118,7 +118,7 @@ class JointCodes:
         return cls(keys, directories, count), codes
 
     def find(self, events: EventColumns) -> Codes:
-        """Return each event's code, -1 where no row has its combination."""
+        """Return each event's code; -1 if no row has its combination of values."""
         codes = self._keys[0].find(events)
         for key, directory in zip(self._keys[1:], self._directories, strict=True):
             codes = _known(directory, _pairs(codes, key.find(events), key.count))

@@ -1,7 +1,7 @@
-"""Tuples of column values as keys: hashed, and compared and ordered as SQL does.
+"""Tuples of column values as keys: their hashes, and their equality and order as in SQL.
 
 NaN equals itself and is greater than all numbers; -0.0 equals 0.0; texts are ordered by their UTF-8 bytes, and BINARY
-values by their bytes. Values with equal hashes may differ.
+values by their bytes. Different values may have equal hashes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KeyTuples:
     """The rows of some columns of equal length, each row a tuple of values."""
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
-        """Take the columns, at least one."""
+        """Take one or more columns."""
         self._columns = [comparable(plain(column)) for column in columns]
 
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class KeyTuples:
         return np.flatnonzero(known)
 
     def hashes(self) -> Hashes:
-        """Return a hash for each row, seeded for this process; meaningless where a column is NULL."""
+        """Return a hash for each row, with a random seed of this process; arbitrary for a row with a NULL."""
         found = _hashed(self._columns[0])
         for column in self._columns[1:]:
             found = mix((found * _ODD + (_hashed(column) ^ _SEED)).view(np.int64))
@@ -61,16 +61,16 @@ class KeyTuples:
         return KeyTuples([column.take(places) for column in self._columns])
 
     def same(self, other: KeyTuples) -> NDArray[np.bool_]:
-        """Tell for each row whether it equals the row of `other` at the same place; neither side has NULLs."""
+        """Tell for each row whether it equals the row of `other` at the same place; neither may have NULLs."""
         equal = [_equal(left, right) for left, right in zip(self._columns, other._columns, strict=True)]
         same: NDArray[np.bool_] = np.logical_and.reduce(equal)
         return same
 
     def order(self, then: NDArray[np.integer] | None = None) -> Ints:
-        """Return the indices that sort the rows, by the first column, then by the next; equal rows keep their order.
+        """Return the indices that sort the rows by the first column, then by the next; equal rows keep their order.
 
         Args:
-            then: A last sort key, which orders equal rows; without NULLs.
+            then: A further sort key after all columns, which must have no NULLs; None for no further key.
         """
         columns = self._columns if then is None else [*self._columns, pa.array(then)]
         if len(columns) == 1:
@@ -81,7 +81,7 @@ class KeyTuples:
         return np.asarray(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]), np.int64)
 
     def repeats(self) -> NDArray[np.bool_]:
-        """Tell for each row after the first whether it equals the row before; the rows are sorted."""
+        """Tell for each row after the first whether it equals the row before; the rows must be sorted."""
         if len(self) < 2:
             return np.zeros(0, np.bool_)
         before = KeyTuples([column.slice(0, len(column) - 1) for column in self._columns])
@@ -89,7 +89,7 @@ class KeyTuples:
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """Return the column as texts, bytes, decimals or int64, which compare and sort as SQL does the column's values."""
+    """Return the column as texts, bytes, decimals or int64 with the equality and order that its values have in SQL."""
     kind = column.type
     if _is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_int64(kind):
         return column
@@ -98,7 +98,7 @@ def comparable(column: pa.Array) -> pa.Array:
     numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
     bits = np.where(np.isnan(numbers), np.nan, numbers).view(
         np.int64
-    )  # every NaN becomes the same one, of positive sign
+    )  # all NaNs get the same bits, with a positive sign
     mask = ~column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
     return pa.array(bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF)), mask=mask)
 

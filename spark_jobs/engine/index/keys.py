@@ -1,14 +1,15 @@
-"""Column values and constants as int64 keys that compare as Spark compares them.
+"""Column values and constants as int64 keys, with the equality and order of Spark's comparisons.
 
-A `KeySpace` gives constants and event values keys with the same equality and order:
+A `KeySpace` gives keys to the values of a column and to the constants that they are compared with:
 
-- `_DirectKeys`: whole numbers, DATE, TIMESTAMP, BOOLEAN as they are. BIGINT never passes through a double.
-- `_DoubleKeys`: FLOAT and DOUBLE by the bits of a DOUBLE, so that NaN is greatest and equal to itself and -0.0 is 0.0.
-  Exact constants that are compared with them, as in `5e0 IN (i, 1, 1e-30)`, are cast to DOUBLE.
-- `_ScaledKeys`: DECIMAL of up to 18 digits, and INT and shorter beside exact decimals: twice the unscaled
-  integer. A constant with more digits than the column stands at the odd number between its neighbours.
-- `_RankedKeys`: everything else (order of strings, long decimals, BIGINT beside decimals): the rank among the
-  constants, compared as Python objects; exact, and slow only in the number of distinct event values.
+- `_DirectKeys`: the values of integers, DATE, TIMESTAMP and BOOLEAN are the keys. BIGINT is never converted to DOUBLE.
+- `_DoubleKeys`: the key of FLOAT and DOUBLE is made of the bits of the DOUBLE, so that NaN equals itself and is
+  greatest, and -0.0 equals 0.0. Exact constants in such a comparison, as in `5e0 IN (i, 1, 1e-30)`, are cast to DOUBLE.
+- `_ScaledKeys`: the key of a DECIMAL of up to 18 digits is twice its unscaled integer; so is the key of an INT or
+  shorter integer that is compared with exact decimals. A constant with more decimal places than the column has the odd
+  key between the keys of its neighbours.
+- `_RankedKeys`: all other comparisons (order of strings, long decimals, BIGINT with decimals). The key is the rank
+  among the constants. Values are compared as Python objects: exact, but slow for many distinct event values.
 """
 
 from __future__ import annotations
@@ -47,34 +48,37 @@ _SHORT = frozenset((TINYINT, SMALLINT, INT))
 _PLAIN = _SHORT | {BIGINT, DATE, TIMESTAMP, BOOLEAN}
 _SCALED_DIGITS = 18
 _TOP = 2 * 10**_SCALED_DIGITS + 1
-"""More than twice every unscaled value of up to 18 digits."""
+"""A key above the keys of all values of up to 18 digits."""
 _FAR_DIGITS = 40
-"""Exponent of ten from which on a decimal is beyond every value of a column, or below the column's last digit."""
+"""A decimal with a larger exponent of ten is greater than every value of a column.
+
+If its exponent is less than minus this number, the decimal is nearer to 0 than the column's smallest unit.
+"""
 
 
 class KeySpace(Protocol):
     """Keys of a column's values and of the constants to compare with."""
 
     name: str | None
-    """A name shared by all spaces that give a column's values the same keys; None if keys depend on the constants."""
+    """The name of all spaces that give a column's values the same keys; None if the keys depend on the constants."""
 
     def constants(self, values: pa.Array) -> Ints:
-        """Return the keys of constants; anything where they are NULL."""
+        """Return the keys of constants; the key of a NULL is arbitrary."""
 
     def events(self, column: EventColumn) -> Ints:
         """Return the keys of the column's distinct values."""
 
     def hashes(self, column: EventColumn) -> NDArray[np.uint64]:
-        """Return `spark_jobs.engine.index.mix` of the events' keys."""
+        """Return the hashes (`spark_jobs.engine.index.mix`) of the keys of the column's distinct values."""
 
 
 def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequence[pa.Array]) -> KeySpace:
     """Return the space for a column and its constants.
 
     Args:
-        column_type: As the stream declares it.
+        column_type: The type that the stream declares for the column.
         kinds: The types of the slots that the column is compared with.
-        constants: Their values; a ranked space holds only these.
+        constants: The constants of these slots. Ranked keys are right for comparisons with these constants only.
     """
     exact = any(sql_type == NUMERIC or sql_type.is_decimal for sql_type in kinds)
     if column_type in (FLOAT, DOUBLE):
@@ -148,7 +152,7 @@ class _RankedKeys:
         return mix(self.events(column))
 
     def _ranks(self, values: pa.Array) -> Ints:
-        """Return 2i + 1 for the i-th constant, for other values the even number between their neighbours."""
+        """Return 2i + 1 for the i-th constant, and for other values the even number between their neighbours' ranks."""
         return np.fromiter((self._rank(value) for value in values.to_pylist()), np.int64, len(values))
 
     def _rank(self, value: Any) -> int:
@@ -163,7 +167,7 @@ def _to_int64(values: pa.Array) -> Ints:
     kind = values.type
     if pa.types.is_floating(kind):
         numbers = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
-        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # one NaN, of positive sign
+        numbers = np.where(np.isnan(numbers), np.nan, numbers)  # all NaNs get the same bits, with a positive sign
         bits = numbers.view(np.int64)
         return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
     if pa.types.is_date32(kind):
@@ -177,7 +181,7 @@ def _unscaled(values: pa.Array) -> Ints:
     if not pa.types.is_decimal(values.type):
         return _to_int64(values)
     words = np.frombuffer(values.buffers()[1], np.int64)[2 * values.offset : 2 * (values.offset + len(values))]
-    low: NDArray[np.int64] = words[::2]  # up to 18 digits: the high word is only its sign
+    low: NDArray[np.int64] = words[::2]  # a value of up to 18 digits fits into the low word
     return np.where(values.is_valid().to_numpy(zero_copy_only=False), low, 0)
 
 

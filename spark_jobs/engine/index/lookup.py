@@ -30,14 +30,14 @@ from spark_jobs.engine.rows.event_column import EventColumn, EventColumns
 __all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
 
 _FEW = 4
-"""Number of values up to which each is looked up singly."""
+"""If at most one distinct value in this many meets a row, only these values are looked up."""
 
 RowNumbers = NDArray[np.int32]
 FoundRows = Ranges | ContainingIntervals
 
 
 class AliveRows:
-    """How many rows before each position of an index are alive."""
+    """Counts, for each position of an index, the rows before it that are alive."""
 
     def __init__(self, rows: RowNumbers) -> None:
         """Take the rows in the order of the index."""
@@ -45,23 +45,28 @@ class AliveRows:
         self._before: tuple[int, Ints] | None = None
 
     def before(self, alive: NDArray[np.bool_], version: int) -> Ints:
-        """Return the numbers; kept until `version` changes."""
+        """Return the counts; they are kept until `version` changes.
+
+        Args:
+            alive: By row number, whether the row is alive.
+            version: A number that changes whenever `alive` changes.
+        """
         if self._before is None or self._before[0] != version:
             self._before = (version, np.concatenate(([0], np.cumsum(alive[self._rows]))))
         return self._before[1]
 
 
 class Candidates:
-    """The rows met by the events of a batch in an index."""
+    """The candidates that an index gives for the events of a batch."""
 
     def __init__(self, events: Ints, found: FoundRows, alive: AliveRows, *, repeated: bool = False) -> None:
         """Take the found rows.
 
         Args:
             events: The events that were looked up, ascending.
-            found: Their rows.
-            alive: The rows of the index.
-            repeated: Whether `events` may have an event several times, each time with other rows.
+            found: The rows that each of these events meets.
+            alive: Counts the live rows of the index.
+            repeated: Whether `events` may contain an event several times, each time with other rows.
         """
         self._events = events
         self._repeated = repeated
@@ -83,11 +88,11 @@ class Candidates:
         return Candidates(self._events[part], self._found[part], self._alive, repeated=self._repeated)
 
     def runs(self) -> tuple[Ints, Ranges] | None:
-        """Return the events, ascending, and the run of rows of each event; None where rows are not one run."""
+        """Return the events, ascending, and the run of rows of each; None if an event's rows may not be one run."""
         return None if self._repeated or not isinstance(self._found, Ranges) else (self._events, self._found)
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
-        """Yield (events, rows), at most `limit` pairs at a time unless one event alone meets more."""
+        """Yield (events, rows), at most `limit` pairs at a time; only an event with more rows makes more pairs."""
         for events, rows in self._found.pairs(limit):
             yield self._events[events], rows
 
@@ -95,8 +100,8 @@ class Candidates:
         """Return the events that meet a row that is alive, without expanding pairs.
 
         Args:
-            alive: By row; None when all are.
-            version: Changes whenever `alive` does.
+            alive: By row number, whether the row is alive; None if all rows are.
+            version: A number that changes whenever `alive` changes.
         """
         if isinstance(self._found, ContainingIntervals):
             hit = self._found.any(alive, version)
@@ -106,7 +111,10 @@ class Candidates:
 
 
 class Lookup:
-    """The index of one set of rows. Built once, then only read."""
+    """The index of some rows by equality, by one or two bounds, or by both; it does not change after it is built.
+
+    If the path has no key, every row is a candidate of every event.
+    """
 
     def __init__(
         self,
@@ -120,10 +128,10 @@ class Lookup:
 
         Args:
             conjuncts: The conjuncts of the group.
-            path: Tells which of them are keys.
+            path: Names the conjuncts that are keys.
             types: The types of the slots.
             constants: The constants of the slots, one value per row.
-            count: How many rows there are.
+            count: The number of rows.
         """
         self._codes: JointCodes | None = None
         self._column: Reference = ""
@@ -139,7 +147,7 @@ class Lookup:
             elements = constants[slot].flatten()
             members = KeyCodes(key.reference, key.type, types[slot].member, elements)
             self._codes, codes = JointCodes.of([members], [elements])
-            # An element that a set names in two spellings counts once.
+            # A set may have the same value in two spellings; an event must find its row only once.
             _, once = np.unique(rows.astype(np.int64) << 32 | codes.view(np.uint32), return_index=True)
             rows, codes = rows[once], codes[once]
         bounds = [comparison(conjuncts[i]) for i in (path.lower, path.upper) if i is not None]
@@ -198,7 +206,11 @@ class Lookup:
         return Candidates(selected, self._within(column, selected, codes), self._alive)
 
     def _reached(self, index: OrderedIndex, column: EventColumn, selected: Ints) -> Candidates:
-        """Look up only the values that meet a row at all, where these are few: groups of rare events cost little."""
+        """Look up events by one bound.
+
+        If few of the distinct values meet a row, only these values are looked up, so a group that rarely matches costs
+        little.
+        """
         keys = self._space.events(column)
         order = column.order(self._space.name, keys)
         reached = index.reach(keys, order)
@@ -208,7 +220,10 @@ class Lookup:
         return Candidates(selected, index.at(column.take(index.cuts(keys, order), selected)), self._alive)
 
     def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> FoundRows:
-        """Look the distinct values of a column up, in an order that all groups share, and spread the found rows."""
+        """Look up events by a code and one bound, or by two bounds with or without a code.
+
+        For two bounds, only the distinct values are ranked, in an order that is computed once for all groups.
+        """
         keys = self._space.events(column)
         match self._index:
             case CompositeIndex() if codes is not None:
@@ -226,7 +241,11 @@ class Lookup:
 
 
 def comparison(conjunct: Expression) -> tuple[str, LookupKey, int]:
-    """Return operator, key and slot of a conjunct that is looked up."""
+    """Return the operator, the key and the slot of a conjunct that an index looks up.
+
+    Raises:
+        InternalError: The conjunct does not compare a key with a slot.
+    """
     match conjunct:
         case Call(op, (left, Slot(index))):
             return op, lookup_key(left), index

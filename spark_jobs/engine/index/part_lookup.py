@@ -1,8 +1,9 @@
-"""Texts that contain a row's text: a window of each row's text, looked up at every place of an event's text.
+"""Finds the rows whose text occurs anywhere in an event's text, by a window of each row's text.
 
-A window of 8 bytes (4, 2 or 1 for shorter texts) is a whole number, so all windows of a batch are numbers that NumPy
-hashes and looks up together, without an automaton: each row is found by the window of its text shared by the fewest
-rows, and candidates are then checked in full.
+A window is 8 successive bytes of a text (4, 2 or 1 for shorter texts). A row is indexed by one window of its text, the
+one that the fewest rows share. The windows at all places of an event's text are looked up, and the residual then
+checks each candidate. Windows are integers, so NumPy hashes and looks up all windows of a batch together, without an
+automaton.
 """
 
 from __future__ import annotations
@@ -24,13 +25,22 @@ __all__ = ["PartLookup", "part_lookups"]
 _WIDTHS = (8, 4, 2, 1)
 _TYPES = {8: "<u8", 4: "<u4", 2: "<u2", 1: "u1"}
 _SLICE_BYTES = 1 << 21
-"""Bytes of texts whose windows are looked up at a time."""
+"""The number of bytes of texts whose windows are looked up at once."""
 _FILTER_BITS = 22
-"""Bits of a hash in the filter that rejects nearly all windows: four million flags fit a processor's cache."""
+"""The number of bits of a window's hash that select a flag of the filter.
+
+The filter rejects nearly all windows that no row has. Its four million flags fit into a processor's cache.
+"""
 
 
 def part_lookups(column: Reference, parts: pa.Array, rows: NDArray[np.int32]) -> list[PartLookup]:
-    """Return the indexes of rows by a non-empty text that an event's text must contain; an index for each width."""
+    """Return an index of rows for each width of windows.
+
+    Args:
+        column: The column of the event's text.
+        parts: By row, the text that the event's text must contain; not empty.
+        rows: The rows' numbers.
+    """
     lengths = np.diff(_offsets(parts))
     width = np.select([lengths >= size for size in _WIDTHS], _WIDTHS)
     places = {size: np.flatnonzero(width == size) for size in _WIDTHS}
@@ -38,7 +48,7 @@ def part_lookups(column: Reference, parts: pa.Array, rows: NDArray[np.int32]) ->
 
 
 class PartLookup:
-    """The index of rows whose texts have a window of one width. Built once, then only read."""
+    """The index of the rows whose windows have one width. The index does not change after it is built."""
 
     def __init__(self, column: Reference, parts: pa.Array, rows: NDArray[np.int32], width: int) -> None:
         """Index each row by the window of its text that the fewest rows share."""
@@ -76,7 +86,7 @@ class PartLookup:
         return Candidates(event, self._index.find(codes), self._alive, repeated=True)
 
     def _known_windows(self, values: pa.Array) -> Iterator[Ints]:
-        """Yield the windows that rows have, each as the number of its text and its code."""
+        """Yield the windows of some texts that a row has: the number of the text << 32, plus the window's code."""
         offsets, data = _offsets(values), _bytes(values)
         first = 0
         while first < len(values):
@@ -99,7 +109,7 @@ class PartLookup:
 
 
 def _offsets(texts: pa.Array) -> Ints:
-    """Return where each text begins in the bytes of all, and where the last one ends."""
+    """Return where each text begins in the bytes of all texts, and where the last text ends."""
     if not len(texts):
         return np.zeros(1, np.int64)
     whole: NDArray[np.int32] = np.frombuffer(texts.buffers()[1], np.int32)
@@ -112,7 +122,7 @@ def _bytes(texts: pa.Array) -> NDArray[np.uint8]:
 
 
 def _windows(data: NDArray[np.uint8], width: int) -> NDArray[np.unsignedinteger]:
-    """Return the windows of the bytes as numbers, including windows that reach from a text into the next."""
+    """Return the windows of the bytes as integers, including windows that reach from one text into the next."""
     count = max(data.size - width + 1, 0)
     if not count:
         return np.empty(0, np.uint64)

@@ -1,7 +1,7 @@
-"""Texts with a row's prefix, or containing a row's text: an index by equality for each length of a prefix.
+"""The index for texts that begin with a row's prefix, or contain a row's text: an equality index for each length.
 
-The rest of a LIKE is checked on the candidates. A pattern that begins with a wildcard is looked up by its longest text
-(`part_lookup`); a pattern of wildcards alone leaves every event with a text.
+The residual checks the rest of a LIKE pattern. A pattern that begins with a wildcard is looked up by its longest piece
+without a wildcard (`part_lookup`). For a pattern of only wildcards, every event with a text is a candidate.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["PrefixLookup"]
 
 _LONGEST = 32
-"""Most characters of a prefix that are looked up; each length that occurs needs a look-up of its own."""
+"""The largest number of characters of a prefix that are looked up.
+
+The limit bounds the number of look-ups, since each length of a prefix needs a look-up of its own.
+"""
 
 
 class PrefixLookup:
-    """The index of ``column LIKE :c``, startswith, endswith or contains. Built once, then only read."""
+    """The index of ``column LIKE :c``, startswith, endswith or contains; it does not change after it is built."""
 
     def __init__(self, conjunct: Expression, constants: Sequence[pa.Array]) -> None:
         """Index the rows.
@@ -70,7 +73,7 @@ class PrefixLookup:
 
 
 def _beginnings(op: str, constants: pa.Array) -> pa.Array:
-    """Return the prefixes of texts that a row can meet, cut to the longest length looked up."""
+    """Return the prefix that a text must have to meet each row, cut to `_LONGEST`; NULL if no text meets the row."""
     texts = constants.cast(pa.string())
     if op in ("endswith", "contains"):
         return pc.utf8_slice_codeunits(texts, 0, 0)
@@ -88,7 +91,7 @@ def _beginnings(op: str, constants: pa.Array) -> pa.Array:
 
 
 def _parts(op: str, constants: pa.Array, beginnings: pa.Array) -> pa.Array:
-    """Return texts that must occur anywhere, for rows without a known beginning; NULL for all others."""
+    """Return the text that must occur anywhere in an event's text, for each row without a prefix; otherwise NULL."""
     texts = constants.cast(pa.string())
     inner = pc.equal(beginnings, "").fill_null(False)
     if op == "like":

@@ -1,4 +1,4 @@
-"""Runs of rows, one per event: the answer of an index over sorted rows."""
+"""Runs of rows, one for each event: the result of a look-up in an index over sorted rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.engine.rows.arrays import Ints
 __all__ = ["Ints", "Pairs", "Ranges", "chunks"]
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.int32]]
-"""Positions of events and, beside each, of a row."""
+"""Pairs of an event and a row: the positions of the events, and the numbers of the rows at the same places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Ranges:
         return counts
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
-        """Yield all pairs, at most `limit` at a time unless one event alone meets more."""
+        """Yield all pairs, at most `limit` at a time; only an event with more rows makes more pairs."""
         counts = self.counts()
         if counts.size and int(counts.max()) <= 1:
             events = np.flatnonzero(counts)
@@ -52,7 +52,7 @@ class Ranges:
         """Tell which events have a candidate, without expanding the runs.
 
         Args:
-            alive_before: By i, how many of `rows[:i]` are alive; None if all are.
+            alive_before: At index i, how many of `rows[:i]` are alive; None if all rows are.
         """
         if alive_before is None:
             return self.last > self.first
@@ -62,7 +62,7 @@ class Ranges:
 
 
 def chunks(counts: Ints, limit: int) -> Iterator[slice]:
-    """Yield slices of events whose counts add up to `limit` at most, or a slice of one event with more."""
+    """Yield slices of events whose counts add up to at most `limit`; an event with a larger count has its own slice."""
     total = np.cumsum(counts)
     start = 0
     while start < counts.size:

@@ -1,4 +1,4 @@
-"""Which pairs have their value in their row's set: sets and values as codes of the same numbering."""
+"""Checks pairs of an event's value and a row's set. The values and the elements of sets are codes of one numbering."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from spark_jobs.engine.rows.arrays import distinct_values
 __all__ = ["in_sets"]
 
 _SHORT = 16
-"""Average number of elements of a pair's set up to which they are compared singly."""
+"""The largest average number of elements of a pair's set for which each element is compared with the value.
+
+Larger sets are looked up by hash.
+"""
 
 
 def in_sets(
@@ -20,9 +23,9 @@ def in_sets(
     """Tell for each pair whether its value is in its set.
 
     Args:
-        values: The code of each pair's value, -1 for a value in no set.
-        sets: The set of each pair.
-        codes: The codes of all sets' elements, one set after the other; -1 for NULL.
+        values: The code of each pair's value; -1 for a value that is in no set.
+        sets: The number of each pair's set.
+        codes: The codes of the elements of all sets, one set after the other; -1 for NULL.
         offsets: Where the elements of each set begin, and where the last set's elements end.
     """
     length = offsets[sets + 1] - offsets[sets]
@@ -39,7 +42,7 @@ def in_sets(
 def _by_directory(
     values: NDArray[np.int32], sets: NDArray[np.intp], codes: NDArray[np.int32], offsets: Ints
 ) -> NDArray[np.bool_]:
-    """Look (set, value) up among all elements, so that the cost does not depend on the length of the sets."""
+    """Look up each (set, value) by hash among all (set, element), at a cost independent of the size of the sets."""
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     elements = distinct_values((owner << 32 | codes)[codes >= 0])
     wanted = mix(sets.astype(np.int64) << 32 | values)

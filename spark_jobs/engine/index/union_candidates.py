@@ -1,4 +1,4 @@
-"""The candidates of several indexes over the same rows: a row that several indexes find is one candidate."""
+"""The candidates of several indexes over the same rows. If several indexes find a row, it is still one candidate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class UnionCandidates:
         self._count = count
 
     def add_counts(self, counts: Ints) -> int:
-        """Add to `counts` the rows of each event, a row once for each index that finds it; return the sum added."""
+        """Add to `counts` the number of rows of each event; return the sum added.
+
+        A row counts once for each index that finds it, so the numbers are upper bounds.
+        """
         return sum(part.add_counts(counts) for part in self._parts)
 
     def between(self, first: int, last: int) -> UnionCandidates:
@@ -34,7 +37,7 @@ class UnionCandidates:
         """Return None: the rows of an event are not one run."""
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
-        """Yield (events, rows), each pair once, at most `limit` at a time unless one event alone meets more."""
+        """Yield (events, rows), each pair once, at most `limit` at a time; only an event with more rows makes more."""
         counts = np.zeros(self._count, np.int64)
         self.add_counts(counts)
         hit = np.flatnonzero(counts)

@@ -1,4 +1,4 @@
-"""The index for an access path: one, or several over the same rows, one for each branch of an OR."""
+"""The index for an access path. For an OR, it consists of an index for each branch, all over the same rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["AnyCandidates", "AnyLookup", "lookup_of"]
 
 
 class UnionLookup:
-    """The indexes of an OR's branches. Built once, then only read."""
+    """The indexes of an OR's branches. They do not change after they are built."""
 
     def __init__(self, branches: Sequence[AnyLookup]) -> None:
         """Take an index for each branch, over the same rows."""
@@ -47,7 +47,7 @@ def lookup_of(
     constants: Sequence[pa.Array],
     count: int,
 ) -> AnyLookup:
-    """Index rows by a path; the arguments are as in `Lookup`."""
+    """Return the index of rows for an access path; the arguments are as in `Lookup`."""
     if path.prefix is not None:
         return PrefixLookup(conjuncts[path.prefix], constants)
     if path.element is not None:

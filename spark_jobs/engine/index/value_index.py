@@ -1,4 +1,4 @@
-"""An index of rows by the values of some columns: candidates are found by hash, and their values are compared."""
+"""An index of rows by the values of some columns: finds rows by hash, and then compares the values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from spark_jobs.engine.index.key_tuples import KeyTuples
 __all__ = ["SoughtValues", "ValueIndex"]
 
 RowPairs = tuple[Ints, NDArray[np.int32]]
-"""The positions of probes and their rows, pair by pair, ordered by probe and then by row."""
+"""Pairs of a sought value (a probe) and a row with this value, as positions of probes and numbers of rows.
+
+The pairs are ordered by probe, and then by row.
+"""
 
 Take = Callable[[NDArray[np.integer]], KeyTuples]
 """Returns the values of some rows in the indexed columns."""
 
 
 class SoughtValues:
-    """Values to look up; their hashes are computed once for all parts of a table."""
+    """Values to look up, the probes. Their hashes are computed once for all parts of a table."""
 
     def __init__(self, keys: KeyTuples) -> None:
         self.keys = keys
@@ -33,7 +36,7 @@ class ValueIndex:
     """The rows of a table's part by the values of some columns; a row with a NULL in any of them is never found."""
 
     def __init__(self, values: KeyTuples) -> None:
-        """Index the rows; takes 16 bytes a row where the values are distinct, four where they repeat much."""
+        """Index the rows. A row takes 16 bytes if the values are distinct, and four if each value has many rows."""
         hashes, known = values.hashes(), values.known()
         rows = np.arange(len(values), dtype=np.int32) if known is None else known.astype(np.int32)
         hashes = hashes if known is None else hashes[known]
@@ -42,7 +45,7 @@ class ValueIndex:
         self._rows: NDArray[np.int32] | None = None
         self._by_code: EqualityIndex | None = None
         self._mixed = False
-        """Whether different values share a hash, so that each row must be compared, not one row of each hash."""
+        """Whether different values have the same hash, so that `find` compares each row, not one row of each hash."""
         if distinct.size < rows.size:
             self._directory = KeyDirectory(distinct)
             codes = self._directory.find(hashes)
@@ -54,7 +57,7 @@ class ValueIndex:
             self._rows = None if known is None else rows
 
     def find(self, probes: SoughtValues, values: Take) -> RowPairs:
-        """Return the pairs of a probe and a row with equal values; `values` gives the values of rows."""
+        """Return the pairs of a probe and a row with equal values; `values` returns the values of some rows."""
         codes = self._directory.find(probes.hashes)
         hit = np.flatnonzero(codes >= 0)
         if probes.known is not None:
