@@ -1,4 +1,4 @@
-"""The arrays that rooms of the engine hand to each other: names of their types, and their distinct values."""
+"""Names for the types of arrays that rooms of the engine pass to each other, and a function for distinct values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 """Offsets, sizes, row numbers and keys."""
 Hashes = NDArray[np.uint64]
 Codes = NDArray[np.int32]
-"""Numbers of equal values; -1 for a value without a number."""
+"""Numbers in place of values: equal values have equal numbers; -1 for a value without a number."""
 
 _Integer = TypeVar("_Integer", bound=np.integer)
 
@@ -21,8 +21,8 @@ _Integer = TypeVar("_Integer", bound=np.integer)
 def distinct_values(values: NDArray[_Integer]) -> NDArray[_Integer]:
     """Return the distinct values, ascending.
 
-    The values are sorted, since `numpy.unique` hashes integers: for very many distinct values it takes twenty times as
-    long.
+    This function sorts the values. `numpy.unique` hashes integers, which takes twenty times as long for very many
+    distinct values.
 
     Example:
         >>> distinct_values(np.array([3, 1, 3])).tolist()

@@ -1,6 +1,6 @@
 """Interfaces of rows: their columns, and the positions and times of the source records that they come from.
 
-Expressions read columns alone, so elements of arrays, computed values and groups are columns, not events.
+Expressions read only columns, so the same code evaluates them over events, elements of arrays and computed values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Columns(Protocol):
         """Return the column's values."""
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return the column's values, dictionary-encoded where their distinct values are known without a search."""
+        """Return the column's values, dictionary-encoded if their distinct values are known without a search."""
 
 
 class PlacedColumns(Columns, Protocol):
@@ -54,8 +54,8 @@ class TakenPlaces:
         """Take rows.
 
         Args:
-            placed: The other rows.
-            taken: For each row here, the other row.
+            placed: The rows to take from.
+            taken: For each row here, its number in `placed`.
         """
         self._placed = placed
         self._taken = taken
@@ -77,7 +77,7 @@ class TakenPlaces:
 
 
 class SingleColumn:
-    """Rows of a single column, which has every name."""
+    """Rows with a single column, which is returned for every name."""
 
     def __init__(self, values: pa.Array) -> None:
         """Take the column's values."""
@@ -89,5 +89,5 @@ class SingleColumn:
         return self._values
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return the values, of which no repeats are known."""
+        """Return the values: their distinct values are not known."""
         return self._values

@@ -1,9 +1,9 @@
 """The limit on the CPU time of a work unit: an evaluation that takes more is stopped midway.
 
-Code that evaluates names its work units (`charged`), and asks between its steps whether time is left (`check_cpu`):
-before each call of Polars, which gets a bounded number of rows and bytes, and between single values of a function. The
-clock is the CPU time of the process, with one task at a time and Polars' single thread, so a busy neighbour uses up
-nothing.
+Code that evaluates names the work units that it evaluates (`charged`), and checks again and again whether time is left
+(`check_cpu`). The checks are before each call of Polars, which gets a bounded number of rows and bytes, and within
+loops over values. The clock is the CPU time of the process, so other busy processes use up none of the budget. A
+process runs one task at a time, and Polars one thread.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["CpuBudget", "CpuExceeded", "StoppedEvaluation", "charged", "check_cp
 T = TypeVar("T")
 
 _VALUES = 64
-"""Values computed by a function from one check to the next."""
+"""The number of values that a function computes from one check to the next."""
 _NARROWEST = 1 / 64
-"""The smallest part of its budget that a suspect gets while the culprit is searched."""
+"""The smallest part of its budget that a suspect gets while the slow one of several suspects is searched."""
 
 Suspects = Callable[[], Collection[str]]
-"""Names ids of groups, or of SELECT lists, for which expressions are evaluated."""
+"""Returns the ids of the groups, or of the SELECT lists, for which expressions are evaluated."""
 
 
 class CpuExceeded(Exception):
@@ -40,7 +40,7 @@ class StoppedEvaluation(NamedTuple):
     suspects: frozenset[str]
     """Ids of the groups, or of the SELECT lists, that were evaluated."""
     alike: bool
-    """Whether all suspects run the same evaluation, so that each of them alone would take as long."""
+    """Whether all suspects run the same evaluation, so that a single one of them would take as long."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class _Charge:
     began: float
     deadline: float
     part: float
-    """The largest part of the time among the suspects' parts."""
+    """The largest part of the time that one of the suspects has, as `part_of` returns it."""
 
     def stopped(self) -> StoppedEvaluation:
         suspects = frozenset(self.suspects())
@@ -63,7 +63,7 @@ def _whole(_: str) -> float:
 
 
 class CpuBudget:
-    """The CPU time of one task: each account has the same time in each batch of events."""
+    """The CPU time of one task. Evaluations are charged to accounts; an account has a fixed time in each batch."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class CpuBudget:
         """Begin without a batch.
 
         Args:
-            seconds: The time of an account in each batch.
-            event_seconds: Further time for each event.
-            clock: Tells CPU time in seconds.
+            seconds: The CPU time of an account in each batch.
+            event_seconds: Further time of an account for each event of the batch.
+            clock: Returns CPU time in seconds.
             part_of: Returns a group's or SELECT list's part of the time, at most 1.
         """
         self._base = seconds
@@ -85,7 +85,7 @@ class CpuBudget:
         self._clock = clock
         self._part_of = part_of
         self._narrowed: dict[str, float] = {}
-        """By id: the part of the time for suspects, until the culprit is known."""
+        """By id: the part of the time that a suspect has, while the slow one of several suspects is searched."""
         self._seconds = 0.0
         self._spent: dict[Hashable, float] = {}
         self._open: list[_Charge] = []
@@ -102,29 +102,29 @@ class CpuBudget:
         try:
             yield
         finally:
-            if _current is self:  # an abandoned generator may be closed late
+            if _current is self:  # an abandoned generator may be closed after another budget's batch began
                 _current = None
 
     def add(self, events: int) -> None:
-        """Add the time of further events to the batch, which its first events have become."""
+        """Add the time of further events to the batch: its records have turned out to hold more events."""
         more = self._event_seconds * events
         self._seconds += more
         for account in self._open:
             account.deadline += more * account.part
 
     def again(self) -> None:
-        """Begin the batch anew."""
+        """Begin the batch again: no account has used up any time."""
         self._spent = {}
 
     def narrow(self, suspects: Collection[str]) -> None:
-        """Halve the time of suspects stopped together, for the next try; a single suspect has the full time."""
+        """Halve the time of suspects for the next try, after they were stopped together; a single suspect gets all."""
         for item_id in suspects:
             part = max(self._narrowed.get(item_id, 1.0) / 2, _NARROWEST)
             self._narrowed[item_id] = part if len(suspects) > 1 else 1.0
 
     @contextmanager
     def charge(self, name: Hashable, suspects: Suspects | None, *, alike: bool) -> Iterator[None]:
-        """Charge an account with the block; the time of an inner account is not charged."""
+        """Charge the CPU time of the block to an account, without the time of accounts charged within the block."""
         began = self._clock()
         if suspects is None:
             suspects = self._open[-1].suspects if self._open else tuple
@@ -161,10 +161,10 @@ class CpuBudget:
             raise CpuExceeded
 
     def overdue(self, seconds: float) -> StoppedEvaluation | None:
-        """Return the evaluation that should have been stopped a while ago; another thread may ask.
+        """Return the evaluation that should have been stopped a while ago. Another thread may call this method.
 
         Args:
-            seconds: CPU time beyond the budget; suspects with a part of the budget have the same part of this time.
+            seconds: The CPU time beyond the budget. Suspects that have a part of the budget have the same part of it.
         """
         account = next(iter(self._open[-1:]), None)
         if account is None or self._clock() < account.deadline + seconds * account.part:
@@ -181,8 +181,8 @@ def charged(name: Hashable, suspects: Suspects | None = None, *, alike: bool = T
 
     Args:
         name: The account's name.
-        suspects: Names the groups or SELECT lists evaluated by the block; None for the outer account's.
-        alike: Whether one of them would take as long as all of them.
+        suspects: Returns the groups or SELECT lists that the block evaluates; None for those of the outer account.
+        alike: Whether a single one of them would take as long as all of them.
 
     Raises:
         CpuExceeded: The account has no time left.
@@ -205,7 +205,7 @@ def check_cpu() -> None:
 
 
 def checked(values: Iterable[T]) -> Iterator[T]:
-    """Yield values, and check now and then that there is time left.
+    """Yield values, and check after every `_VALUES` values that there is time left.
 
     Raises:
         CpuExceeded: No time is left.

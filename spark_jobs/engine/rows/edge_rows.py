@@ -1,4 +1,4 @@
-"""The rows of results that are edges, or changes of a table: a row that enters for one query may exit for another."""
+"""The rows of results that are edges, or changes of a table. A row may enter for one query and exit for another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ A row of a snapshot is a row of the table as it was when a query began.
 """
 ENTER, EXIT, INSERT, DELETE, UPDATE, SNAPSHOT = range(len(KINDS))
 KIND_BITS = 3
-"""Bits of a kind."""
+"""The number of bits that hold a kind."""
 
 
 class EdgeRows(TakenPlaces):
@@ -43,9 +43,9 @@ class EdgeRows(TakenPlaces):
 
         Args:
             rows: The rows of the batch.
-            row: For each row here, the row of the batch; ascending. A row with several results is repeated.
+            row: For each row here, the row of the batch; ascending. A row of the batch may occur with several kinds.
             kinds: The kind of each row here, as an index into `KINDS`.
-            before: The rows before, which a delete and an update have; None without such a row.
+            before: The rows before, for deletes and updates; None if there are none of these.
         """
         self.stream: Stream = rows.stream
         super().__init__(rows, row)
@@ -56,8 +56,10 @@ class EdgeRows(TakenPlaces):
         self._kinds = kinds
         deleted = np.flatnonzero(kinds == DELETE)
         self._place: Ints | None = None
-        """By row, the place of its columns: in the batch, or for a delete `rows.count` plus that in the rows before;
-        None if no row is a delete."""
+        """By row, where its values are: the row of the batch, or for a delete `rows.count` plus the place in `before`.
+
+        None if no row is a delete.
+        """
         if deleted.size:
             assert before is not None, "a delete has a row before"
             self._place = row.copy()
@@ -65,7 +67,7 @@ class EdgeRows(TakenPlaces):
 
     @cached_property
     def earlier(self) -> EdgeRows:
-        """The same rows, in which an update has the columns of the row before."""
+        """The same rows, except that an update has the values of the row before."""
         kinds = np.where(self._kinds == UPDATE, DELETE, self._kinds).astype(np.int8)
         return EdgeRows(self._rows, self._taken, kinds, self._before)
 
@@ -76,14 +78,14 @@ class EdgeRows(TakenPlaces):
 
     @cached_property
     def number(self) -> Ints | None:
-        """The number of each row within its record; None where a record has one row at most."""
+        """The number of each row within its record; None if a record has at most one row."""
         return None if self._rows.number is None else self._rows.number[self._taken]
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
         """An upper bound for the bytes of each row's columns."""
         sizes: NDArray[np.int64] = self._rows.record_bytes[self._taken]
-        if self._place is not None:  # the record of a delete is small, and the row before may be large
+        if self._place is not None:  # a delete's record is small, but its values are those of the row before
             names = [read_reference(column.name) for column in self.stream.columns]
             sizes = sum((value_sizes(self.column(name)) for name in names), sizes)
         return sizes
@@ -112,7 +114,7 @@ class EdgeRows(TakenPlaces):
         return pa.concat_arrays([values, self._before.column(name)]).take(pa.array(self._place))
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, dictionary-encoded where the rows of the batch are."""
+        """Return a column as `column` does, dictionary-encoded if the column of the batch is."""
         if self._is_edge(name) or self._place is not None:
             return self.column(name)
         return self._rows.encoded(name).take(pa.array(self._taken))

@@ -1,4 +1,4 @@
-"""Event columns as look-ups need them: distinct values with their keys, computed once per batch for all groups."""
+"""Event columns as look-ups need them: distinct values and their keys, computed once per batch for all groups."""
 
 from __future__ import annotations
 
@@ -39,14 +39,17 @@ _SEED = secrets.randbits(64)
 
 
 def longest_text(texts: pa.Array) -> int:
-    """Return the bytes of the longest of some texts, 0 where there is none."""
+    """Return the bytes of the longest of some texts; 0 if there is none."""
     return pc.max(pc.binary_length(texts)).as_py() or 0
 
 
 def longest_value(values: pa.Array, scalar: int = 0) -> int:
-    """Return an upper bound for the bytes of a column's values in a result, with `scalar` for non-texts.
+    """Return an upper bound for the bytes of one value of a column in a result.
 
-    For values with parts the result is a bound, computed from the most elements and the longest of each part.
+    Args:
+        values: The values. For nested values, the bound is computed from the largest number of elements and the longest
+            value of each part.
+        scalar: The bytes of a value that is neither a text nor nested.
     """
     if any(of(values.type) for of in _TEXTS):
         return longest_text(values)
@@ -60,7 +63,7 @@ def longest_value(values: pa.Array, scalar: int = 0) -> int:
 
 
 def hash_strings(values: pa.Array) -> NDArray[np.uint64]:
-    """Return 64-bit hashes of strings, under a key of this process: nobody can prepare strings that collide."""
+    """Return 64-bit hashes of strings. Each process has a random seed, so nobody can prepare strings that collide."""
     hashed: NDArray[np.uint64] = pl.Series(values).hash(_SEED).to_numpy()
     return hashed
 
@@ -72,7 +75,7 @@ class EventColumn:
     """
 
     def __init__(self, array: pa.Array) -> None:
-        """Take the values of all events; dictionary-encoded values name their distinct values."""
+        """Take the values of all events; they may be dictionary-encoded."""
         self._codes: NDArray[np.int32] | None = None
         if _hardly_repeats(array):
             self.values = array
@@ -85,28 +88,38 @@ class EventColumn:
 
     @property
     def by_event(self) -> bool:
-        """Whether the values are the events' own, in order; else they are distinct values, perhaps as many."""
+        """Whether `values` has the value of each event, in the order of events; otherwise it has distinct values."""
         return self._codes is None
 
     def beginnings(self, length: int) -> pa.Array:
-        """Return the first characters of the distinct values, which are texts."""
+        """Return the first characters of the distinct values, which must be texts."""
         return self.cached(f"first {length}", lambda values: pc.utf8_slice_codeunits(values, 0, length))
 
     def cached(self, what: str, compute: Callable[[pa.Array], _T]) -> _T:
-        """Return `compute` of the distinct values, computed once per batch."""
+        """Return `compute(values)`; the result is computed once per batch, and kept under the name `what`."""
         found: _T | None = self._cache.get(what)
         if found is None:
             found = self._cache[what] = compute(self.values)
         return found
 
     def order(self, what: str | None, keys: NDArray[Any]) -> NDArray[np.intp]:
-        """Return the sort order of keys of the distinct values, computed once per batch for all keys of a name."""
+        """Return the sort order of the keys of the distinct values.
+
+        Args:
+            what: The name of the keys; keys with one name are sorted once per batch. None for keys without a name.
+            keys: The key of each distinct value.
+        """
         if what is None:
             return np.argsort(keys)
         return self.cached(f"{what} order", lambda _: np.argsort(keys))
 
     def among(self, distinct: NDArray[np.intp], selected: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the selected events, which are in order, whose value is among some distinct ones."""
+        """Return those of the selected events whose value is among some of the distinct values.
+
+        Args:
+            distinct: The places of the distinct values.
+            selected: The events, which must ascend.
+        """
         if self._codes is not None:
             wanted = np.zeros(len(self.values), np.bool_)
             wanted[distinct] = True
@@ -115,11 +128,11 @@ class EventColumn:
         return hits if selected.size == len(self.values) else np.intersect1d(hits, selected, assume_unique=True)
 
     def take(self, keys: NDArray[Any], events: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the keys of some events' values, of which none is NULL."""
+        """Return the keys of the values of some events; none of these values may be NULL."""
         return keys[events if self._codes is None else self._codes[events]]
 
     def spread(self, keys: NDArray[Any], null: int | None = None) -> NDArray[Any]:
-        """Return for each event the key of its value; `null` (when given) for NULL."""
+        """Return for each event the key of its value. For NULL the key is `null`, or arbitrary without `null`."""
         if self._codes is None:
             spread = keys
         elif keys.size:
@@ -130,7 +143,7 @@ class EventColumn:
 
     @property
     def nulls(self) -> NDArray[np.bool_] | None:
-        """Which events have no value; None when all have one."""
+        """By event, whether its value is NULL; None if no value is."""
         return self._nulls
 
 
@@ -142,7 +155,7 @@ def _hardly_repeats(array: pa.Array) -> bool:
 
 
 class Elements:
-    """The elements of an array column, to be looked up as a column of events is."""
+    """The elements of an array column, which are looked up in the same way as a column of events."""
 
     def __init__(self, arrays: pa.Array) -> None:
         """Take the arrays of all events."""
@@ -152,9 +165,10 @@ class Elements:
 
 
 def rows_of_elements(arrays: pa.Array) -> NDArray[np.int64]:
-    """Return the row of each element of `flatten`, without elements that Polars keeps behind NULL arrays.
+    """Return the row of each element of ``arrays.flatten()``.
 
-    Arrow's own function counts the elements behind these as well.
+    Polars may keep elements in an array that is NULL. Arrow's `flatten` leaves out such elements, but Arrow's
+    `list_parent_indices` does not.
     """
     length = pc.list_value_length(arrays).fill_null(0).to_numpy()
     return np.repeat(np.arange(len(arrays)), length)
@@ -174,21 +188,21 @@ class EventColumns:
         """Take a batch; its columns are shared by all groups."""
         self.source = source
         self.value_bytes = value_bytes
-        """Longest text that an expression computes; a longer text is NULL."""
+        """The largest number of bytes of a text that an expression computes; a longer text is NULL."""
         self._columns: dict[Reference, EventColumn] = {}
         self._series: dict[Reference, pl.Series] = {}
         self._longest: dict[Reference, int] = {}
         self._elements: dict[Reference, Elements] = {}
 
     def series(self, name: Reference) -> pl.Series:
-        """Return a column's values for Polars, which takes some of them much faster than Arrow does."""
+        """Return a column's values as a series of Polars, which takes some rows of it much faster than Arrow does."""
         found = self._series.get(name)
         if found is None:
             found = self._series[name] = pl.Series(self.source.column(name))
         return found
 
     def longest(self, name: Reference) -> int:
-        """Return the bytes of the longest text of a column; for nested values, a bound that none of them passes."""
+        """Return the bytes of the longest text of a column; for nested values, an upper bound (`longest_value`)."""
         found = self._longest.get(name)
         if found is None:
             values = self.source.column(name)

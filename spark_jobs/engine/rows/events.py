@@ -77,7 +77,7 @@ def _as_none(values: pa.Array) -> pa.Array:
 
 
 class Events:
-    """The good records of a batch, in its order. `Matches.event` has row numbers of these records."""
+    """The events of the records that were decoded, in the order of the batch. `Matches.event` has their row numbers."""
 
     kinds: NDArray[np.int8] | None = None
     removals: NDArray[np.bool_] | None = None
@@ -98,13 +98,13 @@ class Events:
 
         Args:
             stream: The stream of the records.
-            source: The good records as Spark's Kafka source gives them, for dead letters and the record's own fields.
-                For elements of records: a row for each element, keys and values dictionary-encoded.
-            read: Gives a column's values, NULL as None: str, bool, int, float, Decimal, date or UTC datetime; of
-                nested types dicts and lists of these.
-            misfits: By column of a lenient stream, how many values did not fit and are NULL.
-            read_whole: Gives the VARIANT of each value, for `_value`.
-            number: The place of each event among the elements of its record; None where a record is one event.
+            source: The decoded records as Spark's Kafka source gives them, for dead letters and the record's fields.
+                For records that hold several events, a row for each event; keys and values are dictionary-encoded.
+            read: Returns a column's values: str, bool, int, float, Decimal, date or UTC datetime, None for NULL, and
+                dicts and lists of these for nested types.
+            misfits: By column of a lenient stream, how many values did not fit and were replaced by NULL.
+            read_whole: Returns each record's value as a VARIANT, for the field `_value`.
+            number: The place of each event among the elements of its record; None if a record is one event.
             sizes: Returns an upper bound for the bytes of each event's columns; None to use the bytes of its record.
         """
         self.misfits = misfits or {}
@@ -130,7 +130,7 @@ class Events:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """The position of each event in its partition: its offset, above positions in earlier topics of the name."""
+        """The position of each event: its offset, raised so that it is above all positions in earlier generations."""
         offsets: NDArray[np.int64] = self.source["offset"].to_numpy()
         return offsets + self.stream.base if self.stream.base else offsets
 
@@ -144,7 +144,10 @@ class Events:
 
     @property
     def record_bytes(self) -> NDArray[np.int64]:
-        """The bytes of each source record's key and value, and twice those of its headers: base64 adds a third."""
+        """An upper bound for the bytes of each event's columns: the bytes of key and value, and twice those of headers.
+
+        Headers count twice because base64, in which results have them, adds a third.
+        """
         if self._record_bytes is None and self._sizes is not None:
             self._record_bytes = self._sizes()
         if self._record_bytes is None:
@@ -169,9 +172,9 @@ class Events:
         return values
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> list[object]:
-        """Return a declared column of some events, distinct and ascending, as Python values; do not change the list."""
+        """Return a declared column of some events, as in `rows.row_source.RowSource`."""
         values = self.values(name)
-        # As many rows as there are events are all events.
+        # The rows are distinct: as many rows as there are events are all events.
         return values if len(rows) == self.count else [values[row] for row in rows.tolist()]
 
     def column(self, name: Reference) -> pa.Array:
@@ -187,7 +190,7 @@ class Events:
         return array
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does: which values of records repeat is not known."""
+        """Return a column as `column` does: its distinct values are not known."""
         return self.column(name)
 
     def type_of(self, name: Reference) -> SqlType:
@@ -199,7 +202,7 @@ class Events:
         return RECORD_FIELDS[name]
 
     def declares(self, name: Reference) -> bool:
-        """Tell whether the stream declares the column (rather than every record having it)."""
+        """Tell whether the stream declares the column; the fields that every record has are not declared."""
         return name in self._declared
 
     def _build(self, name: Reference) -> pa.Array:

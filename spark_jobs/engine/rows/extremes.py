@@ -1,10 +1,12 @@
 """The highest and lowest values of each key's events, which decide whether the key is in for a query with UNTIL.
 
-For a query with ``v > :a … UNTIL v < :b`` and b <= a, a key is in where its last event with ``v > :a`` is later than
-its last event with ``v < :b``, and not before the query's begin. The last event with ``v > :a`` is among the *peaks*,
-the events above all later events; the last event with ``v < :b`` is among the *lows*, the events below all later
-events. Lows are left out where no peak lies between the low and the low before it, so a value that only rises has
-few. Values are whole numbers in their order; for ``v < :a … UNTIL v > :b`` the order is reversed.
+For a query with ``v > :a … UNTIL v < :b`` and b <= a, a key is in if its last event with ``v > :a`` is later than its
+last event with ``v < :b``, and not before the query's begin. The last event with ``v > :a`` is a *peak*: its value is
+greater than the values of all later events. The last event with ``v < :b`` is a *low*: its value is less than the
+values of all later events. A low is dropped if no peak lies between the low before it and this low, since both lows
+then give the same answer. So a key whose value only rises has few lows.
+
+Values are represented by integers in the same order; for ``v < :a … UNTIL v > :b``, in the reversed order.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from spark_jobs.engine.rows.arrays import Ints
 __all__ = ["Extremes", "ExtremesBuilder", "extremes_name", "is_extremes", "stored_column"]
 
 _ABOVE, _BELOW = "\x1d>", "\x1d<"
-"""Before the stored text of a column: whether keys enter with large values, or with small values. No name holds a
-control character."""
+"""Prefixes of the name of a column of extremes: keys enter with large values, or with small values.
+
+The stored text of the column follows. No other name has a control character.
+"""
 
 _ROOT = 0
-"""The node below all nodes of a chain; it has no event."""
+"""The node at the bottom of every chain; it has no event."""
 _NO_EVENT = -1
 
 
@@ -42,15 +46,17 @@ def is_extremes(name: str) -> bool:
 
 
 def stored_column(name: str) -> tuple[str, bool]:
-    """Return the stored text of the column behind extremes, and whether keys enter with large values."""
+    """Return the stored text of the column whose extremes a name means, and whether keys enter with large values."""
     return name[len(_ABOVE) :], name.startswith(_ABOVE)
 
 
 class _Chain:
-    """Events that are above all later events of their key, each linked to the event below it: a tree for all keys.
+    """The events whose value is greater than those of all later events of their key: a stack for each key.
 
-    An event has one link to the event below it in its chain, and a second link that leaps over many: so an event of a
-    chain is found in a number of steps that is the logarithm of the chain's length.
+    The latest event, which has the smallest value, is at the top. Each event has a link to the event below it in the
+    stack, which is earlier and has a greater value. The stacks of all keys share nodes, and together are a tree. A
+    second link of each event leaps over many events, so a search in a chain takes a number of steps that is logarithmic
+    in the chain's length.
     """
 
     def __init__(self) -> None:
@@ -61,7 +67,7 @@ class _Chain:
         self._depth = [0]
 
     def put(self, below: int, value: int, offset: int) -> int:
-        """Put an event above another event, and return the new event's node."""
+        """Put an event on top of another event, and return the new event's node."""
         leap, depth = self._leap, self._depth
         over = leap[below]
         alike = depth[below] - depth[over] == depth[over] - depth[leap[over]]
@@ -73,14 +79,14 @@ class _Chain:
         return len(depth) - 1
 
     def without(self, top: int, value: int) -> int:
-        """Return the highest node of a chain that is above a value."""
+        """Return the topmost node of a chain whose value is greater than `value`."""
         values, below = self.values, self.below
         while top and values[top] <= value:
             top = below[top]
         return top
 
     def packed(self, top: int) -> list[int]:
-        """Return a chain: its length, its values and its offsets, from the lowest node on."""
+        """Return a chain as numbers: its length, then its values, then its offsets, each from the bottom to the top."""
         values, offsets = [], []
         while top:
             values.append(self.values[top])
@@ -89,19 +95,19 @@ class _Chain:
         return [len(values), *reversed(values), *reversed(offsets)]
 
     def unpacked(self, numbers: list[int]) -> tuple[int, list[int]]:
-        """Put a packed chain on the root; return its top, and the numbers behind the chain."""
+        """Put a packed chain on the root; return its top, and the numbers that follow the packed chain."""
         count, top = numbers[0], _ROOT
         for place in range(1, count + 1):
             top = self.put(top, numbers[place], numbers[place + count])
         return top, numbers[1 + 2 * count :]
 
     def found(self, tops: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
-        """Return the offset of the highest node in each of some chains for which a condition holds, or -1.
+        """Return for each of some chains the offset of the topmost node for which a condition holds, or -1.
 
         Args:
             tops: The top of each chain.
             is_found: Tells for chains, given by their place in `tops`, and a node of each, whether the condition holds.
-                The condition holds for all nodes below a node for which it holds.
+                If the condition holds for a node, it must hold for all nodes below that node.
         """
         below, leap, offsets = self._arrays
         at = tops.copy()
@@ -119,7 +125,7 @@ class _Chain:
 
     @cached_property
     def _arrays(self) -> tuple[Ints, Ints, Ints]:
-        """The two links of each node and its offset; read when no more events are put."""
+        """The two links and the offset of each node, as arrays; to be read only after all events were put."""
         return np.array(self.below), np.array(self._leap), np.array(self.offsets)
 
 
@@ -157,7 +163,7 @@ class ExtremesBuilder:
         return np.array(numbers, np.int64).tobytes()
 
     def finished(self, values: Callable[[Ints], pa.Array]) -> Extremes:
-        """Return the extremes before each row; `values` makes values of whole numbers."""
+        """Return the extremes before each row; `values` converts integers back to values of the column."""
         lows = ~np.array(self._lows.values)
         peaks = np.array(self._peaks.values)
         return Extremes(self._peaks, self._lows, self._tops, values(peaks), values(lows))
@@ -171,11 +177,12 @@ class Extremes:
     _lows: _Chain
     _tops: Ints
     peak_values: pa.Array
-    """By node of a peak, the value of the column."""
+    """By node of the chain of peaks, the value of the column."""
     low_values: pa.Array
+    """By node of the chain of lows, the value of the column."""
 
     def last_peaks(self, rows: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
-        """Return the offset of the last event before each row for which a bound from below is TRUE, or -1.
+        """Return for each row the offset of the last earlier event that satisfies the bound of WHERE, or -1.
 
         Args:
             rows: The rows.
@@ -184,8 +191,9 @@ class Extremes:
         return self._peaks.found(self._tops[0, rows], is_found)
 
     def last_lows(self, rows: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
-        """Return the same for a bound from above, with places in `low_values`.
+        """Return for each row the offset of the last earlier event that satisfies the bound of UNTIL, or -1.
 
-        The offset may be an earlier event's, if no peak lies between the two events.
+        The offset may be that of an earlier low which also satisfies the bound, if no peak lies between this low and
+        the last event that does. `is_found` gets places in `low_values`.
         """
         return self._lows.found(self._tops[1, rows], is_found)

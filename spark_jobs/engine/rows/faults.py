@@ -1,4 +1,4 @@
-"""Faults that a worker catches during evaluation: any exception is a fault of ours, and harms no other work unit."""
+"""The exceptions that a worker catches during evaluation, so that a failing work unit harms no other work unit."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ def halved(
 ) -> Records:
     """Yield the records of some work units; if they fail, try each half by itself, and so on down to the unit at fault.
 
-    The halves yield the records from before the failure again, as a replay of the batch does. Each unit's records stay
-    in order.
+    The halves repeat the records that were yielded before the failure, as a replay of the batch does. The records of
+    each unit stay in order.
 
     Args:
-        units: Ids (`grouping.store.work_units`); None for all of them, which are listed only when they fail.
-        every: Lists them all.
-        work: Makes the records of some units, None for all.
+        units: Ids of work units (`grouping.store.work_units`); None for all units.
+        every: Returns the ids of all units; called only if all units together fail.
+        work: Makes the records of some units; its argument is None for all units.
         report: Is called with a unit that fails, while the failure is being handled.
-        left_out: Makes the dead letters of a unit that fails, given the reason.
+        left_out: Makes the dead letters for a unit that fails, given the unit and the reason.
 
     Raises:
         CpuExceeded: The work took too long; `CpuBudget.stopped` names the suspects.
+        Exception: The work failed, and there are no units.
     """
     try:
         yield from work(units)
@@ -48,14 +49,14 @@ def halved(
     except CpuExceeded:
         raise
     except FAULTS as fault:
-        # The fault's text may quote a subscriber or an event.
+        # The reason goes into dead letters, and the fault's text may quote a subscriber or an event.
         reason = f"it failed with {type(fault).__name__}"
         some = every() if units is None else units
         if not some:
             raise  # no unit takes part
         if len(some) == 1:
             report(some[0])
-    # Outside of the handler, which would keep the memory of the failed work.
+    # This part is outside of the handler, since the exception keeps the memory of the failed work.
     if len(some) == 1:
         yield from left_out(some[0], reason)
         return

@@ -1,7 +1,7 @@
-"""CloudEvents headers and keys as Arrow arrays, laid out by NumPy and Arrow and never row by row.
+"""CloudEvents headers and keys of records as Arrow arrays, made for whole columns by NumPy and Arrow.
 
-Headers are packed as Kafka's records hold them (KIP-98): five of them cost more than a record's value when each is a
-Python object, and here they are one string.
+The headers of a record are one string, in the form of Kafka's records (KIP-98). Five headers as Python objects would
+cost more time than the record's value.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _HEX_PAIRS = np.array([int.from_bytes(f"{byte:02x}".encode(), "little") for byte
 
 
 def packed_headers(headers: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return headers as a record holds them: how many there are, then name and value of each with their lengths."""
+    """Return headers in the form of a record: their number, then name and value of each header with their lengths."""
     packed = [_header(name, value) for name, value in headers]
     return varint(len(packed)) + b"".join(packed)
 
 
 def unpacked_headers(packed: bytes) -> list[tuple[str, bytes]]:
-    """Return the headers that were packed.
+    """Return the names and values of packed headers.
 
     Example:
         >>> unpacked_headers(packed_headers([("code", b"undecodable"), ("detail", b"")]))
@@ -78,16 +78,17 @@ def match_headers(
     before: pa.BinaryArray | None = None,
     causes: pa.StringArray | None = None,
 ) -> pa.BinaryArray:
-    """Return the packed headers of matches, one text for each id.
+    """Return the packed headers of matches, a string for each match.
 
     Args:
         source: The name of the stream, or the id of the computation that made the rows.
         ids: ``ce_id`` of each record.
         times: ``ce_time`` of each record.
-        kinds: The kind of each record (`rows.edge_rows.KINDS`), which the header ``edge`` or ``op`` says; None for no
-            such header.
-        before: The header ``before`` of each record, NULL for none; None where no record has it.
-        causes: The header ``cause`` of each record: the id of the event that caused the result; None where it is `ids`.
+        kinds: The kind of each record (`rows.edge_rows.KINDS`), for the header ``edge`` or ``op``; None for no such
+            header.
+        before: The header ``before`` of each record, NULL for a record without it; None if no record has it.
+        causes: The header ``cause`` of each record, the id of the event that caused the result; None for no such
+            header.
     """
     same = (("ce_specversion", b"1.0"), ("ce_type", b"cq.match"), ("ce_source", source.encode()))
     fixed = b"".join(_header(*each) for each in same) + _with_length(b"ce_id")
@@ -113,9 +114,9 @@ def match_headers(
 
 
 def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
-    """Return ``<stream>/<partition>/<offset>`` of each row, and ``/<number>`` if records may have several rows.
+    """Return ``<stream>/<partition>/<offset>`` of each row, followed by ``/<number>`` if records may have several rows.
 
-    The first change of a table's rows by a record has no number (contract §8, *Changes of tables*).
+    For changes of a table, the first change that a record makes has no number (contract §8, *Changes of tables*).
     """
     numbered = _ids(stream, events, cause_offsets(events), rows)
     if events.number is None or not events.stream.changes_of:
@@ -139,7 +140,7 @@ def _ids(source: str, rows: RowSource, positions: NDArray[np.int64], which: NDAr
 
 def event_times(events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
     """Return the record time of some of the events, ISO 8601 with milliseconds and Z."""
-    # Arrow writes "2026-11-21 10:00:00.000" fast, NumPy and strftime write the wanted form slowly.
+    # Arrow is fast, but writes "2026-11-21 10:00:00.000"; NumPy and strftime write the wanted form, but slowly.
     spaced = pc.cast(pa.array(events.time_ms[rows], pa.timestamp("ms")), pa.string())
     text = np.empty((len(rows), _TIME_WIDTH), np.uint8)
     text[:, :-1] = np.frombuffer(spaced.buffers()[2], np.uint8, text[:, :-1].size).reshape(text[:, :-1].shape)

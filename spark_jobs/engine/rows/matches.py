@@ -21,8 +21,8 @@ __all__ = ["Matches"]
 class Matches:
     """The matches of one task's events; every array has one element per match.
 
-    An event is at most once with the same destination. Any order of the matches will do: the split writes the records
-    of one destination in the events' order.
+    A pair of an event and a destination occurs at most once. The matches may be in any order, since the split writes
+    the records of each destination in the order of the events.
     """
 
     event: NDArray[np.int32]
@@ -34,7 +34,7 @@ class Matches:
     partition: NDArray[np.int32]
     """The partition of the topic that the mode writes to."""
     number: NDArray[np.int32]
-    """Where matches of the destination are counted."""
+    """The number under which the destination's matches are counted."""
     select: NDArray[np.int32]
     """Index into `selects`."""
     group: NDArray[np.int32]
@@ -45,11 +45,11 @@ class Matches:
 
     @property
     def units(self) -> list[str]:
-        """The work units (`grouping.store.work_units`) that met an event: SELECT lists of groups."""
+        """The ids of the work units that have matches (`grouping.store.work_units`): SELECT lists of groups."""
         return [self._unit(code) for code in distinct_values(self._codes()).tolist()]
 
     def only(self, units: Collection[str]) -> Matches:
-        """Return the matches of some work units alone."""
+        """Return only the matches of some work units."""
         codes = self._codes()
         distinct, which = np.unique(codes, return_inverse=True)
         kept = np.array([self._unit(code) in units for code in distinct.tolist()], np.bool_)
@@ -70,7 +70,7 @@ class Matches:
         )
 
     def of_rows(self, event: NDArray[np.int32]) -> Matches:
-        """Return the same matches with other numbers of their rows."""
+        """Return the same matches with `event` as their row numbers."""
         return replace(self, event=event)
 
     def _codes(self) -> NDArray[np.int64]:

@@ -26,15 +26,16 @@ OUTPUT = pa.schema(
 """The columns that the evaluator's tasks write."""
 
 MAX_RECORD_BYTES = 1_000_000
-"""Most bytes of a record's key and value: Kafka's default of 1 MiB for a batch, less room for headers and framing.
+"""The largest number of bytes of a record's key and value together.
 
-The evaluator checks this limit itself, since the broker would also refuse the other records of the batch.
+Kafka's default limit is 1 MiB for a batch, of which headers and framing take a part. The evaluator checks this limit
+itself, since the broker would also refuse the other records of the batch.
 """
 
 _CODE = b"code"
 
 _DETAIL_CHARACTERS = 1_000
-"""Largest number of characters of a detail: it may quote the value, which may have a megabyte."""
+"""The largest number of characters of a detail, since a detail may quote a value of a megabyte."""
 
 
 def dead_letters(
@@ -46,14 +47,15 @@ def dead_letters(
         source: Records as Spark's Kafka source gives them.
         details: By row of the source, the fault of the record.
         code: The header ``code``.
-        stream: The stream or the table of the records, which names the topic.
-        settings: For the topic's prefix.
+        stream: The stream or the table of the records; the header ``source`` has the name of its topic.
+        settings: Names the topic of dead letters.
 
     Returns:
-        Rows of `OUTPUT`. A dead letter names a record too large for it, and leaves the contents out.
+        Rows of `OUTPUT`. If a record is too large to be repeated, its dead letter has no key and no value, and only
+        names the record.
     """
     if pa.types.is_dictionary(source.schema.field("value").type):
-        # Elements of one record: the record is repeated once.
+        # Several rows may be elements of one record; the record gets one dead letter.
         records = source["value"].indices.to_pylist()
         firsts = {records[row]: row for row in sorted(details, reverse=True)}
         details = {row: details[row] for row in sorted(firsts.values())}
@@ -88,7 +90,7 @@ def dead_letters(
 
 
 def no_record(partition: int, offset: int) -> pa.RecordBatch:
-    """Return a row of the source without key and value: the source of a dead letter that stands for several events."""
+    """Return a row of the source with NULL as key and value, for a dead letter that stands for several events."""
     columns = {
         "key": pa.nulls(1, pa.binary()),
         "value": pa.nulls(1, pa.binary()),
@@ -99,7 +101,7 @@ def no_record(partition: int, offset: int) -> pa.RecordBatch:
 
 
 def dead_letter_code(rows: pa.RecordBatch) -> str | None:
-    """Return the code of dead letters, None for other rows; rows are never of both kinds."""
+    """Return the code of dead letters; None for other rows. A batch never has both."""
     code = (rows.schema.metadata or {}).get(_CODE)
     return None if code is None else code.decode()
 

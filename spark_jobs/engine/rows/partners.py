@@ -21,10 +21,11 @@ class Partners(NamedTuple):
     """
 
     rows: Columns | None
-    """The rows of the join; None if later joins left them unchanged, so that the present rows are the join's."""
+    """The rows of the join; None if later joins left them unchanged, so that they are the present rows."""
     first: Ints
-    """By row, the place of its first partner; the others follow."""
+    """By row, the place of its first partner among the rows of the join; the others follow."""
     size: Ints
+    """By row, the number of its partners."""
     alone: NDArray[np.bool_]
     """Whether the row is padded with NULLs; a padded row is in the result if none of its partners is."""
 
@@ -41,7 +42,7 @@ def partners(source: Columns, prefix: str, rows: NDArray[np.integer]) -> Partner
     """Return the partners of some rows.
 
     Raises:
-        InternalError: There is no join below.
+        InternalError: The rows do not come from a join.
     """
     if not isinstance(source, PartnerSource):
         raise InternalError(f'"{prefix}" is joined with nothing')

@@ -13,13 +13,15 @@ from spark_jobs.engine.rows.arrays import Ints, distinct_values
 __all__ = ["HEADERS", "header_maps", "key_texts", "once_each", "repeated_records"]
 
 HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
-"""The column of headers in a batch of source records, and maps of headers by name."""
+"""The Arrow type of the headers of a record: a list of names and values, also for headers as a map."""
 _LONG = ("key", "value", "headers")
-"""The columns of source records that are kept once for all events of a record."""
+"""The columns of source records that are kept only once for all events of a record."""
 
 
 def repeated_records(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
-    """Return the source record of each event, where a record is several events: its long columns are not repeated.
+    """Return the source record of each event, for records that hold several events.
+
+    Key, value and headers are dictionary-encoded, so each of them is kept only once for all events of a record.
 
     Args:
         batch: The records.
@@ -38,7 +40,7 @@ def repeated_records(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
 
 
 def once_each(compute: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
-    """Return `compute` of some values; of dictionary-encoded values, each distinct value is computed once.
+    """Return `compute(values)`; for dictionary-encoded values, `compute` gets only the distinct values.
 
     Example:
         >>> once_each(key_texts, pa.array([b"a", b"a", None]).dictionary_encode()).to_pylist()
@@ -50,7 +52,7 @@ def once_each(compute: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.A
 
 
 def key_texts(keys: pa.Array) -> pa.Array:
-    """Return record keys as strings, NULL where they are no UTF-8."""
+    """Return record keys as strings; NULL for a key that is no UTF-8."""
     try:
         return pc.cast(keys, pa.string())
     except pa.ArrowInvalid:
@@ -65,7 +67,7 @@ def _text_or_none(key: bytes | None) -> str | None:
 
 
 def header_maps(headers: pa.Array) -> pa.Array:
-    """Return the headers of each record as a map: of a name given twice the last value, at the place of the first.
+    """Return the headers of each record as a map. A repeated name has its last value, at the place of its first one.
 
     Args:
         headers: Lists of names and values, as Spark's Kafka source gives them; NULL for a record without headers.

@@ -17,7 +17,7 @@ from spark_jobs.engine.rows.columns import PlacedColumns
 __all__ = ["NUMBER_BITS", "RowSource"]
 
 NUMBER_BITS = 31
-"""Bits of the number of a joined row within its event; the number of an element within its record is above them."""
+"""The number of low bits that number a joined row within its event; the bits above number the element of the record."""
 
 
 class RowSource(PlacedColumns, Protocol):
@@ -33,15 +33,15 @@ class RowSource(PlacedColumns, Protocol):
 
     @property
     def number(self) -> NDArray[np.int64] | None:
-        """The number of each row within its record, from 0; None where a record has one at most."""
+        """The number of each row within its record, from 0; None if a record has at most one row."""
 
     @property
     def kinds(self) -> NDArray[np.int8] | None:
-        """How each row differs from the row before (`rows.edge_rows`); None where each match is a result."""
+        """How each row differs from the row before (`rows.edge_rows.KINDS`); None without edges and changes."""
 
     @property
     def removals(self) -> NDArray[np.bool_] | None:
-        """Whether each row is the removal of a table's row, which is no match; None where none is."""
+        """Whether each row removes a row of a table; a removal is no match. None if no row is a removal."""
 
     @property
     def record_bytes(self) -> NDArray[np.int64]:
@@ -52,10 +52,18 @@ class RowSource(PlacedColumns, Protocol):
         """The largest of `record_bytes`."""
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
-        """Return a declared column of some rows, distinct and ascending, as Python values; don't change the list."""
+        """Return a declared column of some rows as Python values.
+
+        Args:
+            name: The column.
+            rows: The rows, which must be distinct and ascending.
+
+        Returns:
+            The values; the list may be shared, so the caller must not change it.
+        """
 
     def type_of(self, name: Reference) -> SqlType:
         """Return the SQL type of a column or of one of the record's own fields."""
 
     def declares(self, name: Reference) -> bool:
-        """Tell whether a source declares the column (rather than every record having it)."""
+        """Tell whether the stream or a table declares the column; the fields that every record has are not declared."""

@@ -1,4 +1,4 @@
-"""The rows before some rows, as columns, with the positions and times of the later rows."""
+"""The rows before the rows of a batch, as columns, with the positions and times of the later rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["RowsBefore"]
 
 
 class RowsBefore(TakenPlaces):
-    """The rows before rows of a batch, for rows that have one, in the batch's order (`rows.columns.PlacedColumns`).
+    """Pairs of a row of a batch and the row before it of the same key (`rows.columns.PlacedColumns`).
 
-    Partition, offset and time belong to the later row: they decide whether an entry counts the event of the pair.
+    Rows without a row before are left out. The pairs are in the order of the batch. Partition, offset and time of a
+    pair are those of the later row, because they decide whether the row can be a match of an entry.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class RowsBefore(TakenPlaces):
         Args:
             rows: The rows of the batch.
             of: By pair, the later row; ascending.
-            place: By pair, the earlier row: a row of the batch, or from `rows.count` on a row of `kept`.
+            place: By pair, the earlier row: a row of the batch, or `rows.count` plus the place of a row in `kept`.
             own_offsets: By pair, the offset of the earlier row.
             kept: Columns of the earlier rows that came before the batch, by stored name.
             equal: The stored names of columns in which both rows of each pair are the same.
@@ -61,7 +62,7 @@ class RowsBefore(TakenPlaces):
         return array
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return the earlier rows' values of a column, of which no repeats are known."""
+        """Return the same as `column`: the distinct values are not known."""
         return self.column(name)
 
     def _build(self, name: Reference) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Rows that waited for the watermark: results that no event of the batch has, under ids of their computation."""
+"""Rows that waited for the watermark. Their results belong to no event of the batch: ids name the computation."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ LEAST, BEFORE, BEFORE_OFFSET = "#least", "#before", "#before_offset"
 """Columns of keys that stayed in: the lowest value within the interval, and value and offset of the row before."""
 
 _OFFSET_BITS = 21
+"""The number of low bits of a position that are bits of the offset."""
 _LATEST_MS = (1 << 42) - 1
 """The latest time in a position: the year 2109."""
 
@@ -53,20 +54,20 @@ class LatestMatches(NamedTuple):
     columns: Mapping[str, pa.Array]
     """The columns of the rows by stored name."""
     types: Mapping[str, SqlType]
-    """The types of all columns; one without values is NULL."""
+    """The types of all columns; a column that `columns` lacks is NULL."""
 
     @property
     def positions(self) -> Ints:
-        """The position of each row in its shard: the time above the last bits of the offset.
+        """The position of each row in its shard: `due` in the high bits, the last bits of the offset in the low bits.
 
-        A position depends on the row and the interval alone, so each evaluation of the log gives a row the same one.
+        A position depends only on the row and the interval, so a row has the same position whenever it is evaluated.
         """
         times = np.clip(self.due, 0, _LATEST_MS)
         return (times << _OFFSET_BITS) | (self.causes & ((1 << _OFFSET_BITS) - 1))
 
     @classmethod
     def joined(cls, parts: Sequence[LatestMatches]) -> LatestMatches:
-        """Return the rows of all parts; at least one part."""
+        """Return the rows of all parts; there must be at least one part."""
         types = parts[0].types
         number = None
         if any(part.number is not None for part in parts):
@@ -89,7 +90,7 @@ class LatestMatches(NamedTuple):
         return LatestMatches(self.due[order], self.causes[order], self.completed[order], own, columns, self.types)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column; NULL where no values are known."""
+        """Return a column; NULL in each row if there are no values."""
         kind = arrow_type(self.types[name])
         values = self.columns.get(name)
         if values is None:
@@ -98,7 +99,7 @@ class LatestMatches(NamedTuple):
 
 
 class SilentRows:
-    """Rows of keys that fell silent (`rows.row_source.RowSource`); the time of a row is when its interval ended."""
+    """Rows of keys that fell silent (`rows.row_source.RowSource`). The time of a row is the end of its interval."""
 
     kinds: NDArray[np.int8] | None = None
     removals: NDArray[np.bool_] | None = None
@@ -128,7 +129,7 @@ class SilentRows:
 
     @cached_property
     def source(self) -> pa.RecordBatch:
-        """The place of each row's record, without key and value, for dead letters."""
+        """The partition and offset of each row's record, with NULL as key and value, for dead letters."""
         columns = {
             "key": pa.nulls(self.count, pa.binary()),
             "value": pa.nulls(self.count, pa.binary()),
@@ -157,7 +158,7 @@ class SilentRows:
         return self._found.columns[stored_reference(name)]
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column, of which no repeats are known."""
+        """Return a column as `column` does: its distinct values are not known."""
         return self.column(name)
 
     def type_of(self, name: Reference) -> SqlType:
@@ -165,11 +166,11 @@ class SilentRows:
         return self._found.types[stored_reference(name)]
 
     def has(self, name: Reference) -> bool:
-        """Tell whether the rows have a column of their events."""
+        """Tell whether the rows have a column."""
         return stored_reference(name) in self._found.types
 
     def declares(self, name: Reference) -> bool:
-        """Return False: columns are Arrow arrays, whatever their source."""
+        """Return False, so that every column is read as an Arrow array."""
         return False
 
 
@@ -179,7 +180,7 @@ class LastingRows(SilentRows):
     def __init__(
         self, stream: Stream, computation_id: str, partition: int, found: LatestMatches, node: LastingMatches
     ) -> None:
-        """Take rows, which have the columns `LEAST`, `BEFORE` and `BEFORE_OFFSET`."""
+        """Take rows; they must have the columns `LEAST`, `BEFORE` and `BEFORE_OFFSET`."""
         super().__init__(stream, computation_id, partition, found)
         self.kinds: NDArray[np.int8] | None = np.full(self.count, ENTER, np.int8)
         lowest = dict(found.columns)
@@ -190,11 +191,13 @@ class LastingRows(SilentRows):
             name = node.height.column.stored
             lowest[name], kept[name] = lowest[LEAST], lowest[BEFORE].take(pa.array(of))
         self.lowest = SilentRows(stream, computation_id, partition, found._replace(columns=lowest))
-        """The same rows with the lowest value in place of the row's own: their matches are those of all rows that
-        followed within the interval."""
+        """The same rows, with the lowest value in place of the row's own value.
+
+        An entry that such a row matches is matched by the row itself and by all rows that followed within the interval.
+        """
         keys = [column.stored for column in node.by]
         self.before = RowsBefore(self.lowest, of, self.count + np.arange(of.size), before_offset[of], kept, keys)
-        """The rows before, where these were matches for some constants."""
+        """The rows before, for rows whose row before was a match for some constants."""
 
     def column(self, name: Reference) -> pa.Array:
         """Return a column as a plain Arrow array."""
@@ -208,5 +211,8 @@ class LastingRows(SilentRows):
 
 
 def cause_offsets(rows: RowSource) -> Ints:
-    """Return the offset of each row's own event: the `offsets` of rows that waited are those that completed them."""
+    """Return the offset of each row's own event.
+
+    For rows that waited, `offsets` has the offsets of the events that moved the watermark, not those of the rows.
+    """
     return rows.causes if isinstance(rows, SilentRows) else rows.offsets

@@ -1,4 +1,4 @@
-"""The sizes of values, each by itself: of a text its bytes, of a value with parts the sizes of all its parts."""
+"""The sizes of values in bytes: for a text its length in bytes, for a nested value the sizes of all its parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.engine.rows.arrays import Ints
 __all__ = ["value_sizes"]
 
 _LEAST = 2
-"""Bytes counted for each part, as for the shortest part in JSON with its comma, and for an array itself."""
+"""The bytes that each part, and the array itself, adds: the shortest part in JSON with its comma has two."""
 
 
 def value_sizes(values: pa.Array) -> Ints:

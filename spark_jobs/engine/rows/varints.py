@@ -1,4 +1,4 @@
-"""Kafka's variable-length integers: zigzag, then seven bits a byte, the lowest first; whole columns at once."""
+"""Kafka's variable-length integers: zigzag encoding, then seven bits in each byte, the lowest bits first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def varint(number: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    r"""Decode the integer that begins at a place; return it, and where it ends.
+    r"""Decode the integer that begins at a place; return the integer, and the place after its last byte.
 
     Example:
         >>> read_varint(varint(-300), 0)
@@ -45,7 +45,7 @@ _SHORT = pa.array([varint(number) for number in range(-1, _TWO_BYTES)], pa.binar
 
 
 def varints(numbers: NDArray[np.integer]) -> pa.BinaryArray:
-    """Encode a column of lengths or positions; a missing value has length -1."""
+    """Encode a column of integers from -1 on, such as lengths; -1 is the length of a missing value."""
     if numbers.size and numbers.max() >= _TWO_BYTES:
         return pa.array([varint(number) for number in numbers.tolist()], pa.binary())
     return _SHORT.take(pa.array(numbers + 1))
