@@ -1,4 +1,4 @@
-"""The clock of a source partition: how the event times of rows move the watermark, and which rows do not count."""
+"""The clock of a source partition: how the event times of rows move the watermark, and which rows are left out."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["NO_TIME", "EventClock", "TimedRows"]
 
 NO_TIME = 2 * BEGINNING
-"""The event time of a row without an event time: earlier than each watermark."""
+"""The event time of a row without an event time: earlier than every watermark."""
 
 
 class TimedRows(NamedTuple):
-    """Rows with the watermarks around them."""
+    """The event times of rows, and the watermark after each row."""
 
     times: Ints
-    """The event time of each row in epoch milliseconds; `NO_TIME` where it is NULL, before 1970 or future."""
+    """The event time of each row in epoch milliseconds; `NO_TIME` if it is NULL, before 1970 or future."""
     after: Ints
     """The watermark after each row."""
     left_out: NDArray[np.bool_]
-    """Whether a row does not count: behind the watermark, or without an event time."""
+    """Whether the row is left out, because it is late or has no event time."""
     future: NDArray[np.bool_]
     """Whether the event time of a row is too far ahead of its record's time; such a row is left out."""
 
@@ -38,7 +38,7 @@ class TimedRows(NamedTuple):
 
 
 class EventClock(NamedTuple):
-    """The rule by which rows move the watermark: a function of the rows and of the marks of the clock alone."""
+    """The rule by which rows move the watermark; it depends only on the rows and on the marks of the clock."""
 
     delay_ms: int = 0
     """How far the watermark is behind the latest event time."""
@@ -47,7 +47,7 @@ class EventClock(NamedTuple):
 
     @classmethod
     def of(cls, stream: Stream, settings: Settings) -> EventClock:
-        """Return the clock of a stream; the settings have the delays that the stream does not declare."""
+        """Return the clock of a stream; the settings have the delay for a stream that does not declare one."""
         limits = settings.evaluator
         return cls(stream.event_time.delay_or(limits.watermark_delay_seconds), round(limits.future_seconds * 1000))
 
@@ -57,8 +57,9 @@ class EventClock(NamedTuple):
         Args:
             state: The state before the rows; its watermark is not changed.
             rows: The rows of a partition in their order.
-            known: How many rows at the beginning are skipped, since the state has them.
-            noted: Whether the state notes the rows that are left out: a task counts them, a fold of the log does not.
+            known: The number of rows at the beginning that are skipped, since the state already has them.
+            noted: Whether the state notes the rows that are left out. A task counts such rows; a fold of the log, which
+                only builds up a state, does not.
         """
         times, offsets = _event_times(rows)[known:], rows.offsets[known:]
         future = times > rows.time_ms[known:] + self.future_ms
@@ -71,7 +72,7 @@ class EventClock(NamedTuple):
 
 
 def _event_times(rows: RowSource) -> Ints:
-    """Return the event time of each row by the declaration of its stream."""
+    """Return the event time of each row, from the column that the stream declares or else the record's time."""
     column = rows.stream.event_time.column
     if column is None:
         return rows.time_ms

@@ -1,6 +1,6 @@
-"""The state of an operator that is a function of a source partition's log, and its form as bytes.
+"""The base of states that depend only on the log of a source partition, and the form of such a state as bytes.
 
-A worker may lose such a state at any time: the runtime reads the log again (`spark_jobs/runtime/states`).
+A worker may lose such a state at any time, since the runtime can read the log again (`spark_jobs/runtime/states`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CHECKSUM = 4
 
 
 class LogState:
-    """A state as of a position of the log. The changes of the last task can be undone."""
+    """A state after all events before a position of the log. The changes of the last task can be undone."""
 
     def __init__(self, position: int = 0) -> None:
         """Begin without rows.
@@ -28,47 +28,47 @@ class LogState:
             position: The position of the first event that is not in the state.
         """
         self.position = self.began = position
-        """`began` is the position when the changes that can be undone began."""
+        """`began` is the position to which `undo` returns: the position when the last task began."""
         self.complete = True
-        """Whether the last task that changed the state took all of its events in."""
+        """Whether the last task that changed the state has taken in all of its events."""
         self.whole = True
-        """Whether the state has all events that the task was given so far; False while a step takes events in."""
+        """Whether the state has all events that the task was given so far; False while a step takes in events."""
         self.torn = False
-        """Whether a change failed midway, which makes the state useless."""
+        """Whether a change failed midway, so that the state must not be used any more."""
         self.changed = 0
-        """How many rows were put since the last snapshot."""
+        """The number of rows that were put since the last snapshot."""
         self.restore_seconds = 0.0
-        """How long the worker took to bring the state to its first batch."""
+        """The seconds that the worker took to restore the state for its first batch."""
         self._since: dict[str, int] = {}
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Change the state within the block; a block that raises leaves the state torn."""
+        """Change the state within the block; if the block raises an exception, the state stays torn."""
         self.torn = True
         yield
         self.torn = False
 
     @property
     def since(self) -> Mapping[str, int]:
-        """By name of a part of the rows, such as a column: the position from which on rows have the part.
+        """The position from which on the state has each part of the rows, by the name of the part, such as a column.
 
-        The name "" stands for the rows as such.
+        The name "" stands for the rows themselves.
         """
         return self._since
 
     def hold(self, name: str, since: int) -> None:
-        """Note that rows have a part from a position on; the name "" stands for the rows as such."""
+        """Note that the state has a part of the rows from a position on; the name "" stands for the rows themselves."""
         self._since[name] = min(since, self._since.get(name, since))
 
     def keep(self, names: Collection[str]) -> None:
-        """Keep some parts of the rows alone; called where no change can be undone."""
+        """Remove all other parts of the rows. There must be no change that can be undone."""
         self._since = {name: since for name, since in self._since.items() if not name or name in names}
 
     def rewind(self, position: int) -> None:
-        """Prepare the state for events from a position on, some of which are in the state without a new part."""
+        """Prepare the state to read the log again from a position on, because its rows from there on lack a part."""
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can be undone no more."""
+        """Begin a task: the changes so far can no longer be undone."""
         self.began, self.complete = self.position, False
 
     def undo(self) -> None:
@@ -76,7 +76,7 @@ class LogState:
         self.position, self.complete, self.whole = self.began, True, True
 
     def stored(self) -> bytes:
-        """Return the state as bytes; the state that `restored` makes of them cannot undo changes."""
+        """Return the state as bytes. A state that is restored from them cannot undo the changes of the last task."""
         raise NotImplementedError
 
     @classmethod
@@ -84,7 +84,7 @@ class LogState:
         """Return the state that bytes hold.
 
         Raises:
-            ValueError: The bytes are no whole snapshot of this version.
+            ValueError: The bytes are no complete snapshot of this version.
         """
         raise NotImplementedError
 
@@ -93,19 +93,19 @@ class LogState:
         raise NotImplementedError
 
     def put_changes(self, stored: bytes) -> bool:
-        """Bring the state to the end of a task, given the task's changes; the state is not before the task's beginning.
+        """Bring the state to the end of a task by the task's changes. The state must have come to the task's beginning.
 
         Returns:
-            Whether the changes were put. Changes that lack a part that the state has are not put.
+            Whether the changes were applied; False if they lack a part of the rows that the state has.
 
         Raises:
-            ValueError: The bytes are no whole changes of this version.
+            ValueError: The bytes are no complete changes of this version.
         """
         raise NotImplementedError
 
     @property
     def changed_bytes(self) -> int:
-        """About how many bytes were put since the last snapshot."""
+        """An estimate of the bytes that were put since the last snapshot."""
         raise NotImplementedError
 
     @property
@@ -128,7 +128,7 @@ State = TypeVar("State", bound=LogState)
 
 
 class LogOperator(Generic[State]):
-    """The part of an operator (`operators.operator.Operator`) that its state carries out."""
+    """The methods of an operator (`operators.operator.Operator`) that only call its state."""
 
     __slots__ = ()
 
@@ -141,15 +141,15 @@ class LogOperator(Generic[State]):
         return state.stored()
 
     def restore(self, snapshot: bytes) -> State:
-        """Return the state of a snapshot.
+        """Return the state that a snapshot holds.
 
         Raises:
-            ValueError: The bytes are no whole snapshot of this version.
+            ValueError: The bytes are no complete snapshot of this version.
         """
         return type(self.begin()).restored(snapshot)
 
     def size(self, state: State) -> int:
-        """Return about how many bytes of memory the state takes."""
+        """Return the memory of the state in bytes; an estimate."""
         return state.nbytes
 
 
@@ -157,10 +157,10 @@ def packed(form: bytes, rows: pa.Table, about: Mapping[str, Any], compression: s
     """Return rows as bytes: the form, a checksum, and an Arrow stream.
 
     Args:
-        form: Names the format and its version.
+        form: The first bytes, which name the format and its version.
         rows: The rows.
-        about: Facts that `unpacked` returns with the rows; JSON.
-        compression: As Arrow names it.
+        about: Facts about the rows that `unpacked` returns with them; they must be encodable as JSON.
+        compression: The name of a compression in Arrow; None for no compression.
     """
     rows = rows.replace_schema_metadata({"state": json.dumps(about)})
     sink = pa.BufferOutputStream()
@@ -171,10 +171,10 @@ def packed(form: bytes, rows: pa.Table, about: Mapping[str, Any], compression: s
 
 
 def unpacked(form: bytes, stored: bytes) -> tuple[pa.Table, dict[str, Any]]:
-    """Return the rows that `packed` has packed, and the facts about them.
+    """Return the rows and the facts of which `packed` made some bytes.
 
     Raises:
-        ValueError: The bytes are no whole rows of this form.
+        ValueError: The bytes are not complete, or of another form.
 
     Example:
         >>> rows, about = unpacked(b"x 1", packed(b"x 1", pa.table({"a": [1]}), {"position": 7}, None))

@@ -1,7 +1,7 @@
 """The interface of operators: an operator makes rows from rows, and from a state that depends on earlier rows.
 
-The caller keeps the state between steps. A state can also be measured, stored and restored.
-The output is the same however the input is divided into steps, so a replay makes the same rows.
+The caller keeps the state between steps. A state can also be measured, stored and restored. The output must not depend
+on how the input is divided into steps, so that a replay makes the same rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Operator(Protocol[State, Given_contra, Made_co]):
         Args:
             state: The state before these rows. The step may change the object; only the returned state is valid.
             rows: The rows, in the order of their source partition.
-            watermark: The position up to which the input is complete; None where that is unknown.
+            watermark: The position up to which the input is complete; None if the position is unknown.
 
         Returns:
             The state after the rows, and the output rows, evaluated lazily.
@@ -38,7 +38,7 @@ class Operator(Protocol[State, Given_contra, Made_co]):
         """Return the state as bytes that `restore` reads."""
 
     def restore(self, snapshot: bytes) -> State:
-        """Return the state of a snapshot."""
+        """Return the state that a snapshot holds."""
 
     def size(self, state: State) -> int:
-        """Return about how many bytes of memory the state takes."""
+        """Return the memory of the state in bytes; an estimate."""

@@ -1,4 +1,4 @@
-"""The time up to which a source partition has come, whatever the times of a few events."""
+"""The clock of a source partition: the time up to which it has come, even if a few events have wrong times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.engine.index import Ints
 __all__ = ["PartitionClock"]
 
 _RECENT = 8
-"""Events in a row, of which all but two must have a time for the clock to reach it.
+"""The clock reaches a time when all but two of this many successive events have this time or a later time.
 
 Two events with a time far behind do not hold the clock back, and five events with a time far ahead do not move it.
 """
@@ -19,12 +19,12 @@ _NEVER, _EVER = -(1 << 60), 1 << 60
 
 
 class PartitionClock(NamedTuple):
-    """The clock after some events of a partition, a function of their times in their order."""
+    """The clock after some events of a partition; it depends only on the times of the events and on their order."""
 
     time: int = _NEVER
     """Epoch milliseconds."""
     recent: tuple[tuple[int, int], ...] = ()
-    """The offsets and times of the last events, too few to move the clock by themselves."""
+    """The offsets and times of the last seven events, which the next events are compared with."""
 
     def after(self, offsets: Ints, times: Ints) -> tuple[PartitionClock, Ints]:
         """Return the clock after further events, and the time of the clock after each event.
@@ -44,12 +44,12 @@ class PartitionClock(NamedTuple):
         return PartitionClock(int(each[-1]), (*self.recent, *last)[1 - _RECENT :]), each
 
     def without(self, position: int) -> PartitionClock:
-        """Return the clock without the events from a position on, which come again; its time stays."""
+        """Return the clock without the events from a position on, which will be read again; the time stays the same."""
         return PartitionClock(self.time, tuple(each for each in self.recent if each[0] < position))
 
 
 def _third_least(times: Ints) -> Ints:
-    """Return by event the third least time of the event and the seven before it; times before all count as least."""
+    """Return by event the third least time of the event and the seven before it; a missing event has the least time."""
     padded = np.concatenate([np.full(_RECENT - 1, _NEVER), times])
     least, second, third = (np.full(times.size, _EVER) for _ in range(3))
     for place in range(_RECENT):

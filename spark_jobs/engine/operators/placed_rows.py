@@ -1,4 +1,4 @@
-"""Rows at numbered places: whole numbers and Arrow values that are overwritten in place, and can be put back."""
+"""Rows at numbered places. Their integers and Arrow values are overwritten in place; the changes can be undone."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Replaced(NamedTuple):
 
 
 class PlacedRows:
-    """Rows by place. A place without a row has the empty numbers, and NULLs."""
+    """Rows by place. A place without a row has the numbers of `empty`, and NULL in each Arrow column."""
 
     def __init__(self, empty: Mapping[str, int]) -> None:
         """Begin without rows.
 
         Args:
-            empty: By name of a field of whole numbers, the number of an empty place.
+            empty: The name of each integer field, and the field's number in a place without a row.
         """
         self._empty = dict(empty)
         self._numbers: dict[str, Ints] = {name: np.empty(0, np.int64) for name in empty}
@@ -38,12 +38,12 @@ class PlacedRows:
         self._replaced: list[_Replaced] = []
 
     def numbers(self, name: str) -> Ints:
-        """Return a field of whole numbers by place; the caller does not change the array."""
+        """Return an integer field by place; the caller must not change the array."""
         return self._numbers[name]
 
     @property
     def room(self) -> int:
-        """The number of places, empty places included."""
+        """The number of places, including places without a row."""
         return next(iter(self._numbers.values())).size
 
     @property
@@ -66,11 +66,11 @@ class PlacedRows:
     def put(
         self, places: Ints, numbers: Mapping[str, Ints], columns: Mapping[str, pa.Array], *, undoable: bool
     ) -> None:
-        """Set fields and columns of some distinct places; the others keep their contents.
+        """Set some fields and columns of some distinct places; all other fields, columns and places stay as they are.
 
         Args:
-            places: The places, for which there is room.
-            numbers: By name, the whole numbers.
+            places: The places, which must be less than `room`.
+            numbers: By name, the values of integer fields.
             columns: By name, the Arrow values; new columns are added.
             undoable: Whether `undo` can undo the change.
         """
@@ -90,11 +90,11 @@ class PlacedRows:
         return {name: self._columns[name].take(places) for name in names if name in self._columns}
 
     def keep(self, names: Collection[str]) -> None:
-        """Keep some Arrow columns alone; called where no change can be undone."""
+        """Remove all other Arrow columns. There must be no change that can be undone."""
         self._columns = {name: column for name, column in self._columns.items() if name in names}
 
     def begin(self) -> None:
-        """Forget the contents before the changes so far, which can be undone no more."""
+        """Make the changes so far final: they can no longer be undone."""
         self._replaced.clear()
 
     def undo(self) -> None:

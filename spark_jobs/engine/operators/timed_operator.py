@@ -31,30 +31,33 @@ Node = TypeVar("Node", bound=KeyedRows)
 
 @dataclass(frozen=True, slots=True)
 class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
-    """Rows that wait for the watermark (`operators.operator.Operator`). A task has rows of one partition, in order."""
+    """Makes rows that waited for the watermark (`operators.operator.Operator`).
+
+    All rows of a task must be of one source partition, in its order.
+    """
 
     node: Node
     computation_id: str
     reads: tuple[Column, ...]
     """The columns that groups and SELECT lists read, in the order of their stored texts."""
     clock: EventClock = EventClock()
-    """How rows move the watermark."""
+    """The rule by which rows move the watermark."""
     value_bytes: int = VALUE_BYTES
-    """Bytes of the longest text that an expression may compute; a longer text is NULL."""
+    """The largest number of bytes of a text that an expression computes; a longer text is NULL."""
 
     def step(
         self, state: Waiting, rows: RowSource, watermark: int | None = None
     ) -> tuple[Waiting, Iterator[SilentRows]]:
-        """Return the rows that some rows complete; changes the state in place.
+        """Take in rows, and return the rows that have become complete; changes the state in place.
 
         Args:
             state: The state before the rows.
             rows: The rows.
-            watermark: Unused: the rows move the watermark.
+            watermark: Not used, since the rows themselves move the watermark.
 
         Raises:
             InternalError: An earlier step failed midway.
-            Exception: Any exception: expressions run code of libraries (`faults.FAULTS`).
+            Exception: Any exception, since expressions run code of libraries (`faults.FAULTS`).
         """
         if state.torn:
             raise InternalError("a state of an event-time computation is torn")
@@ -64,11 +67,11 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         return state, iter([self.rows(rows.stream, partition, found)])
 
     def advance(self, state: Waiting, watermark: int, *, undoable: bool = True) -> LatestMatches:
-        """Move the watermark to a mark of the clock, and return the rows that are complete by then.
+        """Move the watermark to a mark of the clock, and return the rows that have become complete.
 
         Args:
-            state: The state, at the position before which the mark lies.
-            watermark: The watermark in epoch milliseconds; an earlier one than the state's changes nothing.
+            state: The state; its position must be that of the mark.
+            watermark: The watermark in epoch milliseconds; nothing changes if the state's watermark is later.
             undoable: Whether the state's `undo` can undo the change.
         """
         with state.changing():
@@ -78,7 +81,10 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         return found._replace(completed=np.full(found.due.size, state.position, np.int64)).in_order()
 
     def fold(self, state: Waiting, rows: RowSource) -> None:
-        """Take in rows of the log without results; rows below the state's position only give new columns."""
+        """Take in rows of the log without making results.
+
+        Rows below the state's position are in the state already; they only fill columns that are new in the state.
+        """
         with state.changing():
             known = int(np.searchsorted(rows.offsets, state.position))
             if known:
@@ -87,23 +93,23 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
             state.tidy()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> SilentRows:
-        """Return complete rows for the groups over the computation."""
+        """Return rows that have become complete, in the form that the groups over the computation read."""
         return SilentRows(stream, self.computation_id, partition, found)
 
     def _taken(self, state: Waiting, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
-        """Take in all rows but the first `known`, and return the rows that are complete, in order."""
+        """Take in all rows but the first `known`, and return the rows that have become complete, in order."""
         raise NotImplementedError
 
     def _ended(self, state: Waiting, *, undoable: bool) -> LatestMatches:
-        """Return the rows of the state that are complete by its watermark, and take the rows out."""
+        """Remove the rows that are complete at the state's watermark from the state, and return them."""
         raise NotImplementedError
 
     def _complete(self, state: Waiting, rows: RowSource, known: int) -> None:
-        """Give the state's rows the values of further columns, from rows that the state has already."""
+        """Fill new columns of the state's rows from the first `known` rows, which the state already has."""
         raise NotImplementedError
 
     def _columns(self, rows: RowSource, places: Ints) -> dict[str, pa.Array]:
-        """Return the columns of some rows that groups and SELECT lists read, and the numbers of elements."""
+        """Return the columns of some rows that groups and SELECT lists read, and the column `ELEMENT`."""
         taken = pa.array(places)
         found = {column.stored: as_plain(rows.column(column.reference).take(taken)) for column in self.reads}
         if rows.number is not None:
@@ -117,10 +123,10 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
 
 
 def columns_read(stream: Stream, plan: GroupPlan, select: SelectList) -> dict[str, Column]:
-    """Return by stored name the columns of events that a group or a SELECT list reads."""
+    """Return the columns of events that a group or a SELECT list reads, by stored name."""
     read = (*plan.conjuncts, *(item.expression for item in select.items))
     leaves = (leaf for each in read for leaf in walk(each) if isinstance(leaf, Column))
     found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str)}
     if found.get(EDGE.stored) == EDGE and all(column.name != EDGE.stored for column in stream.columns):
-        del found[EDGE.stored]  # the result has it, not the event
+        del found[EDGE.stored]  # a field of the result, not of the event
     return found

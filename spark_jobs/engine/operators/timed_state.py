@@ -18,34 +18,35 @@ __all__ = ["BEGINNING", "ELEMENT", "NEVER", "NO_MARKS", "PassedTimes", "TimedSta
 BEGINNING = -(1 << 60)
 """The watermark before the first event."""
 ELEMENT = "#"
-"""Names the column with the number of an event among the elements of its record."""
+"""The name of the column with the number of an event among the elements of its record."""
 NEVER: int = np.iinfo(np.int64).max
 """The time of a row that does not exist."""
 NO_MARKS: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class PassedTimes(NamedTuple):
-    """The watermarks along some events of a partition."""
+    """The watermark after each of some events of a partition, and which of the events are late."""
 
     after: Ints
     """The watermark after each event, in epoch milliseconds; never descends."""
     late: NDArray[np.bool_]
-    """Whether each event is behind the watermark before it."""
+    """Whether the time of each event is earlier than the watermark before the event."""
 
 
 class _Missed(NamedTuple):
-    """Events that did not count in a step."""
+    """Events that a step left out."""
 
     places: Ints
-    """The position of each event, and the number of the event within its record, in two rows."""
+    """Two rows of numbers: the position of each event, and the number of the event within its record."""
     future: NDArray[np.bool_]
+    """Whether the event was left out because its time is too far ahead."""
 
 
 class TimedState(LogState):
     """A state of rows that wait for the watermark of their partition, by key."""
 
     form: ClassVar[bytes]
-    """Names the format of the state as bytes, and its version: other bytes are no snapshot."""
+    """The first bytes of each snapshot, which name the format and its version."""
 
     def __init__(self, position: int = 0) -> None:
         """Begin at a position of the log."""
@@ -54,34 +55,37 @@ class TimedState(LogState):
         self.watermark = BEGINNING
         """The time up to which the partition has come, in epoch milliseconds."""
         self.late = 0
-        """How many events were behind the watermark, or had no event time."""
+        """The number of events so far that were late, or had no event time."""
         self.marks = NO_MARKS
-        """The marks of the clock for a fold of the log: ascending positions, and the watermark before each."""
+        """The marks of the clock, for a fold of the log: ascending positions, and the watermark that each mark sets.
+
+        A mark takes effect before the event at its position.
+        """
         self.missed: list[_Missed] = []
-        """The events of the task that did not count."""
+        """The events that the present task has left out."""
         self._moves: list[tuple[int, int]] = []
-        """The watermark and the number of late events before each change that can be undone."""
+        """For each change that can be undone: the watermark and the number of late events before the change."""
 
     @property
     def earliest(self) -> int:
-        """The earliest time of a row that waits, `NEVER` where none waits."""
+        """The earliest time of a row that waits; `NEVER` if no row waits."""
         raise NotImplementedError
 
     def move(self, watermark: int, late: int, *, undoable: bool) -> None:
-        """Set the watermark, and add events that were late."""
+        """Set the watermark, and add to the number of late events."""
         if undoable:
             self._moves.append((self.watermark, self.late))
         self.watermark, self.late = watermark, self.late + late
 
     def tidy(self) -> None:
-        """Remove the keys without rows, if most keys have none; called where no change of the state can be undone."""
+        """Remove the keys without rows, if most keys have none. There must be no change that can be undone."""
         raise NotImplementedError
 
     def passed(self, times: Ints, offsets: Ints, delay_ms: int) -> PassedTimes:
-        """Return how events (at least one) and the marks between them move the watermark; the state does not change.
+        """Return how events and the marks between them move the watermark; the state does not change.
 
         Args:
-            times: The event times in epoch milliseconds.
+            times: The event times in epoch milliseconds; at least one.
             offsets: The offsets, ascending.
             delay_ms: How far the watermark is behind the latest event time.
         """
@@ -91,18 +95,18 @@ class TimedState(LogState):
         return PassedTimes(after, times < before)
 
     def miss(self, offsets: Ints, number: Ints | None, future: NDArray[np.bool_]) -> None:
-        """Note events of the task that did not count.
+        """Note events that the task leaves out.
 
         Args:
             offsets: The positions of the events.
-            number: The number of each event within its record; None where a record is one event.
+            number: The number of each event within its record; None if a record is one event.
             future: Whether the event time of each event is too far ahead.
         """
         places = np.stack([offsets, np.zeros(offsets.size, np.int64) if number is None else number])
         self.missed.append(_Missed(places, future))
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can be undone no more."""
+        """Begin a task: the changes so far can no longer be undone."""
         self.missed.clear()
         self._moves.clear()
         super().begin()
@@ -118,7 +122,7 @@ class TimedState(LogState):
     # -- the state as bytes --------------------------------------------------------------------------------------------
 
     def stored(self) -> bytes:
-        """Return the state as bytes; the state that `restored` makes of them cannot undo changes."""
+        """Return the state as bytes. A state that is restored from them cannot undo the changes of the last task."""
         self.changed = 0
         return packed(self.form, self._packed_rows(self._used()), self._about, "zstd")
 
@@ -127,7 +131,7 @@ class TimedState(LogState):
         """Return the state that bytes hold.
 
         Raises:
-            ValueError: The bytes are no whole snapshot of this version.
+            ValueError: The bytes are no complete snapshot of this version.
         """
         rows, about = unpacked(cls.form, stored)
         state = cls(about["position"])
@@ -137,11 +141,11 @@ class TimedState(LogState):
         return state
 
     def changes(self) -> bytes:
-        """Return the rows of the keys that the last task changed."""
+        """Return the rows of the keys that the last task changed, as bytes for `put_changes`."""
         return packed(self.form, self._packed_rows(self._replaced), self._about, None)
 
     def put_changes(self, stored: bytes) -> bool:
-        """Set the rows of the keys that a task changed."""
+        """Set the rows of the keys that a task changed; returns and raises as in the base class."""
         rows, about = unpacked(self.form, stored)
         if not self.since.keys() <= about["since"].keys():
             return False
@@ -176,7 +180,7 @@ class TimedState(LogState):
         return self.keys.count
 
     def _marked(self, offsets: Ints) -> Ints:
-        """Return the watermark that the clock's marks before each event set; `BEGINNING` without a mark."""
+        """Return the watermark that the marks before each event have set; `BEGINNING` if there is no mark before it."""
         positions, watermarks = self.marks
         place = np.searchsorted(positions, offsets, side="right")
         highest: Ints = np.concatenate([[BEGINNING], np.maximum.accumulate(watermarks)])
@@ -184,7 +188,7 @@ class TimedState(LogState):
 
 
 def missed_events(states: Iterable[LogState]) -> tuple[int, int]:
-    """Return how many events of a task were late, and how many were future; each event counts once for all states."""
+    """Return the number of late events and of future events of a task; an event counts once for all states."""
     missed = [each for state in states if isinstance(state, TimedState) for each in state.missed]
     if not missed:
         return 0, 0

@@ -1,4 +1,4 @@
-"""Rows of a state of frames that lie together, ordered by the number of their key, then by arrival."""
+"""A part of the rows in a state of frames, ordered by the number of their key, then by arrival."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ __all__ = ["FramePart"]
 
 
 class FramePart(NamedTuple):
-    """Some rows."""
+    """Some rows of a state of frames."""
 
     numbers: Ints
     """The number of each row's key, ascending."""
     offsets: Ints
     times: Ints
-    """Epoch milliseconds."""
+    """The time of each row in epoch milliseconds."""
     columns: Mapping[str, pa.Array]
-    """By name, the columns from which values are computed; older rows may lack some of them."""
+    """By name, the columns from which values are computed; a part with older rows may lack some of them."""
 
     @classmethod
     def of(cls, numbers: Ints, offsets: Ints, times: Ints, columns: Mapping[str, pa.Array]) -> FramePart:
-        """Return rows that are given by arrival."""
+        """Return a part of rows that are given in the order of arrival."""
         return cls(numbers, offsets, times, columns).take(np.argsort(numbers, kind="stable"))
 
     def numbered(self, numbers: Ints) -> FramePart:
-        """Return the rows with other numbers of their keys."""
+        """Return the same rows after their keys got other numbers; `numbers` has the new number of each row's key."""
         return FramePart.of(numbers, self.offsets, self.times, self.columns)
 
     @classmethod
@@ -42,7 +42,7 @@ class FramePart(NamedTuple):
 
     @classmethod
     def appended(cls, parts: Sequence[FramePart], names: Iterable[str]) -> FramePart:
-        """Return the rows of all parts one part after the other, with some of their columns."""
+        """Return the rows of the parts one part after the other, not ordered by key, with the columns in `names`."""
         return cls(
             np.concatenate([part.numbers for part in parts]),
             np.concatenate([part.offsets for part in parts]),
@@ -52,12 +52,12 @@ class FramePart(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[FramePart]) -> FramePart:
-        """Return the rows of all parts; rows of a later part came later."""
+        """Return one part with the rows of all parts; the rows of each part must have come before those of the next."""
         rows = cls.appended(parts, dict.fromkeys(name for part in parts for name in part.columns))
         return rows.take(np.argsort(rows.numbers, kind="stable"))
 
     def column(self, name: str, others: Iterable[FramePart]) -> pa.Array:
-        """Return a column; NULLs if only `others` have the column."""
+        """Return a column; if the part lacks the column, return NULLs of the type that the column has in `others`."""
         found = self.columns.get(name)
         if found is None:
             kind = next(part.columns[name].type for part in others if name in part.columns)
@@ -71,7 +71,7 @@ class FramePart(NamedTuple):
         return FramePart(self.numbers[rows], self.offsets[rows], self.times[rows], columns)
 
     def of_keys(self, keys: Ints) -> FramePart:
-        """Return the rows of some keys, given by ascending numbers."""
+        """Return the rows of some keys; their numbers must ascend."""
         first = np.searchsorted(self.numbers, keys, side="left")
         size = np.searchsorted(self.numbers, keys, side="right") - first
         begins = np.cumsum(size) - size

@@ -1,4 +1,4 @@
-"""The state of frames in one source partition: the rows that a frame may still hold."""
+"""The state of frames in one source partition: the rows that may still be in a frame of a later row."""
 
 from __future__ import annotations
 
@@ -19,45 +19,44 @@ from spark_jobs.engine.rows.arrays import distinct_values
 __all__ = ["FrameRows", "Reach"]
 
 _FORMAT = b"frame-rows 1\n"
-"""Names the format of the state as bytes, and its version: other bytes are no snapshot."""
+"""The first bytes of each snapshot, which name the format and its version."""
 _KEY, _COLUMN = "key.", "column."
 _RATIO = 4
-"""A part is merged with the part before it, unless that part has more than this many times its rows."""
+"""A part is merged with the part before it, unless the part before has more than this many times as many rows."""
 
 
 class Reach:
-    """How far the longest frames reach."""
+    """The reach of the longest frames: how far before an event's row a frame begins."""
 
     def __init__(self, rows: int = 0, milliseconds: int | None = None) -> None:
         """Take the reach.
 
         Args:
-            rows: Rows before an event's own.
-            milliseconds: How much earlier than the event's own time; None if no frame goes by time.
+            rows: The largest number of rows before the event's own row.
+            milliseconds: The longest time before the event's own time; None if no frame is by time.
         """
         self.rows = rows
         self.milliseconds = milliseconds
 
 
 class FrameRows(LogState):
-    """The rows of each key, as of a position of the partition's log."""
+    """The rows of each key, at a position of the partition's log."""
 
     def __init__(self, position: int = 0) -> None:
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self.keys = KeyNumbers()
         self.parts: tuple[FramePart, ...] = ()
-        """The rows: those of a later part came later."""
+        """The rows. All rows of a part came before those of the next part."""
         self.clock = PartitionClock()
         self.reach: Reach | None = None
-        """How far the frames of the present values reach: other rows may be forgotten. None before the values are
-        known."""
+        """The reach of the present values; rows beyond it are forgotten. None while the values are unknown."""
         self.visible: Mapping[str, int] = {}
-        """By value, as `Column.stored`: the offset of the first row that counts for the value; 0 where not given."""
+        """By the stored name of a value's column: the offset of the first row that its frames may hold (else 0)."""
         self._settled: tuple[tuple[FramePart, ...], PartitionClock] = self.parts, self.clock
         """The rows and the clock when the task began."""
         self._has_dropped = False
-        """Whether rows were forgotten since keys without rows were last looked for."""
+        """Whether rows were forgotten since the state last looked for keys without rows."""
 
     def add(self, part: FramePart, clock: PartitionClock) -> None:
         """Add rows that came after all rows of the state, and set the clock after them."""
@@ -67,13 +66,13 @@ class FrameRows(LogState):
         self.clock = clock
 
     def of_keys(self, keys: Ints) -> list[FramePart]:
-        """Return the rows of some keys, given by ascending numbers."""
+        """Return the rows of some keys; their numbers must ascend."""
         return [part.of_keys(keys) for part in self.parts]
 
     def begin(self) -> None:
-        """Begin a task: the rows so far can be undone no more; parts are merged, and far rows are forgotten.
+        """Begin a task: the rows so far can no longer be undone.
 
-        Where most keys have no row, these keys are forgotten.
+        Parts are merged, and rows out of reach are forgotten. Keys without rows are forgotten if most keys are such.
         """
         self.merge()
         if self._has_dropped:
@@ -83,7 +82,7 @@ class FrameRows(LogState):
         super().begin()
 
     def merge(self) -> None:
-        """Merge parts, and forget far rows; only where no row is to be undone."""
+        """Merge parts, and forget rows out of reach. There must be no row that can be undone."""
         parts = [*self.parts]
         while len(parts) > 1 and parts[-2].size <= parts[-1].size * _RATIO:
             merged = FramePart.joined(parts[-2:])
@@ -96,7 +95,7 @@ class FrameRows(LogState):
         super().undo()
 
     def rewind(self, position: int) -> None:
-        """Take away the rows from a position on: they are read again, with further columns or a longer reach."""
+        """Remove the rows from a position on: they will be read again, with further columns or for a longer reach."""
         if position < self.position:
             kept = (part.take(np.flatnonzero(part.offsets < position)) for part in self.parts)
             self.parts = tuple(part for part in kept if part.size)
@@ -104,7 +103,7 @@ class FrameRows(LogState):
             self.clock = self.clock.without(position)
 
     def _within_reach(self, part: FramePart) -> FramePart:
-        """Return the rows that some frame can still hold, given all rows of the state."""
+        """Return the rows that may still be in a frame of a later row; `part` must have all rows of the state."""
         if self.reach is None:
             return part
         ends = np.searchsorted(part.numbers, part.numbers, side="right")
@@ -117,7 +116,7 @@ class FrameRows(LogState):
         return part.take(np.flatnonzero(kept))
 
     def _forget_keys(self) -> None:
-        """Number the keys anew, if most of them have no row."""
+        """Forget the keys without rows, and number the others again, if most keys have no row."""
         kept = distinct_values(np.concatenate([np.empty(0, np.int64), *(part.numbers for part in self.parts)]))
         if 2 * kept.size >= self.keys.count:
             return
@@ -132,7 +131,7 @@ class FrameRows(LogState):
 
     @classmethod
     def restored(cls, stored: bytes) -> FrameRows:
-        """Return the state that bytes hold; raises as the base class."""
+        """Return the state that bytes hold; raises as in the base class."""
         rows, about = unpacked(_FORMAT, stored)
         state = cls(about["position"])
         for name, since in about["since"].items():
@@ -148,7 +147,7 @@ class FrameRows(LogState):
         return self._packed(self.parts[len(self._settled[0]) :], None)
 
     def put_changes(self, stored: bytes) -> bool:
-        """Add the rows of a task that the state does not have."""
+        """Add the rows of a task that the state does not have; returns and raises as in the base class."""
         rows, about = unpacked(_FORMAT, stored)
         if not self.since.keys() <= about["since"].keys():
             return False
@@ -180,12 +179,12 @@ class FrameRows(LogState):
 
     @property
     def changed_bytes(self) -> int:
-        """About how many bytes were put since the last snapshot."""
+        """An estimate of the bytes that were put since the last snapshot."""
         return self.changed * (24 + 8 * max((len(part.columns) for part in self.parts), default=0))
 
     @property
     def count(self) -> int:
-        """The number of keys; up to half of them may have no row any more."""
+        """The number of keys, including keys without rows that are not forgotten yet."""
         return self.keys.count
 
     @property

@@ -1,4 +1,4 @@
-"""The values of frames."""
+"""Computes the values of frames: window functions over the rows of each frame."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ __all__ = ["FrameValues", "column_name", "kept_columns"]
 _encode = Encoder().encode
 _STEM = "v"
 _ORDERED = ("first", "last")
-"""Functions whose value depends on the order of the rows: by time, then by arrival, where the frame is by time."""
+"""Functions that depend on the order of the rows: by time and then by arrival for a frame by time, else by arrival."""
 
 
 def column_name(expression: Expression) -> str:
-    """Return the name of the column of the state that has the value of an expression."""
+    """Return the name of the state's column that holds the value of an expression."""
     return _encode(expression).decode()
 
 
 def kept_columns(values: Iterable[FrameValue]) -> dict[str, Expression]:
-    """Return the columns of the state from which values are computed, by name."""
+    """Return the expressions from which values are computed, by the name of the state's column for each."""
     return {column_name(each): each for value in values for each in value.expressions}
 
 
 class FrameValues:
-    """The values of some rows. Frames of one function over the same arguments share the state of each row."""
+    """The values of some rows. Frames of one function with the same arguments share the states of single rows."""
 
     def __init__(self, rows: KeyRows, clock: Ints) -> None:
         """Take rows.
 
         Args:
             rows: The rows of the keys.
-            clock: By row with a frame, the partition's clock.
+            clock: By row with a frame, the time of the partition's clock.
         """
         self._rows = rows
         self._clock = clock
@@ -57,7 +57,7 @@ class FrameValues:
 
         Args:
             value: The function and its frame.
-            visible: The offset of the first row that counts.
+            visible: The offset of the first row that a frame may hold.
         """
         rows = self._rows
         if value.function == LAG:
@@ -79,7 +79,7 @@ class FrameValues:
         return result if result.type == wanted else result.cast(wanted)
 
     def _lift(self, aggregate: AggregateValue, by_time: bool) -> dict[str, pl.Series]:
-        """Return the state of the function for each row alone."""
+        """Return the state of the function for each single row."""
         found = self._lifted.get((aggregate, by_time))
         if found is None:
             columns, counted = self._rows.part.columns, None
@@ -91,7 +91,7 @@ class FrameValues:
         return found
 
     def _summed(self, key: tuple[AggregateValue, bool], frame: Frame) -> pl.DataFrame:
-        """Return the state of each frame as the difference of two cumulative sums of whole numbers."""
+        """Return the state of each frame as the difference of two cumulative sums of integers."""
         sums = self._sums.get(key)
         if sums is None:
             lifted = self._lifted[key]
@@ -101,7 +101,7 @@ class FrameValues:
 
 
 def _gathered(state: AggregateState, lifted: dict[str, pl.Series], frame: Frame, rows: KeyRows) -> pl.DataFrame:
-    """Return the state of each frame, made from its rows in their order; other frames do not change it."""
+    """Return the state of each frame, aggregated over its rows in their order, independently of other frames."""
     found = []
     for _, place, row in frame.pairs(rows.part.times):
         check_cpu()

@@ -39,7 +39,7 @@ class FramedRows(TakenPlaces):
         self.stream: Stream = rows.stream
         self.count = int(taken.size)
         self.event = taken
-        """The row of the batch, by row."""
+        """By row, its place in the batch."""
         self._rows = rows
         self._values = values
         self._same = self.count == rows.count
@@ -51,12 +51,12 @@ class FramedRows(TakenPlaces):
 
     @cached_property
     def number(self) -> Ints | None:
-        """The number of each row within its record; None where a record has one row at most."""
+        """The number of each row within its record; None if a record has at most one row."""
         return None if self._rows.number is None else self._rows.number[self._taken]
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
-        """An upper bound for the bytes of each row's columns; values of frames may be longer than the row's own."""
+        """An upper bound for the bytes of each row's columns, including the values of frames."""
         own = self._rows.record_bytes[self._taken]
         texts = [values for _, values in self._values.values() if pa.types.is_string(values.type)]
         texts += [values for _, values in self._values.values() if pa.types.is_binary(values.type)]
@@ -82,7 +82,7 @@ class FramedRows(TakenPlaces):
         return column if self._same else column.take(pa.array(self._taken))
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, dictionary-encoded where the rows of the batch are."""
+        """Return a column as `column` does, dictionary-encoded if the column of the batch is."""
         if isinstance(name, Framed):
             return self._values[name][1]
         column = self._rows.encoded(name)

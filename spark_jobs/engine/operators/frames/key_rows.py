@@ -1,4 +1,4 @@
-"""The rows of some keys, key by key and in the order of arrival; and where the frame of each row begins."""
+"""The rows of some keys, key by key and in the order of arrival, and the place where the frame of each row begins."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from spark_jobs.engine.rows.arrays import distinct_values
 __all__ = ["Frame", "KeyRows", "lateness"]
 
 _PAIRS = 4_000_000
-"""Pairs of a row and a row of its frame that are in memory at once, unless a single frame has more."""
+"""The largest number of pairs of a row and a row of its frame in memory at once; only a longer frame has more."""
 _CODE_BITS = 32
 _MINUTE_MS = 60_000
 
 
 def lateness(milliseconds: int) -> int:
-    """Return how far behind its partition's clock an event may be, so that no row of its frame is forgotten yet.
+    """Return by how many milliseconds an event may be late.
+
+    If an event is not further behind its partition's clock, no row of its frame is forgotten yet.
 
     Args:
         milliseconds: The length of the frame.
@@ -40,17 +42,20 @@ class Frame(NamedTuple):
     least: Ints | None = None
     """By row, the least time in its frame; None if each range is exactly the frame."""
     exact: NDArray[np.bool_] | None = None
-    """Whether the range is exactly the frame; otherwise it also has rows with times outside. None if all are exact."""
+    """By row, whether the range is exactly the frame; otherwise the range also has rows whose times are outside.
+
+    None if all ranges are exact.
+    """
 
     def pairs(self, times: Ints) -> Iterator[tuple[slice, Ints, Ints]]:
-        """Yield frames row by row, some at a time.
+        """Yield the pairs of a row and a row of its frame, for some rows at a time.
 
         Args:
             times: The times of all rows.
 
         Yields:
-            A slice of the rows with frames; and, for pairs in ascending order, the place of the row in the slice and a
-            row of its frame.
+            A slice of the rows with frames; the place in this slice of each pair's row; and the pair's row of the
+            frame. Pairs ascend.
         """
         sizes = self.row - self.start + 1
         total = np.cumsum(sizes)
@@ -77,29 +82,29 @@ class KeyRows:
 
         Args:
             part: All rows of some keys.
-            asked: The rows that need frames; they came last.
+            asked: The rows that need frames; they must have come after all others.
         """
         self.part = part
         self._asked = asked
         new = np.append(np.ones(min(part.size, 1), np.bool_), part.numbers[1:] != part.numbers[:-1])
         self._segment = np.cumsum(new) - 1
         self._first = np.flatnonzero(new)
-        """By key, its first row."""
+        """By key, the place of its first row."""
         self._running: Ints | None = None
         self._levels: Ints = np.empty(0, np.int64)
         self._descents: Ints = np.empty(0, np.int64)
 
     def by_rows(self, count: int, visible: int) -> Frame:
-        """Return frames that hold the row and a number of rows before it.
+        """Return frames that hold the row and the last `count` rows of its key before it.
 
         Args:
             count: The number of rows before.
-            visible: The offset of the first row that counts.
+            visible: The offset of the first row that a frame may hold.
         """
         return Frame(self._asked, np.maximum(self._asked - count, self._lowest(visible)))
 
     def before(self, back: int, visible: int) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return for each row the row that came `back` rows earlier, and whether there is such a row."""
+        """Return for each row the row of its key that came `back` rows earlier, and whether there is such a row."""
         found = self._asked - back
         there = found >= self._lowest(visible)
         return np.where(there, found, 0), there
@@ -109,8 +114,9 @@ class KeyRows:
 
         Args:
             milliseconds: The length.
-            clock: By row with a frame, the partition's clock; rows far behind the clock are left out.
-            visible: The offset of the first row that counts.
+            clock: By row with a frame, the time of the partition's clock. Rows so far behind the clock that they may be
+                forgotten are left out.
+            visible: The offset of the first row that a frame may hold.
         """
         self._order_times()
         assert self._running is not None, "set above"
@@ -120,19 +126,19 @@ class KeyRows:
         start = np.searchsorted(self._running, code)
         start = np.minimum(np.maximum(start, self._lowest(visible)), self._asked)
         exact = self._descents[self._asked] == self._descents[start]
-        # A row with a later time may have come before the first row of the range: then the first row may be too old.
+        # If a row with a later time came before the first row of the range, the first row itself may be too old.
         exact &= (self.part.times[start] >= least) | (start == self._asked)
         return Frame(self._asked, start, least, None if exact.all() else exact)
 
     @cached_property
     def time_order(self) -> Ints:
-        """The place of each row in the order of times, rows of one time by arrival."""
+        """The place of each row in the order of times; rows with equal times are in the order of arrival."""
         order = np.empty(self.part.size, np.int64)
         order[np.argsort(self.part.times, kind="stable")] = np.arange(self.part.size)
         return order
 
     def _lowest(self, visible: int) -> Ints:
-        """Return for each row with a frame the first row of its key that counts; the row itself counts always."""
+        """Return for each row with a frame the first row of its key that its frame may hold; at most the row itself."""
         hidden = np.append(0, np.cumsum(self.part.offsets < visible))
         ends = np.append(self._first[1:], self.part.size)
         first = self._first + hidden[ends] - hidden[self._first]
@@ -142,8 +148,8 @@ class KeyRows:
     def _order_times(self) -> None:
         """Number the times in their order, and prepare the search for the first row that may be in a frame.
 
-        Codes of key and time would be sorted if no row came late. Their running maximum is sorted, so the first row
-        whose maximum is not less than a time can be found by bisection.
+        Codes of key and time are sorted unless rows come out of order, but their running maximum is always sorted. So a
+        binary search finds the first row whose maximum is not less than a time.
         """
         if self._running is None:
             self._levels = distinct_values(self.part.times)

@@ -1,4 +1,7 @@
-"""The operator that computes the values of frames (`grouping.plan.frames.Frames`)."""
+"""The operator that computes window functions over frames (`grouping.plan.frames.Frames`).
+
+The *value* of a frame is a window function with its frame (`FrameValue`), and its result in a row.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,16 @@ __all__ = ["FrameOperator", "read_values"]
 
 @dataclass(frozen=True, slots=True)
 class FrameOperator(LogOperator[FrameRows]):
-    """The values of frames (`operators.operator.Operator`). The rows of a task are of one partition, in its order."""
+    """Computes the values of frames (`operators.operator.Operator`).
+
+    All rows of a task must be of one source partition, in its order.
+    """
 
     frames: Frames
     values: tuple[FrameValue, ...]
-    """The values that some group or SELECT list reads, in the order of their columns' stored texts."""
+    """The values that groups and SELECT lists read, in the order of their columns' stored texts."""
     value_bytes: int = VALUE_BYTES
-    """Bytes of the longest text that an expression may compute; a longer text is NULL."""
+    """The largest number of bytes of a text that an expression computes; a longer text is NULL."""
 
     def begin(self) -> FrameRows:
         """Return the state before the first rows."""
@@ -52,7 +58,7 @@ class FrameOperator(LogOperator[FrameRows]):
         Args:
             frames: The node.
             snapshot: The tables of the groups.
-            value_bytes: As the field.
+            value_bytes: The largest number of bytes of a computed text.
         """
         found: dict[str, FrameValue] = {}
         for plan, select in snapshot.used:
@@ -68,11 +74,11 @@ class FrameOperator(LogOperator[FrameRows]):
     def step(
         self, state: FrameRows, rows: RowSource, watermark: int | None = None
     ) -> tuple[FrameRows, Iterator[FramedRows]]:
-        """Return the rows that WHERE lets through with their values, and keep these rows; changes the state in place.
+        """Return the rows that WHERE lets through, with their values, and keep these rows; changes the state in place.
 
         Raises:
             InternalError: An earlier step failed midway.
-            Exception: Any exception: expressions run code of libraries (`faults.FAULTS`).
+            Exception: Any exception, since expressions run code of libraries (`faults.FAULTS`).
         """
         if state.torn:
             raise InternalError("the state of frames is torn")
@@ -86,7 +92,10 @@ class FrameOperator(LogOperator[FrameRows]):
         return state, iter([FramedRows(rows, passing, columns)])
 
     def fold(self, state: FrameRows, rows: RowSource) -> None:
-        """Keep rows without their values, and forget far ones; rows before the state's position change nothing."""
+        """Keep rows without computing values, and forget rows out of reach.
+
+        Rows before the state's position are in the state already, and change nothing.
+        """
         with state.changing():
             passing = self._passing(rows)
             passing = passing[rows.offsets[passing] >= state.position]
@@ -102,7 +111,7 @@ class FrameOperator(LogOperator[FrameRows]):
         return np.flatnonzero(holds(self.frames.where, EventColumns(rows, self.value_bytes), every))
 
     def _part(self, state: FrameRows, rows: RowSource, passing: Ints) -> tuple[FramePart, Ints]:
-        """Return rows as a part of the state, and the place in the part of each row."""
+        """Return rows as a part of the state, and the place of each row in this part."""
         if not passing.size:
             return FramePart.empty(), passing
         places = pa.array(passing)
@@ -121,7 +130,7 @@ class FrameOperator(LogOperator[FrameRows]):
         return as_plain(evaluate_expression(expression, rows, passing, self.value_bytes))
 
     def _values(self, state: FrameRows, part: FramePart, arrived: Ints, clocks: Ints) -> dict[FrameValue, pa.Array]:
-        """Return the values of the rows of a part by arrival."""
+        """Return the values of the rows of a part, in the order of their arrival."""
         if not part.size:
             return {value: pa.nulls(0, arrow_type(value.type)) for value in self.values}
         earlier = [each for each in state.of_keys(distinct_values(part.numbers)) if each.size]
@@ -137,6 +146,6 @@ class FrameOperator(LogOperator[FrameRows]):
 
 
 def read_values(plan: GroupPlan, select: SelectList) -> dict[str, FrameValue]:
-    """Return the values that a group or a SELECT list reads, by their columns' stored texts."""
+    """Return the values of frames that a group or a SELECT list reads, by their columns' stored texts."""
     read = (*plan.conjuncts, *(item.expression for item in select.items))
     return {value.column.stored: value for value in frame_values(read)}

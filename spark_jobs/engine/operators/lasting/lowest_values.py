@@ -1,4 +1,4 @@
-"""The lowest values of the rows that follow rises within their interval, for all keys of a batch at once."""
+"""For each rise, the lowest value of the rows that follow within its interval; for all keys of a batch at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.engine.index import Ints, Ranges
 __all__ = ["KeyedValues", "Lowest", "Waits"]
 
 _PAIRS = 1_000_000
-"""Most pairs of a rise and a row in memory at once."""
+"""The largest number of pairs of a rise and a row that are in memory at once."""
 _HIGHEST = np.iinfo(np.int64).max
 
 
@@ -21,30 +21,31 @@ class Waits(NamedTuple):
     """Rises that wait for rows of a batch."""
 
     first: Ints
-    """By rise, the first row that follows it."""
+    """By rise, the first row of the batch that may follow the rise."""
     key: Ints
-    """The index of its key in the batch."""
+    """By rise, the index of its key in the batch."""
     until: Ints
-    """The event time up to which rows count, inclusive."""
+    """By rise, the end of its interval: the largest event time of a row that follows the rise."""
     least: Ints
-    """The lowest value so far."""
+    """By rise, the lowest value before the batch."""
     floor: Ints
+    """By rise, the value of the row before it."""
     is_bounded: NDArray[np.bool_]
-    """Whether the rise ends once its lowest value is not above its floor."""
+    """By rise, whether it ends when its lowest value is not above its floor."""
 
 
 class Lowest(NamedTuple):
     """The rises after a batch."""
 
     least: Ints
-    """By rise, the lowest value of all rows that count."""
+    """By rise, the lowest value of the rise and of all rows that follow it."""
     stays: NDArray[np.bool_]
-    """Whether all rows that count were matches, and the lowest value is above the floor."""
+    """By rise, whether it goes on: all following rows are matches, and, if it is bounded, `least` is above `floor`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedValues:
-    """The rows of a batch ordered by key, then by arrival. No row is behind the watermark."""
+    """The rows of a batch ordered by key, then by arrival, without late rows."""
 
     key: Ints
     """By row, the index of its key; ascending."""
@@ -55,10 +56,11 @@ class KeyedValues:
     is_match: NDArray[np.bool_]
 
     def lowest(self, waits: Waits) -> Lowest:
-        """Return the lowest values of rises and of the rows that follow them.
+        """Return the lowest value of each rise and of the rows that follow it.
 
-        Rows of a key count up to the rise's time: first a run of rows up to where the key's latest time passes it, then
-        rows that come out of order, as far as the watermark allows them.
+        A row follows a rise if it comes later and its event time is at most `until`. All rows of the key follow up to
+        the first row with a later time: they are a run. After the run, only rows that come out of order can follow, and
+        only until the watermark passes `until`.
         """
         count = self.times.size
         _, ranks = np.unique(np.concatenate([self.times, self.after, waits.until]), return_inverse=True)
@@ -89,7 +91,7 @@ class KeyedValues:
         return Lowest(least, stays)
 
     def _run_minima(self, first: Ints, end: Ints) -> Ints:
-        """Return the lowest value of the matches in [first, end), a high value for an empty run."""
+        """Return the lowest value of the matches in each run [first, end); `_HIGHEST` for a run without matches."""
         found = np.full(first.size, _HIGHEST)
         lengths = end - first
         level = np.where(self.is_match, self.values, _HIGHEST)

@@ -33,32 +33,35 @@ __all__ = ["LastingOperator"]
 
 
 class _BatchRows(NamedTuple):
-    """The rows of a batch that count, ordered by key, then by arrival."""
+    """The rows of a batch that are not left out, ordered by key, then by arrival."""
 
     places: Ints
-    """The rows in the batch."""
+    """The place of each row in the batch."""
     numbers: Ints
-    """By key of the batch, its number."""
+    """The number of each distinct key."""
     values: KeyedValues
     first: NDArray[np.bool_]
-    """By row, whether it is the first of its key."""
+    """Whether each row is the first one of its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
-    """The rows of keys that stayed in (`operators.operator.Operator`). A task has rows of one partition, in order."""
+    """Makes the rows of keys that stayed in (`operators.operator.Operator`).
+
+    All rows of a task must be of one source partition, in its order.
+    """
 
     begins: tuple[Begins, ...] = ()
     """The begins of the entries over the computation."""
     kept_ms: int = 1 << 60
-    """A match that is older than this by event time does not count as the row before."""
+    """A row that is older than its key's next row by more than this event time is not the row before the next one."""
 
     def begin(self) -> PendingRises:
         """Return the state before the first rows."""
         return PendingRises()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> LastingRows:
-        """Return complete rows for the groups over the computation."""
+        """Return rows that have become complete, in the form that the groups over the computation read."""
         return LastingRows(stream, self.computation_id, partition, found, self.node)
 
     def _taken(self, state: PendingRises, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
@@ -96,7 +99,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return _BatchRows(counted[order], numbers[order][first], keyed, first)
 
     def _followed(self, state: PendingRises, rows: RowSource, batch: _BatchRows, *, undoable: bool) -> LatestMatches:
-        """Take in the rows that count: lower the rises of their keys, and add new rises; return those that ended."""
+        """Take in rows: lower the rises of their keys, and add new rises. Return new rises that have already ended."""
         keyed, offsets = batch.values, rows.offsets[batch.places]
         begins = np.flatnonzero(batch.first)
         known, key = state.of_keys(batch.numbers)
@@ -124,7 +127,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return self._matches(new.taken(due), self._columns(rows, batch.places[rising[due]]))
 
     def _rises(self, state: PendingRises, rows: RowSource, batch: _BatchRows) -> Rises:
-        """Return a rise for each row; its offset is `NO_MATCH` where the row does not rise."""
+        """Return a rise for each row; its offset is `NO_MATCH` if the row is no rise."""
         keyed, offsets = batch.values, rows.offsets[batch.places]
         before_offset, before_time, before = (np.roll(each, 1) for each in (offsets, keyed.times, keyed.values))
         before_offset[~np.roll(keyed.is_match, 1)] = NO_MATCH
@@ -138,7 +141,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _young(
         self, before_offset: Ints, offsets: Ints, is_match: NDArray[np.bool_], partition: int
     ) -> NDArray[np.bool_]:
-        """Tell for which rows an entry began after the row before; for this entry the row before does not count."""
+        """Tell for which rows an entry began after the row before; for this entry there is no row before."""
         places = np.flatnonzero(is_match & (before_offset != NO_MATCH))
         young = np.zeros(offsets.size, np.bool_)
         if places.size:
@@ -148,7 +151,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return young
 
     def _begins_around(self, partition: int, first: int, last: int) -> Ints:
-        """Return the begins in (first, last], and before these the latest begin up to `first`; ascending."""
+        """Return the begins in (first, last], and the latest begin up to `first`; ascending."""
         found = [np.empty(0, np.int64)]
         for each in self.begins:
             begins = each.distinct(partition)
@@ -161,7 +164,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return Waits(first, key, rises.time + self.node.milliseconds, rises.least, rises.before, is_bounded)
 
     def _ended(self, state: PendingRises, *, undoable: bool) -> LatestMatches:
-        """Return the rises whose interval has ended by the state's watermark, and take them out."""
+        """Remove the rises whose interval has ended at the state's watermark, and return them."""
         places = state.ended(state.watermark - self.node.due_after)
         found = self._of_state(state, places)
         state.remove(places, undoable=undoable)
@@ -171,14 +174,15 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return self._matches(state.rises(places), state.taken([*self._names], places))
 
     def _matches(self, rises: Rises, columns: Mapping[str, pa.Array]) -> LatestMatches:
-        """Return rises as results, with the value before and the lowest value, by which the constants are found."""
+        """Return rises as rows with the value before and the lowest value: the constants between these are matches."""
         columns = dict(columns)
         element = columns.pop(ELEMENT, None)
         types = {column.stored: column.type for column in self.reads}
         numbers = None if element is None else element.fill_null(0).to_numpy()
         types[BEFORE_OFFSET], columns[BEFORE_OFFSET] = BIGINT, pa.array(rises.before_offset)
         if (height := self.node.height) is not None:
-            # The value before a young rise may be above the lowest value: cut to it, so no constant lies between.
+            # The value before a young rise may be above the lowest value. The smaller one of the two is taken, so that
+            # no constant lies between the bounds.
             for name, values in ((LEAST, rises.least), (BEFORE, np.minimum(rises.before, rises.least))):
                 types[name] = height.column.type
                 own = values if height.above else ~values

@@ -1,8 +1,8 @@
 """The state of `LastingMatches` in one source partition: the last match of each key, and the rises that wait.
 
-A *rise* is a row that is a match for some constants for which the row before it was none. The rise keeps the lowest
-value of its own row and of the rows that followed within the interval: the constants between the value before and the
-lowest value are those for which the key entered and stayed in.
+A *rise* is a row that is a match for some constants for which the row before it was no match. The state keeps for each
+rise the lowest value of its row and of the rows that followed within the interval. For the constants between the value
+before the rise and this lowest value, the key entered and stayed in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["NO_MATCH", "PendingRises", "Rises"]
 
 _KEY, _COLUMN, _WAITS = "key.", "column.", "waits"
 NO_MATCH = -1
-"""In place of an offset: no row, or a row that is no match for any constants."""
+"""Stands in place of an offset for a missing row, and for a row that is no match for any constants."""
 _LAST = {"offset": NO_MATCH, "time": 0, "value": 0}
 _RISE = {"key": -1, "offset": 0, "time": NEVER, "before": 0, "before_offset": NO_MATCH, "least": 0, "young": 0}
 _FEW = 1_000
@@ -39,11 +39,11 @@ class Rises(NamedTuple):
     before: Ints
     """The value of the row before."""
     before_offset: Ints
-    """The offset of the row before, `NO_MATCH` where the row before was no match for any constants."""
+    """The offset of the row before; `NO_MATCH` if the row before was no match for any constants."""
     least: Ints
-    """The lowest value since, of the row itself included."""
+    """The lowest value of the row and of the rows that followed."""
     young: Ints
-    """1 where a query began between the row before and the row: for the query the row before does not count."""
+    """1 if a query began between the row before and the row, so that the query has no row before; otherwise 0."""
 
     def taken(self, places: Ints) -> Rises:
         """Return some of the rises."""
@@ -51,7 +51,7 @@ class Rises(NamedTuple):
 
 
 class PendingRises(TimedState):
-    """The last match of each key and the rises that wait, as of a position of the partition's log."""
+    """The last match of each key and the rises that wait, at a position of the partition's log."""
 
     form: ClassVar[bytes] = b"lasting 1\n"
 
@@ -59,14 +59,14 @@ class PendingRises(TimedState):
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self.kept_ms = 1 << 60
-        """A match that is older than this by event time does not count as the row before."""
+        """A row that is older than its key's next row by more than this event time is not the row before it."""
         self._last = PlacedRows(_LAST)
-        """By number of the key: its last row, where the row was a match."""
+        """By number of the key: its last row, if the row was a match."""
         self._rises = PlacedRows(_RISE)
         self._soonest = NEVER
         """A lower bound for the times of all rises."""
         self._most_keys = _FEW
-        """Number of keys above which the state looks for keys without rows."""
+        """The number of keys above which the state looks for keys without rows."""
 
     @property
     def earliest(self) -> int:
@@ -79,14 +79,14 @@ class PendingRises(TimedState):
         return self._rises.columns
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can be undone no more."""
+        """Begin a task: the changes so far can no longer be undone."""
         self._last.begin()
         self._rises.begin()
         super().begin()
         self.tidy()
 
     def tidy(self) -> None:
-        """Take the keys without rows out, where most keys are such."""
+        """Remove the keys without rows, if most keys have none."""
         if self.keys.count > self._most_keys:
             used = self._used()
             if 2 * used.size < self.keys.count:
@@ -94,7 +94,7 @@ class PendingRises(TimedState):
             self._most_keys = max(_FEW, 2 * used.size)
 
     def keep(self, names: Collection[str]) -> None:
-        """Keep some columns alone, since the others get no values of further rows."""
+        """Remove all other columns, since they would lack the values of further rows."""
         super().keep(names)
         self._rises.keep({*names, ELEMENT})
 
@@ -106,19 +106,19 @@ class PendingRises(TimedState):
         super().undo()
 
     def last(self, keys: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return offset, time and value of the last row of some keys; `NO_MATCH` in place of an offset without one."""
+        """Return offset, time and value of the last row of some keys; the offset is `NO_MATCH` if there is no match."""
         self._last.grow(self.keys.count)
         offset, time, value = (self._last.numbers(name)[keys] for name in _LAST)
         return offset, time, value
 
     def put_last(self, keys: Ints, offset: Ints, time: Ints, value: Ints, *, undoable: bool) -> None:
-        """Set the last rows of some distinct keys; `NO_MATCH` in place of an offset for a row that is no match."""
+        """Set the last rows of some distinct keys; the offset of a row that is no match must be `NO_MATCH`."""
         self._last.grow(self.keys.count)
         self._last.put(keys, {"offset": offset, "time": time, "value": value}, {}, undoable=undoable)
         self.changed += keys.size
 
     def of_keys(self, keys: Ints) -> tuple[Ints, Ints]:
-        """Return the places of the rises of some keys, and for each the index into `keys`."""
+        """Return the places of the rises of some keys, and for each rise the index of its key in `keys`."""
         index = np.full(self.keys.count, -1, np.int64)
         index[keys] = np.arange(keys.size)
         owner = self._rises.numbers("key")
@@ -134,7 +134,7 @@ class PendingRises(TimedState):
         return self._rises.taken(names, places)
 
     def ended(self, latest: int) -> Ints:
-        """Return the places of the rises with the time `latest` or an earlier time."""
+        """Return the places of the rises whose time is at most `latest`."""
         if latest < self._soonest:
             return np.empty(0, np.int64)
         times = self._rises.numbers("time")
@@ -147,7 +147,7 @@ class PendingRises(TimedState):
         Args:
             keys: The number of each rise's key.
             rises: The rises.
-            columns: Their columns by stored name; new columns are added to the state.
+            columns: The columns of the rises by stored name; new columns are added to the state.
             undoable: Whether `undo` can undo the change.
         """
         if not keys.size:
@@ -167,13 +167,13 @@ class PendingRises(TimedState):
         self._rises.put(places, {"least": least}, {}, undoable=undoable)
 
     def remove(self, places: Ints, *, undoable: bool) -> None:
-        """Take some rises out."""
+        """Remove some rises."""
         if places.size:
             gone = {"key": np.full(places.size, -1), "time": np.full(places.size, NEVER)}
             self._rises.put(places, gone, {}, undoable=undoable)
 
     def complete_rises(self, offsets: Ints, columns: Mapping[str, pa.Array]) -> None:
-        """Set columns of rises from rows of the log; the change cannot be undone.
+        """Fill columns of the rises from rows of the log; the change cannot be undone.
 
         Args:
             offsets: The offsets of the rows, ascending.
@@ -192,25 +192,25 @@ class PendingRises(TimedState):
         return found
 
     def _used(self) -> Ints:
-        """Return the numbers of the keys that have a last match or a rise; a match that is too old does not count."""
+        """Return the numbers of the keys that have a rise, or a last match that is not too old."""
         used = self._has_last() & (self._last.numbers("time")[: self.keys.count] >= self.watermark - self.kept_ms)
         owner = self._rises.numbers("key")
         used[owner[owner >= 0]] = True
         return np.flatnonzero(used)
 
     def _shrink(self, used: Ints) -> None:
-        """Keep some keys alone."""
+        """Remove all other keys."""
         kept = self._packed_rows(used)
         self.keys, self._last, self._rises, self._soonest = KeyNumbers(), PlacedRows(_LAST), PlacedRows(_RISE), NEVER
         self._put_rows(kept)
 
     @property
     def _replaced(self) -> Ints:
-        """The keys that the last task had events of; the watermark tells the rises that ended."""
+        """The keys that the last task had events of. Rises that ended are not included: the watermark tells them."""
         return self._last.replaced
 
     def _packed_rows(self, keys: Ints) -> pa.Table:
-        """Return the rows of some keys, which ascend: for each key its last row, and behind these rows the rises."""
+        """Return the rows of some keys, whose numbers must ascend: first the last row of each key, then all rises."""
         places, index = self.of_keys(keys)
         offset, time, value = self.last(keys)
         lasts, rises = np.full(keys.size, -1), self.rises(places)
@@ -244,7 +244,7 @@ class PendingRises(TimedState):
 
     @property
     def changed_bytes(self) -> int:
-        """About how many bytes were put since the last snapshot."""
+        """An estimate of the bytes that were put since the last snapshot."""
         return self.changed * (48 + 8 * len(self.columns))
 
     @property

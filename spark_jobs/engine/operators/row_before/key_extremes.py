@@ -1,4 +1,4 @@
-"""The extremes of keys as a column of the last rows, which is kept, undone and stored as the other columns are."""
+"""The extremes of keys as a column of the last rows; the state keeps, undoes and stores it like the other columns."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def with_rows(
         state: The state before the rows.
         rows: The rows.
         numbers: By row, the number of its key.
-        minutes: By row, the clock; a key that is forgotten meanwhile begins anew.
+        minutes: By row, the time of the clock in minutes. A key that is forgotten between two rows starts again without
+            extremes.
         order: The rows ordered by key, then by place.
-        again: Which rows in this order have the same key as the row before them.
+        again: For each row in this order, whether the row before it in this order has the same key.
     """
     stored, above = stored_column(name)
     column = rows.column(read_reference(stored))
@@ -73,7 +74,7 @@ def with_rows(
 
 
 def _known(name: str, state: LastRows, keys: Ints, minutes: NDArray[np.int32]) -> list[bytes | None]:
-    """Return the packed extremes of keys at some minutes, None for a key without."""
+    """Return the packed extremes of some keys; None for a key without extremes, or forgotten by its minute."""
     found: list[bytes | None] = [None] * keys.size
     places = np.flatnonzero(state.offsets(keys, minutes) != NO_ROW)
     for values in state.taken([name], keys[places]).values():

@@ -19,23 +19,26 @@ from spark_jobs.engine.index.value_index import SoughtValues, ValueIndex
 __all__ = ["KeyNumbers", "distinct_keys", "key_columns", "key_values", "null_masks"]
 
 _RATIO = 8
-"""A part is merged with the part before it, unless that part has more than this many times its keys."""
+"""New keys are merged with the part before them, unless this part has more than this many times as many keys."""
 _SMALL = 2_000
-"""Two parts with up to this many keys together are merged in any case."""
+"""New keys and the part before them are also merged if they have at most this many keys together."""
 _LARGEST_BYTES = 1 << 30
-"""Parts larger than this are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
+"""Parts with more than this many bytes together are not merged: Arrow limits a column of texts to 2^31 bytes."""
 _MASK_BITS = 62
-"""Columns of a key for which one mask of NULLs has bits."""
+"""The number of columns whose NULLs one integer marks, with a bit for each column."""
 
 
 def key_columns(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Return columns in which equal keys have equal values: without NULLs, which further columns mark.
+    """Return the columns of keys in a form in which two keys are equal exactly if all their values are equal.
+
+    NULL is replaced by a fixed value, and marked in masks.
 
     Args:
-        columns: The values of BY, at least one column.
+        columns: The values of BY; at least one column.
 
     Returns:
-        A column of texts, bytes, decimals or int64 for each column, and masks of the NULLs.
+        For each column, a column of texts, bytes, decimals or int64 without NULLs; then the masks, one for each 62
+        columns.
     """
     masks = [np.zeros(len(columns[0]), np.int64) for _ in range(0, len(columns), _MASK_BITS)]
     filled = []
@@ -50,11 +53,11 @@ def key_columns(columns: Sequence[pa.Array]) -> list[pa.Array]:
 
 
 def key_values(keys: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the values of a column that `key_columns` returned, which is no column of floating-point numbers.
+    """Return the original values of a column that `key_columns` returned.
 
     Args:
-        keys: The column, in which no value is NULL.
-        kind: The type of the values.
+        keys: The column. Its original values must have no NULL, and must not be floating-point numbers.
+        kind: The type of the original values.
 
     Example:
         >>> key_values(key_columns([pa.array([7], pa.date32())])[0], pa.date32())[0].as_py()
@@ -64,11 +67,11 @@ def key_values(keys: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def null_masks(masks: Sequence[pa.Array], places: Sequence[int]) -> Ints:
-    """Return a mask of the NULLs in some columns of keys, up to 62 of them.
+    """Return for each key an integer that marks the NULLs in some of its columns.
 
     Args:
-        masks: The masks that `key_columns` returns behind the columns.
-        places: The columns, by their places in BY.
+        masks: The masks that `key_columns` returns after the columns.
+        places: The columns, by their places in BY; only the first 62 are used.
     """
     found = np.zeros(len(masks[0]), np.int64)
     for bit, place in enumerate(places[:_MASK_BITS]):
@@ -83,7 +86,7 @@ def _nothing(kind: pa.DataType) -> pa.Scalar:
 
 
 def distinct_keys(keys: KeyTuples) -> tuple[Ints, Ints]:
-    """Return the first row of each distinct key, and for each row the place of its key among the distinct keys."""
+    """Return the first row of each distinct key, and for each row the index of its key among the distinct keys."""
     hashes = keys.hashes()
     order = np.argsort(hashes, kind="stable")
     same_hash = hashes[order][1:] == hashes[order][:-1]
@@ -99,7 +102,7 @@ def distinct_keys(keys: KeyTuples) -> tuple[Ints, Ints]:
 
 
 class _Part:
-    """Keys that were added together; the numbers of the keys follow each other."""
+    """Keys with successive numbers, and their index."""
 
     def __init__(self, columns: Sequence[pa.Array], first: int) -> None:
         self.columns = columns
@@ -110,7 +113,7 @@ class _Part:
         return len(self.columns[0])
 
     def find(self, probes: SoughtValues) -> tuple[Ints, Ints]:
-        """Return the probes that are keys of the part, and the numbers of these keys."""
+        """Return the places of the probes that are keys of the part, and the numbers of these keys."""
         probe, row = self._index.find(probes, self._values)
         return probe, row.astype(np.int64) + self.first
 
@@ -124,7 +127,7 @@ class _Part:
 
 
 class KeyNumbers:
-    """The keys that were met, numbered from 0. The parts form a log-structured merge tree, as those of a table do."""
+    """The distinct keys so far, numbered from 0. The parts are merged as in a log-structured merge tree."""
 
     def __init__(self) -> None:
         """Begin without keys."""
@@ -133,7 +136,7 @@ class KeyNumbers:
         """The number of keys."""
 
     def of(self, columns: Sequence[pa.Array]) -> Ints:
-        """Return the number of each row's key; keys that were not met before are added.
+        """Return the number of each row's key; new keys are added.
 
         Args:
             columns: The keys, as `key_columns` returns them.
@@ -152,7 +155,14 @@ class KeyNumbers:
         return numbers
 
     def columns(self, numbers: Ints) -> list[pa.Array]:
-        """Return the keys of some numbers, which ascend, as `key_columns` returns keys; no columns without keys."""
+        """Return the keys with some numbers, in the form of `key_columns`.
+
+        Args:
+            numbers: The numbers, which must ascend.
+
+        Returns:
+            The columns; an empty list if no key was ever added.
+        """
         bounds = np.searchsorted(numbers, [part.first for part in self._parts] + [self.count])
         taken = []
         for part, first, last in zip(self._parts, bounds[:-1], bounds[1:], strict=True):

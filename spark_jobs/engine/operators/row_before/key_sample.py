@@ -1,7 +1,7 @@
-"""A sample of the keys of a state: the keys with the lowest hashes, which are the same keys in all source partitions.
+"""A sample of the keys of a state, the keys with the lowest hashes, to find keys with rows in two source partitions.
 
-A key in the samples of two partitions is split between them. Samples of different sizes can be compared, and a sample
-that has all keys of its partition misses none.
+All partitions use the same hash, so a key that is in two partitions has the same hash in both samples. Samples of
+different sizes can be compared. If a partition has few keys, its sample has all of them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from spark_jobs.engine.rows.arrays import distinct_values
 __all__ = ["KeySample", "merged_samples"]
 
 _KEPT = 4_096
-"""Hashes of a sample, at most."""
+"""The largest number of hashes of a sample."""
 _SEED = 42
-"""Fixed: the samples of all workers are compared."""
+"""A fixed seed, since the samples of all workers are compared."""
 
 KeyHashes = NDArray[np.uint64]
 
@@ -32,7 +32,7 @@ class KeySample:
         """Begin without keys.
 
         Args:
-            places: The columns to hash, as places in BY.
+            places: The columns to hash, by their places in BY.
             width: The number of columns in BY.
         """
         self._places = places
@@ -42,7 +42,7 @@ class KeySample:
         self._lowest: KeyHashes = np.empty(0, np.uint64)
 
     def of(self, keys: KeyNumbers) -> KeyHashes:
-        """Return the sample of a state's keys, ascending; only keys that came since the last call are hashed."""
+        """Return the sample of a state's keys, ascending; only keys that are new since the last call are hashed."""
         if keys is not self._keys:
             self._keys, self._count, self._lowest = keys, 0, self._lowest[:0]
         if keys.count > self._count:
@@ -55,7 +55,7 @@ class KeySample:
 
 
 def merged_samples(samples: Iterable[KeyHashes]) -> KeyHashes:
-    """Return the sample of several samples of one partition.
+    """Return one sample for the keys of several samples.
 
     Example:
         >>> merged_samples([np.array([3, 5], np.uint64), np.array([4, 5], np.uint64)]).tolist()

@@ -1,4 +1,4 @@
-"""The state of `RowBefore` in one source partition: by key, the offset and the columns of its last row."""
+"""The state of `RowBefore` in one source partition: the offset and the columns of each key's last row."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from spark_jobs.engine.rows.extremes import is_extremes
 __all__ = ["NO_ROW", "LastRows"]
 
 _FORMAT = b"row-before 1\n"
-"""Names the format of the state as bytes, and its version: other bytes are no snapshot."""
+"""The first bytes of each snapshot, which name the format and its version."""
 _KEY, _COLUMN, _OFFSET, _MINUTE = "key.", "column.", "offset", "minute"
 _MINUTE_MS = 60_000
 _UNKNOWN = -1
-"""The minute of a row of a snapshot of an earlier version: the row is never forgotten."""
+"""Stands for an unknown minute, as in a snapshot of an earlier version. A row with this minute is never forgotten."""
 _LONGEST = 1 << 30
 _LOOKS = 64
-"""How often forgotten keys are looked for while a quiet key is kept."""
+"""How many times the state looks for forgotten keys in the time for which a key without new rows is kept."""
 _LONGEST_LOOK = 43_200
-"""Minutes: quiet keys that are kept for longer than this are looked for as often as keys kept for this long."""
+"""The longest such time, in minutes, that is divided by `_LOOKS`."""
 NO_ROW = -1
-"""The offset of a key that has no row: the row was removed, or was put by a task that was undone."""
+"""The offset of a key without a row: its row was removed, or the task that added the row was undone."""
 
 
 class _Overwritten(NamedTuple):
-    """The contents of some places before they were overwritten."""
+    """The contents of the rows of some keys before they were overwritten."""
 
     numbers: Ints
     offsets: Ints
@@ -45,7 +45,7 @@ class _Overwritten(NamedTuple):
 
 
 class LastRows(LogState):
-    """The last row of each key, as of a position of the partition's log."""
+    """The last row of each key, at a position of the partition's log."""
 
     def __init__(self, position: int = 0) -> None:
         """Begin without rows, at a position of the log."""
@@ -53,21 +53,21 @@ class LastRows(LogState):
         self.keys = KeyNumbers()
         self._offsets: Ints = np.empty(0, np.int64)
         self._minutes = np.empty(0, np.int32)
-        """By number of the key: the clock when the last row came, in minutes since the epoch."""
+        """By number of the key: the time of the clock when the last row came, in minutes since 1970."""
         self._columns: dict[str, LastValues] = {}
         self.clock = PartitionClock()
         """The time up to which the partition has come, by the record times of its rows so far."""
         self.kept_minutes = _LONGEST
-        """A key without a row for longer than this, by the clock, is forgotten. Set by the operator."""
+        """A key without new rows for longer than this, by the clock, is forgotten. The operator sets the value."""
         self._looked = _UNKNOWN
-        """The clock when forgotten keys were last looked for."""
+        """The time of the clock, in minutes, when the state last looked for forgotten keys."""
         self._changes: list[_Overwritten] = []
         self.ready: frozenset[str] = frozenset()
-        """While rows are folded in again: the columns of extremes that have these rows already."""
+        """While rows are read again (`rewind`): the columns of extremes that already have these rows."""
         self._before_rewind: tuple[NDArray[np.int32], NDArray[np.bool_]] | None = None
-        """While rows are folded in again: the minute of each key before, and whether the key had a row."""
+        """While rows are read again: the minute of each key before `rewind`, and whether the key had a row."""
         self._again = PartitionClock()
-        """The clock of the rows that are folded in again."""
+        """While rows are read again: the clock after these rows."""
 
     @property
     def columns(self) -> Mapping[str, LastValues]:
@@ -75,7 +75,7 @@ class LastRows(LogState):
         return self._columns
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can be undone no more. Where most keys are forgotten, their rows go."""
+        """Begin a task: the changes so far can no longer be undone. If most keys are forgotten, they are removed."""
         self._settle()
         self._changes.clear()
         super().begin()
@@ -98,14 +98,14 @@ class LastRows(LogState):
         super().undo()
 
     def changed_numbers(self) -> Ints:
-        """Return the keys that the last task met, in the order of their numbers."""
+        """Return the numbers of the keys that the last task had rows of, ascending."""
         return distinct_values(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
     def rewind(self, position: int) -> None:
-        """Prepare the state for rows from a position on, which may be in the state without a column.
+        """Prepare the state to read rows again from a position on, because a column lacks them.
 
-        A column of extremes that lacks some of these rows is made anew, because extremes are put in the order of the
-        rows. The state keeps other columns of extremes as they are, and the minutes of rows that the state has.
+        A column of extremes that lacks some of these rows is removed and built again, because extremes must be added in
+        the order of the rows. Other columns of extremes, and the minutes of the rows in the state, do not change.
         """
         extremes = filter(is_extremes, self._columns)
         for name in [name for name in extremes if self._since.get(name, position) > position]:
@@ -116,7 +116,7 @@ class LastRows(LogState):
         self._minutes = np.full(self._minutes.size, _UNKNOWN, np.int32)
 
     def _settle(self) -> None:
-        """End the folding of rows that the state has already."""
+        """End the reading of rows that are in the state already."""
         if self._before_rewind is not None:
             minutes, had_row = self._before_rewind
             known = np.flatnonzero(had_row)
@@ -124,14 +124,14 @@ class LastRows(LogState):
             self.ready, self._before_rewind = frozenset(), None
 
     def clocks(self, times_ms: Ints, offsets: Ints) -> tuple[NDArray[np.int32], PartitionClock]:
-        """Return the clock after each of some rows in minutes, and after the last row.
+        """Return the time of the clock after each of some rows, in minutes, and the clock after the last row.
 
-        For rows that are folded in again the clock begins anew. The clock is never later than when the rows came
+        For rows that are read again, the clock starts again. Its time is never later than it was when the rows came
         first, so a forgotten key stays forgotten.
 
         Args:
             times_ms: The record times in epoch milliseconds.
-            offsets: The offsets, which ascend; all of them are below the state's position, or none.
+            offsets: The offsets, which must ascend; either all or none of them are below the state's position.
         """
         if offsets.size and offsets[0] < self.position:
             self._again, again = self._again.after(offsets, times_ms)
@@ -141,12 +141,17 @@ class LastRows(LogState):
         return _minutes(each), clock
 
     def forgotten(self, before: NDArray[np.int32], now: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell for rows, given the minutes at which they came, whether their keys are forgotten at later minutes."""
+        """Tell for rows that came in the minutes `before` whether their keys are forgotten in the minutes `now`."""
         gone: NDArray[np.bool_] = (before != _UNKNOWN) & (now - before > self.kept_minutes)
         return gone
 
     def offsets(self, numbers: Ints, minutes: NDArray[np.int32]) -> Ints:
-        """Return the offset of the last row of some keys at some minutes, `NO_ROW` for a key without a row."""
+        """Return the offset of the last row of each of some keys; `NO_ROW` for a key without a row.
+
+        Args:
+            numbers: The numbers of the keys.
+            minutes: For each key, the time of the clock in minutes; a key that is forgotten by then has no row.
+        """
         self._grow()
         kept: Ints = np.where(self.forgotten(self._minutes[numbers], minutes), NO_ROW, self._offsets[numbers])
         return kept
@@ -166,7 +171,7 @@ class LastRows(LogState):
         return present
 
     def _shrink(self, kept: Ints) -> None:
-        """Keep some keys alone."""
+        """Remove all other keys."""
         keys, before = KeyNumbers(), self._minutes[kept]
         numbers, offsets = keys.of(self.keys.columns(kept)) if kept.size else kept, self._offsets[kept]
         columns = {name: (column.kind, column.take(kept)) for name, column in self._columns.items()}
@@ -178,7 +183,7 @@ class LastRows(LogState):
             self._columns[name].put(numbers, values)
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the last row of some keys, NULL for a key without a row; None without the column."""
+        """Return a column of the last row of some keys, NULL for a key without a row; None if the column is missing."""
         if (column := self._columns.get(name)) is None:
             return None
         self._grow()
@@ -202,9 +207,9 @@ class LastRows(LogState):
         """Set the last row of some distinct keys.
 
         Args:
-            numbers: The keys, which `keys` has numbered.
+            numbers: The numbers of the keys.
             offsets: The offsets of the rows.
-            minutes: The clock when each row came.
+            minutes: The time of the clock when each row came, in minutes.
             columns: Columns of the rows by stored name; new columns are added to the state.
             clock: The clock after all of the rows.
             undoable: Whether `undo` can undo the change.
@@ -229,7 +234,7 @@ class LastRows(LogState):
         self.torn = False
 
     def keep(self, names: Collection[str]) -> None:
-        """Keep some columns alone; called where no change can be undone."""
+        """Remove all other columns. There must be no change that can be undone."""
         self._columns = {name: column for name, column in self._columns.items() if name in names}
         super().keep(names)
 
@@ -244,7 +249,7 @@ class LastRows(LogState):
 
     @classmethod
     def restored(cls, stored: bytes) -> LastRows:
-        """Return the state that bytes hold; raises as the base class."""
+        """Return the state that bytes hold; raises as in the base class."""
         rows, about = unpacked(_FORMAT, stored)
         state = cls(about["position"])
         for name, since in about["since"].items():
@@ -254,11 +259,11 @@ class LastRows(LogState):
         return state
 
     def changes(self) -> bytes:
-        """Return the last row of each key that the last task met; the offset of a removed row is `NO_ROW`."""
+        """Return the last row of each key that the last task had rows of; the offset of a removed row is `NO_ROW`."""
         return self._packed(self.changed_numbers(), None)
 
     def put_changes(self, stored: bytes) -> bool:
-        """Set the last rows that a task has changed."""
+        """Set the last rows that a task has changed; returns and raises as in the base class."""
         rows, about = unpacked(_FORMAT, stored)
         if not self.since.keys() <= about["since"].keys():
             return False
@@ -287,7 +292,7 @@ class LastRows(LogState):
 
     @property
     def changed_bytes(self) -> int:
-        """About how many bytes were put since the last snapshot."""
+        """An estimate of the bytes that were put since the last snapshot."""
         return self.changed * (8 + 8 * len(self._columns))
 
     @property
@@ -303,7 +308,7 @@ class LastRows(LogState):
 
 
 def _minutes(times_ms: Ints) -> NDArray[np.int32]:
-    """Return times in minutes, `_UNKNOWN` for a clock that too few rows have set."""
+    """Return times of the clock in minutes; `_UNKNOWN` while too few rows have come to set the clock."""
     return np.where(times_ms < 0, _UNKNOWN, np.minimum(times_ms // _MINUTE_MS, _LONGEST)).astype(np.int32)
 
 
@@ -312,6 +317,6 @@ def _minute(clock: PartitionClock) -> int:
 
 
 def _clock(about: Mapping[str, Any]) -> PartitionClock:
-    """Return the clock of a stored state; a snapshot of an earlier version has none."""
+    """Return the clock of a stored state; a new clock for a snapshot of an earlier version, which has no clock."""
     time, recent = about.get("clock", PartitionClock())
     return PartitionClock(time, tuple((offset, at) for offset, at in recent))

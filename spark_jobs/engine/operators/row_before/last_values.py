@@ -1,4 +1,4 @@
-"""A column of the last row of each key: values that are overwritten in place, by the number of the key."""
+"""A column of the last row of each key: values by the number of the key, overwritten in place."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from spark_jobs.engine.index import Ints
 __all__ = ["HeldValues", "LastValues", "grown"]
 
 _SAMPLE = 500
-"""How many values are measured to estimate the memory of all."""
+"""The number of values that are measured to estimate the memory of all."""
 _NUMBERS: tuple[tuple[Any, Any, pa.DataType], ...] = (
     (pa.types.is_date32, np.int32, pa.int32()),
     (pa.types.is_timestamp, np.int64, pa.int64()),
 )
-"""Types that are kept as whole numbers."""
+"""For types that are kept as integers: a test for the type, the NumPy type, and the Arrow type of the integers."""
 
 
 class HeldValues(NamedTuple):
-    """Some values of a column, as the column keeps them."""
+    """Some values of a column, in the form in which the column keeps them."""
 
     values: NDArray[Any]
     valid: NDArray[np.bool_] | None
-    """Which values are not NULL; None for a column that has None for NULL."""
+    """Which values are not NULL; None for a column of Python objects, in which NULL is None."""
 
 
 class LastValues:
     """Values of one Arrow type by the number of their key; NULL for a key without a value.
 
-    Numbers, booleans and times are kept in NumPy arrays; texts and other values are kept as Python objects, and rows
-    of one batch with equal texts share one object.
+    Numbers, booleans and times are kept in NumPy arrays. Texts and other values are kept as Python objects; equal texts
+    of one batch are one object.
     """
 
     def __init__(self, kind: pa.DataType, count: int) -> None:
@@ -102,7 +102,10 @@ class LastValues:
 
 
 def grown(values: NDArray[Any], count: int, empty: object) -> NDArray[Any]:
-    """Return an array with room for `count` values, twice as large as before at least; new places are `empty`."""
+    """Return the array, enlarged if it has fewer than `count` places; new places have the value `empty`.
+
+    An enlarged array has at least twice as many places as before.
+    """
     if count <= values.size:
         return values
     larger = np.full(max(count, 2 * values.size), empty, values.dtype)

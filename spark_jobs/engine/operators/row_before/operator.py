@@ -32,14 +32,17 @@ _DAY_MINUTES = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class RowBeforeOperator(LogOperator[LastRows]):
-    """The rows before (`operators.operator.Operator`). The rows of a task are of one source partition, in its order."""
+    """Makes the rows before (`operators.operator.Operator`).
+
+    All rows of a task must be of one source partition, in its order.
+    """
 
     by: tuple[Column, ...]
-    """The key."""
+    """The columns of the key."""
     reads: tuple[Column, ...]
-    """The columns that are read of the rows before, in the order of their stored texts."""
+    """The columns of the rows before that groups read, in the order of their stored texts."""
     kept_minutes: int = 1 << 30
-    """A key begins anew after a time without rows that is longer than this, by the record times of the partition."""
+    """A key without rows for a longer time than this, by the clock of the partition, is forgotten."""
     extremes: frozenset[str] = frozenset()
     """The columns of extremes that groups with UNTIL need (`key_extremes.extremes_names`)."""
 
@@ -47,7 +50,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
     def of(
         cls, stream: Stream, by: tuple[Column, ...], plans: Sequence[GroupPlan], last_row_days: float
     ) -> RowBeforeOperator:
-        """Return the operator for groups over a stream with the key `by`; a row of a table stays for ever."""
+        """Return the operator for groups over a stream with the key `by`; keys of a table are never forgotten."""
         reads, names = read_before(stream, plans), extremes_names(plans)
         if stream.changes_of:
             return cls(by, reads, extremes=names)
@@ -67,7 +70,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
     ) -> tuple[LastRows, Iterator[RowsBefore]]:
         """Return the rows before some rows, and keep the last row of each key; changes the state in place.
 
-        A removal leaves its key without a row.
+        A key whose last row is a removal has no row.
 
         Raises:
             InternalError: An earlier step failed midway.
@@ -83,7 +86,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
         first = np.flatnonzero(place < 0)
         place[(place >= 0) & state.forgotten(minutes[place], minutes)] = -1
         if rows.removals is not None:
-            place[(place >= 0) & rows.removals[place]] = -1  # the key has no row then
+            place[(place >= 0) & rows.removals[place]] = -1  # after a removal the key has no row
         own_offsets = np.where(place >= 0, rows.offsets[place], NO_ROW)
         own_offsets[first] = state.offsets(numbers[first], minutes[first])
         known = first[own_offsets[first] != NO_ROW]
@@ -98,10 +101,10 @@ class RowBeforeOperator(LogOperator[LastRows]):
         return state, iter([before])
 
     def fold(self, state: LastRows, rows: RowSource) -> None:
-        """Keep the last row of each key, without making rows before; the change cannot be undone.
+        """Keep the last row of each key, without returning rows before; the change cannot be undone.
 
-        Either all rows are below the state's position, or none. Rows below the position do not change columns that
-        the state has.
+        Either all rows must be below the state's position, or none. Rows below the position are in the state already;
+        they only fill columns that are new in the state.
         """
         state.kept_minutes = self.kept_minutes
         numbers, (minutes, clock) = self.numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
@@ -123,9 +126,9 @@ class RowBeforeOperator(LogOperator[LastRows]):
         order: Ints,
         again: NDArray[np.bool_],
     ) -> dict[str, tuple[Extremes, pa.Array]]:
-        """Return columns of extremes before each row and after all rows.
+        """Return the extremes before each row, and packed after all rows, by the name of the column.
 
-        The columns are those that the state or the operator has, without columns that have these rows already.
+        The columns are those of the state and of the operator. Columns that already have these rows are left out.
         """
         names = self.extremes.union(filter(is_extremes, state.columns)) - state.ready
         return {name: with_rows(name, state, rows, numbers, minutes, order, again) for name in names}
@@ -143,7 +146,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
         *,
         undoable: bool,
     ) -> None:
-        """Set the last row of each key among the rows, with all columns that the state or the operator has."""
+        """Set the last row of each key among the rows, with all columns of the state and of the operator."""
         last = order[np.append(~again[1:], np.ones(min(order.size, 1), np.bool_))]
         stored_names = {*self._stored, *state.columns}
         references = {stored: read_reference(stored) for stored in stored_names if not is_extremes(stored)}
@@ -156,12 +159,12 @@ class RowBeforeOperator(LogOperator[LastRows]):
 
     @property
     def _equal(self) -> frozenset[str]:
-        """The columns of BY that are the same in a row and the row before: a zero may have another sign."""
+        """The columns of BY that are equal in a row and the row before; floating-point zeros may differ in sign."""
         return frozenset(column.stored for column in self.by if column.type not in (FLOAT, DOUBLE))
 
     @property
     def _stored(self) -> list[str]:
-        """The columns to keep."""
+        """The stored names of the columns to keep."""
         return [column.stored for column in self.reads if column.stored not in self._equal]
 
 
@@ -178,7 +181,7 @@ def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...
 
 
 def _by_key(numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return rows ordered by key, then by place; and which rows in this order have the key of the row before."""
+    """Return the rows ordered by key, then by place; and which rows in this order have the key of the row before."""
     order = np.argsort(numbers, kind="stable")
     sorted_numbers = numbers[order]
     again = np.zeros(order.size, np.bool_)

@@ -1,4 +1,4 @@
-"""Values of a column as whole numbers in the same order: NaN is above all numbers, and -0.0 equals 0.0."""
+"""Values of a column as integers in the same order: NaN is above all numbers, and -0.0 equals 0.0."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MASK = np.int64(np.iinfo(np.int64).max)
 
 
 def whole_numbers(values: pa.Array) -> list[int | None]:
-    """Return numbers in the order of the values, None for NULL.
+    """Return integers in the order of the values, None for NULL.
 
     Args:
-        values: Whole numbers of up to 64 bits, floating-point numbers, dates or timestamps.
+        values: Integers of up to 64 bits, floating-point numbers, dates or timestamps.
 
     Example:
         >>> numbers = whole_numbers(pa.array([-1.5, 0.0, -0.0, 2.0, float("nan")]))
@@ -31,7 +31,7 @@ def whole_numbers(values: pa.Array) -> list[int | None]:
 
 
 def ordered_numbers(values: pa.Array) -> Ints:
-    """Return numbers in the order of the values, and any number for NULL; `values` are as in `whole_numbers`."""
+    """Return integers in the order of the values, with an arbitrary one for NULL; `values` is as in `whole_numbers`."""
     kind = values.type
     if not pa.types.is_floating(kind):
         if not pa.types.is_integer(kind):
@@ -44,7 +44,7 @@ def ordered_numbers(values: pa.Array) -> Ints:
 
 
 def of_whole_numbers(numbers: Ints, kind: pa.DataType) -> pa.Array:
-    """Return the values, of an Arrow type, from which `whole_numbers` made some numbers.
+    """Return the values, of the Arrow type `kind`, of which `whole_numbers` made some integers.
 
     Example:
         >>> of_whole_numbers(np.array(whole_numbers(pa.array([-1.5, 2.0]))), pa.float64()).to_pylist()
@@ -58,5 +58,5 @@ def of_whole_numbers(numbers: Ints, kind: pa.DataType) -> pa.Array:
 
 
 def _turned(bits: Ints) -> Ints:
-    """Turn the bits of floating-point numbers into numbers of the same order, or back."""
+    """Convert the bits of floating-point numbers to integers in the same order, or back."""
     return np.where(bits < 0, bits ^ _MASK, bits)

@@ -1,4 +1,4 @@
-"""The state of `SilentKeys` in one source partition: by key the time, offset and columns of the latest row."""
+"""The state of `SilentKeys` in one source partition: the time, offset and columns of each key's latest row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EMPTY = {"offset": 0, "time": NEVER}
 
 
 class LatestRows(TimedState):
-    """The latest row of each key that is not silent yet, as of a position of the partition's log."""
+    """The latest row of each key that is not silent yet, at a position of the partition's log."""
 
     form: ClassVar[bytes] = b"silence 1\n"
 
@@ -28,7 +28,7 @@ class LatestRows(TimedState):
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self._rows = PlacedRows(_EMPTY)
-        """By number of the key: the offset and the event time of its row in epoch milliseconds, and the columns."""
+        """By number of the key: the offset of its row, the row's event time in epoch milliseconds, and the columns."""
         self._soonest = NEVER
         """A lower bound for the times of all rows."""
 
@@ -39,11 +39,11 @@ class LatestRows(TimedState):
 
     @property
     def earliest(self) -> int:
-        """The earliest time of a row, `NEVER` where no key has a row."""
+        """The earliest time of a row; `NEVER` if no key has a row."""
         return int(self._times.min(initial=NEVER))
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can be undone no more."""
+        """Begin a task: the changes so far can no longer be undone."""
         self._rows.begin()
         super().begin()
         self.tidy()
@@ -55,7 +55,7 @@ class LatestRows(TimedState):
             self._shrink(kept)
 
     def keep(self, names: Collection[str]) -> None:
-        """Keep some columns alone, since the others get no values of further rows."""
+        """Remove all other columns, since they would lack the values of further rows."""
         super().keep(names)
         self._rows.keep({*names, ELEMENT})
 
@@ -66,7 +66,7 @@ class LatestRows(TimedState):
         super().undo()
 
     def times(self, numbers: Ints) -> Ints:
-        """Return the times of the rows of some keys, `NEVER` for a key without a row."""
+        """Return the times of the rows of some keys; `NEVER` for a key without a row."""
         self._rows.grow(self.keys.count)
         return self._times[numbers]
 
@@ -79,7 +79,7 @@ class LatestRows(TimedState):
         return self._rows.taken(names, numbers)
 
     def silent(self, latest: int) -> Ints:
-        """Return the keys whose row has the time `latest` or an earlier time."""
+        """Return the keys whose row has a time of at most `latest`."""
         if latest < self._soonest:
             return np.empty(0, np.int64)
         times = self._times
@@ -92,7 +92,7 @@ class LatestRows(TimedState):
         """Set the rows of some distinct keys.
 
         Args:
-            numbers: The keys, which `keys` has numbered.
+            numbers: The numbers of the keys.
             times: The event times; `NEVER` leaves a key without a row.
             offsets: The offsets.
             columns: The columns of the rows by stored name; new columns are added to the state.
@@ -104,11 +104,11 @@ class LatestRows(TimedState):
         self.changed += numbers.size
 
     def complete_rows(self, numbers: Ints, columns: Mapping[str, pa.Array]) -> None:
-        """Set columns of rows that the state has already; the change cannot be undone."""
+        """Fill columns of rows that are in the state; the change cannot be undone."""
         self.put(numbers, self._times[numbers], self.offsets(numbers), columns, undoable=False)
 
     def forget(self, numbers: Ints, *, undoable: bool) -> None:
-        """Leave some keys without a row."""
+        """Remove the rows of some keys."""
         self.put(numbers, np.full(numbers.size, NEVER), self.offsets(numbers), {}, undoable=undoable)
 
     @property
@@ -123,7 +123,7 @@ class LatestRows(TimedState):
         return self._rows.replaced
 
     def _shrink(self, kept: Ints) -> None:
-        """Keep some keys alone."""
+        """Remove all other keys."""
         rows = self._packed_rows(kept)
         self.keys, self._rows = KeyNumbers(), PlacedRows(_EMPTY)
         self._put_rows(rows)
@@ -146,7 +146,7 @@ class LatestRows(TimedState):
 
     @property
     def changed_bytes(self) -> int:
-        """About how many bytes were put since the last snapshot."""
+        """An estimate of the bytes that were put since the last snapshot."""
         return self.changed * (16 + 8 * len(self.columns))
 
     @property

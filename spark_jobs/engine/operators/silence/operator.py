@@ -26,7 +26,10 @@ __all__ = ["SilenceOperator"]
 
 @dataclass(frozen=True, slots=True)
 class SilenceOperator(TimedOperator[LatestRows, SilentKeys]):
-    """The rows of silent keys (`operators.operator.Operator`). A task has rows of one partition, in their order."""
+    """Makes the rows of silent keys (`operators.operator.Operator`).
+
+    All rows of a task must be of one source partition, in its order.
+    """
 
     def begin(self) -> LatestRows:
         """Return the state before the first rows."""
@@ -48,7 +51,7 @@ class SilenceOperator(TimedOperator[LatestRows, SilentKeys]):
     def _chained(
         self, state: LatestRows, rows: RowSource, passing: Ints, timed: TimedRows, *, undoable: bool
     ) -> list[LatestMatches]:
-        """Keep the latest row of each key; return earlier ones that fell silent before the key's next row."""
+        """Keep the latest row of each key; return earlier rows whose key was silent before its next row came."""
         if not passing.size:
             return []
         places = pa.array(passing)
@@ -72,7 +75,7 @@ class SilenceOperator(TimedOperator[LatestRows, SilentKeys]):
         return earlier
 
     def _ended(self, state: LatestRows, *, undoable: bool) -> LatestMatches:
-        """Return the latest rows of keys that are silent by the state's watermark, and leave the keys without a row."""
+        """Return the latest rows of keys that are silent at the state's watermark, and remove these rows."""
         numbers = state.silent(state.watermark - self.node.milliseconds)
         found = self._of_keys(state, numbers)
         if numbers.size:

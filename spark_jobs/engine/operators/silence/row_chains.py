@@ -1,4 +1,4 @@
-"""The rows of a batch that are the latest of their keys for a while, and which row of the key follows each."""
+"""The rows of a batch that were the latest row of their key for a while, and the row of the key that follows each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RowChains"]
 
 
 class RowChains(NamedTuple):
-    """By key, the rows that were the latest for a while, in their order: by event time, at equal times by arrival."""
+    """By key, the rows that were the latest for a while. If event times are equal, the row that came last is latest."""
 
     keys: Ints
     """The numbers of the keys of the batch, ascending and distinct."""
@@ -21,7 +21,7 @@ class RowChains(NamedTuple):
     key_of: Ints
     """By row of `rows`: the index into `keys`."""
     first: Ints
-    """By key: the index into `rows` of the key's first row, -1 where no row was the latest."""
+    """By key: the index into `rows` of the key's first row; -1 if the key has no row in `rows`."""
 
     @classmethod
     def of(cls, numbers: Ints, times: Ints, known: Ints, keys: Ints) -> RowChains:
@@ -30,7 +30,7 @@ class RowChains(NamedTuple):
         Args:
             numbers: The number of each row's key, by arrival.
             times: The event time of each row.
-            known: By key, the time of the latest row before the batch; a time before all others where there is none.
+            known: By key, the time of the latest row before the batch; if there is none, a time before all others.
             keys: The distinct numbers, ascending.
 
         Example:
@@ -55,10 +55,10 @@ class RowChains(NamedTuple):
 
     @property
     def followed(self) -> Ints:
-        """The indexes into `rows` of all rows but the last one of each key; the next element of `rows` follows each."""
+        """The indexes into `rows` of all rows but the last one of each key. The next index is that of the next row."""
         return np.flatnonzero(self.key_of[1:] == self.key_of[:-1])
 
     @property
     def last(self) -> Ints:
-        """The indexes into `rows` of the last row of each key that has one."""
+        """The indexes into `rows` of the last row of each key that has rows."""
         return np.flatnonzero(np.diff(self.key_of, append=-1))
