@@ -1,7 +1,7 @@
-"""Digests of aggregate queries. Destinations with equal questions share their aggregates; queries are handled in turn.
+"""Digests of aggregate queries, one query after the other. Destinations with equal questions share their aggregates.
 
-The gateway and workers call these functions, which import the rest of the room when they need it: a gateway without
-aggregate queries starts without its libraries, which take a second and 110 MB.
+The gateway and workers call these functions. The functions import the rest of the room only when they need it, so that
+a gateway without aggregate queries does not load libraries that take a second and 110 MB.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["AggregateReader", "AggregateRequest", "AnswerCache", "aggregate_dige
 log = logging.getLogger(__name__)
 
 _MOST_KNOWN = 20_000
-"""Most answers in the cache."""
+"""The largest number of answers in the cache."""
 _MOST_BYTES = 64 << 20
-"""Bytes of aggregates in the cache; a single query may exceed the limit until the next query is gathered."""
+"""The largest number of bytes of aggregates in the cache. A single query may exceed the limit until the next query."""
 
 
 class WindowTrigger(Protocol):
@@ -37,7 +37,7 @@ class WindowTrigger(Protocol):
 
     @property
     def over_ms(self) -> int:
-        """OVER LAST, milliseconds; 0 without."""
+        """The length of OVER LAST in milliseconds; 0 for a trigger without OVER LAST."""
 
 
 class AggregateReader(Protocol):
@@ -45,7 +45,7 @@ class AggregateReader(Protocol):
 
     @property
     def row(self) -> ConstantRow:
-        """The constants, those of WHERE first."""
+        """The constants; those of WHERE come first."""
 
     @property
     def clause(self) -> DigestClause:
@@ -66,9 +66,9 @@ class AggregateRequest(NamedTuple):
     from_ms: int = 0
     """The time at which the digest begins."""
     reached: int = 0
-    """The offset up to which the destination's partition of the log is taken in."""
+    """The offset up to which the destination's partition of the log has been read."""
     ended_ms: int = 0
-    """The end of the destination, for its last digest; else 0."""
+    """The time at which the destination ended, for its last digest; otherwise 0."""
 
 
 class _CachedAnswer(NamedTuple):
@@ -78,18 +78,21 @@ class _CachedAnswer(NamedTuple):
     aggregates: Any
     """The merged aggregates (`AggregateMerge.aggregates`)."""
     late: int
-    """How many of the aggregated matches have times before the digest begins."""
+    """The number of aggregated matches whose times are before the beginning of the digest."""
     reached: int
     """The offset up to which the log was read for the answer."""
 
 
 _Answers = dict[bytes, _CachedAnswer | None]
-"""Content of a question → its answer; None if it has more aggregates than a digest may hold."""
+"""Content of a question → its answer; None if the answer has more aggregates than a digest may hold."""
 _REFUSAL = "It has too many aggregates, or too large ones."
 
 
 class AnswerCache:
-    """Aggregates gathered lately for a cut. Destinations of a store share them, also across chunks of a big tick."""
+    """The aggregates that were gathered last, all for one cut.
+
+    Destinations with equal questions share them, even if a large tick handles its destinations in several chunks.
+    """
 
     def __init__(self) -> None:
         self._covered: SourceOffsets = {}
@@ -97,10 +100,10 @@ class AnswerCache:
         self._bytes = 0
 
     def of(self, covered: SourceOffsets | None) -> _Answers:
-        """Return the cached answers under a cut, by the content of their questions; without a cut, an empty cache.
+        """Return the cached answers for a cut, by the content of their questions; without a cut, an empty cache.
 
-        An answer stays valid while the log grows, because later records are beyond the cut and wait for later ticks. An
-        answer therefore notes the offset up to which the log was read.
+        An answer stays valid while the log grows, because later records are beyond the cut and wait for later ticks.
+        Each answer notes the offset up to which the log was read.
         """
         full = len(self._found) > _MOST_KNOWN or self._bytes > _MOST_BYTES
         if covered is None or covered != self._covered or full:
@@ -115,7 +118,7 @@ class AnswerCache:
 def aggregate_digests(
     pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache | None = None
 ) -> list[DigestAnswer]:
-    """Return the digests of destinations, in their order; arguments as of `each_aggregate_digest`."""
+    """Return the digests of destinations, in their order; the arguments are as in `each_aggregate_digest`."""
     found = dict(each_aggregate_digest(pending, asked, known or AnswerCache()))
     return [found[place] for place in range(len(asked))]
 
@@ -133,7 +136,7 @@ def each_aggregate_digest(
         known: The cache.
 
     Raises:
-        CpuExceeded: A query took too long, where the process has a CPU budget.
+        CpuExceeded: A query took too long; only in a process with a CPU budget.
     """
     for places in _by_query(asked):
         yield from _of_query(pending, [(place, asked[place]) for place in places], known)
@@ -143,7 +146,7 @@ _RequestPlaces = Sequence[tuple[int, AggregateRequest]]
 
 
 def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> Iterator[tuple[int, DigestAnswer]]:
-    """Yield the digests of one query's destinations; half of them at a time if together they have too many."""
+    """Yield the digests of one query's destinations; half of them at a time if they have too many aggregates in all."""
     from spark_jobs.engine.rows.cpu_budget import CpuExceeded
     from spark_jobs.engine.rows.faults import FAULTS
 
@@ -173,7 +176,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def _content(each: AggregateRequest) -> bytes:
-    """Return the parts of a question that decide its answer, as bytes."""
+    """Return everything in a question that decides its answer, as bytes."""
     question = each.question
     over_ms = each.destination.trigger.over_ms
     query = each.plan.group_id, each.select.select_id
@@ -232,10 +235,10 @@ def _made(asked: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | N
 
 
 def _gather(pending: PendingLog, select: SelectList, new: Mapping[bytes, AggregateRequest], gathered: _Answers) -> int:
-    """Gather answers to distinct questions; if one has too many aggregates, the others are answered without it.
+    """Gather the answers to distinct questions; a question with too many aggregates gets None, and the others go on.
 
     Returns:
-        The bytes of their aggregates.
+        The bytes of all aggregates of the answers.
     """
     from spark_jobs.engine.operators.aggregate.merging import AggregateMerge
 

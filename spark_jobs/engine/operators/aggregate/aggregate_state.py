@@ -1,4 +1,4 @@
-"""The state of an aggregate function: what every kind of state does."""
+"""The interface of the states of aggregate functions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class AggregateState:
     """The state of one aggregate function. The names of its columns begin with `stem`."""
 
     is_sum: ClassVar[bool] = False
-    """Whether all columns are whole numbers that `begin` and `merge` add up."""
+    """Whether all columns are integers that `begin` and `merge` add up."""
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
-        """Return the state's columns of single matches.
+        """Return the state's columns for single matches.
 
         Args:
             args: The function's arguments, by match.
             counted: Which matches FILTER lets through.
-            offsets: By match, the offset of the event; offsets order the matches.
+            offsets: By match, the offset of the event, which gives the order of the matches.
         """
         raise NotImplementedError
 

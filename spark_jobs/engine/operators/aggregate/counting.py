@@ -1,11 +1,11 @@
-"""A task's matches of aggregate queries: counted batch by batch, and written as partial aggregates at the task's end.
+"""Counts a task's matches of aggregate queries batch by batch, and writes partial aggregates at the task's end.
 
-A task reads a range of offsets of one source partition, and a replay of the task reads the same range. A partial
-aggregate therefore carries the whole range: a reader of the log recognises a replay by the range's first offset.
+A task reads a range of offsets of one source partition, and a replay of the task reads the same range. Therefore a
+partial aggregate stands for the whole range, and a reader of the log recognises a replay by the range's first offset.
 
-A query that has lost its checkpoint divides the events into other ranges than before. Events that may have been
-evaluated before the loss are therefore written by single offsets, each of which a reader can recognise by itself. So
-ranges with different bounds do not overlap.
+A streaming query that has lost its checkpoint divides the events into other ranges, in which a reader could not
+recognise events that were evaluated before the loss. Partial aggregates of such events therefore stand for a single
+offset each, and the range begins after these offsets. So ranges with different bounds never overlap.
 """
 
 from __future__ import annotations
@@ -43,21 +43,24 @@ __all__ = ["AggregateCounting", "IncompleteUnit", "UnitMatches"]
 
 _PENDING = MODES.index("pending")
 _MOST_TEXT = 800_000
-"""Bytes of texts that a partial aggregate may have. Each column may hold the text of another match, so a match may
-bring this number divided by the columns."""
+"""The largest number of bytes of texts in a partial aggregate.
+
+Each column of a partial aggregate may hold a text of another match. Therefore the texts of one match may have at most
+this number of bytes divided by the number of columns.
+"""
 _KEEPING = VALUE_LISTS | {"approx_count_distinct"}
-"""The functions whose state keeps values."""
+"""The functions whose state keeps values; so does every function with DISTINCT."""
 _SET_BYTES = 100_000
-"""About how many bytes of values one partial aggregate holds."""
+"""The approximate number of bytes of kept values after which another partial aggregate begins."""
 _VALUE_BYTES = 16
-"""Bytes that a value takes besides its text."""
+"""The bytes of a value besides its text."""
 
 Letters = Callable[[pa.RecordBatch, dict[int, str]], pa.RecordBatch]
-"""Makes dead letters (code ``result-too-large``) of some rows of the source, given the details by row."""
+"""Makes dead letters (code ``result-too-large``) of some rows of a source, given the source and the details by row."""
 
 
 class IncompleteUnit(NamedTuple):
-    """A work unit that was left out for some events of the task, so that nothing of the unit is written."""
+    """A work unit that was left out for some events of the task, so that no aggregate of the unit is written."""
 
     unit: str
     offsets: TaskRange
@@ -74,11 +77,12 @@ class UnitMatches:
     event: list[NDArray[np.int32]] = field(default_factory=list)
     store: list[NDArray[np.int32]] = field(default_factory=list)
     latest: int = -1
+    """The last event with a match so far."""
     again: bool = False
-    """Whether some matches were taken in twice, since a step ran again after another work unit failed."""
+    """Whether some matches may have been taken in twice: a step runs again after another work unit has failed."""
 
     def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return event and store of each match, repeats left out."""
+        """Return event and store of each match, without repeats."""
         event, store = np.concatenate(self.event), np.concatenate(self.store)
         if self.again:
             _, first = np.unique((event.astype(np.int64) << 32) | store, return_index=True)
@@ -98,7 +102,10 @@ class _Shelf(NamedTuple):
     """The place where the matches of one SELECT list are counted."""
 
     partials: Partials
-    """Lifts the matches of this SELECT list; lists of one form may repeat different aggregate functions."""
+    """Lifts the matches of this SELECT list.
+
+    SELECT lists of one form have the same states, but may use a state for different functions: f, g, f or f, g, g.
+    """
     form: _FormCounting
 
 
@@ -119,7 +126,7 @@ class AggregateCounting:
             too_large: Makes the dead letters of matches that are too large for an aggregate.
             bounds: By number, the bounds of stores (`grouping.model.panes`).
             singly_until: By source partition, an offset. Earlier events may have been evaluated in other ranges, so
-                their matches are written by single offsets.
+                their partial aggregates stand for single offsets.
         """
         self._evaluate = evaluate
         self._too_large = too_large
@@ -137,10 +144,10 @@ class AggregateCounting:
         self._range: TaskRange | None = None
         self._parts = 0
         self.incomplete: dict[str, IncompleteUnit] = {}
-        """Units of which `records` wrote nothing."""
+        """The work units of which `records` wrote no aggregate, because they were left out for some events."""
 
     def take(self, events: RowSource, matches: Matches) -> None:
-        """Take in the matches to count; the same matches may come again until `taken` is called."""
+        """Take in the matches of aggregate queries. Until `taken` is called, the same matches may be passed again."""
         grouped = np.array([select.aggregation is not None for select in matches.selects], np.bool_)
         if not grouped.any():
             return
@@ -163,16 +170,16 @@ class AggregateCounting:
             self._unit_of[matches.number[chosen]] = self._units.setdefault(unit, len(self._units))
 
     def taken(self) -> dict[str, UnitMatches]:
-        """Return the matches taken in since the last call, by work unit."""
+        """Return the matches that were taken in since the last call, by work unit."""
         taken, self._taken = self._taken, {}
         return taken
 
     def count(self, found: UnitMatches, columns: dict[Reference, pl.Series]) -> Iterator[pa.RecordBatch]:
-        """Count matches of a unit; yields dead letters of matches that are too large.
+        """Count the matches of a unit; yield dead letters for matches that are too large.
 
         Args:
             found: The matches.
-            columns: Values computed for other units of the batch.
+            columns: Columns of the batch that were read for other units; newly read columns are added.
         """
         event, store = found.pairs()
         select_id = found.select.select_id
@@ -184,7 +191,7 @@ class AggregateCounting:
     def _count(
         self, found: UnitMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
     ) -> dict[int, str]:
-        """Count matches of one unit; returns by event why a match is left out."""
+        """Count the matches of one unit; return for each event with a match that is left out the reason."""
         aggregation = found.select.aggregation
         assert aggregation is not None, "take chooses SELECT lists with an aggregation"
         keys = [values.of(key.expression) for key in aggregation.keys]
@@ -205,8 +212,8 @@ class AggregateCounting:
             single = offsets < self._singly_until.get(int(found.events.partitions[0]), 0)
         part = np.zeros(event.size, np.int64)
         if any(each.function in _KEEPING or each.distinct for each in aggregation.aggregates):
-            # A list or a set of values grows with its matches, so each `_SET_BYTES` of matches, in their order, begin
-            # another partial aggregate.
+            # A list or a set of values grows with its matches. To bound its size, another partial aggregate begins
+            # after each `_SET_BYTES` of matches.
             order = np.lexsort((store, event))
             part[order] = self._parts + np.cumsum(sizes[order] + _VALUE_BYTES * len(args)) // _SET_BYTES
             self._parts = int(part.max(initial=self._parts)) + 1
@@ -235,7 +242,7 @@ class AggregateCounting:
         return found
 
     def extend(self, partition: int, first: int, last: int) -> None:
-        """Note that the task has read events of these offsets."""
+        """Note that the task has read the events at the offsets from `first` to `last`, inclusive."""
         known = self._range or TaskRange(partition, first, last)
         self._range = TaskRange(partition, min(first, known.first), max(last, known.last))
 
@@ -259,9 +266,9 @@ class AggregateCounting:
     ) -> Iterator[tuple[int, bytes | OversizeAggregate]]:
         """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
 
-        A partial aggregate stands for the whole range of the task, and readers recognise repeats by the range. So
-        nothing is written of a unit that was left out for some events: readers would take a replay's full count for
-        a repeat of the incomplete count.
+        No aggregate is written of a unit that was left out for some events. A partial aggregate stands for the whole
+        range of the task, and readers recognise repeats by the range. So they would take the complete aggregate of a
+        replay for a repeat of the incomplete one, and ignore it.
 
         Args:
             stream_id: The stream.
@@ -288,7 +295,7 @@ class AggregateCounting:
                 yield from aggregate_records(table, partials.keys, self._stores, offsets, stream_id, version)
 
     def _complete(self, table: pl.DataFrame, left_out: frozenset[str], wanted: Collection[str]) -> pl.DataFrame:
-        """Return the rows of wanted units that were evaluated for all events; note the incomplete units."""
+        """Return the rows of the wanted units that were evaluated for all events; note the other wanted units."""
         unit_of_row = self._unit_of[table["store"].to_numpy()]
         table = table.with_columns(pl.Series("unit", unit_of_row))
         bad = [

@@ -1,4 +1,4 @@
-"""Makes digests' rows of aggregates: decides HAVING for many destinations at once, in bounded memory."""
+"""Makes the rows of digests from aggregates, after HAVING: for many destinations at once, in bounded memory."""
 
 from __future__ import annotations
 
@@ -31,9 +31,12 @@ from spark_jobs.engine.rows.value_sizes import value_sizes
 __all__ = ["kept_aggregates"]
 
 PAIRS = 250_000
-"""Pairs of a destination and an aggregate for which HAVING is decided at once, unless one destination has more."""
+"""The largest number of pairs of a destination and an aggregate for which HAVING is evaluated at once.
+
+Only a destination with more aggregates has more pairs.
+"""
 _BYTES = 16 << 20
-"""About how many bytes of rows are made at once, JSON's escapes not counted; a single row may have more."""
+"""The approximate number of bytes of rows that are made at once, without JSON's escapes; a single row may have more."""
 
 _Spans = Sequence[tuple[int, int]]
 
@@ -96,7 +99,7 @@ def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestAggregates:
 
 
 def _joined(aggregates: Sequence[MergedAggregates]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
-    """Return one table with the aggregates of several questions, each once, and the rows of each question."""
+    """Return one table with the aggregates of several questions, without repeats, and the rows of each question."""
     tables: dict[int, tuple[pl.DataFrame, dict[tuple[int, int], int]]] = {}
     for each in aggregates:
         tables.setdefault(id(each.table), (each.table, {}))[1][each.begin, each.end] = 0
@@ -112,14 +115,17 @@ def _joined(aggregates: Sequence[MergedAggregates]) -> tuple[pl.DataFrame, list[
 
 
 class _Having:
-    """Decides HAVING for the aggregates of destinations."""
+    """Evaluates HAVING for the aggregates of destinations."""
 
     def __init__(self, plan: GroupPlan, aggregates: _Aggregates) -> None:
         self._kept = plan.kept
         self._columns = EventColumns(aggregates)
 
     def kept(self, destinations: Sequence[AggregateDestination], spans: _Spans) -> list[Ints]:
-        """Return by destination the aggregates that pass HAVING, decided at once where constants have equal types."""
+        """Return for each destination the aggregates that pass HAVING.
+
+        Destinations whose constants have equal types are evaluated together.
+        """
         kept = self._kept
         own = [np.arange(*span) for span in spans]
         if kept is None or not kept.having:
@@ -147,7 +153,7 @@ class _MadeRow(NamedTuple):
     """An aggregate as a row of a digest."""
 
     body: bytes | None
-    """The JSON object; None if the row's texts alone are too large, so that no object was made."""
+    """The JSON object; None if the texts of the row are so large that no object was made."""
     size: int
 
 
@@ -158,10 +164,13 @@ class _AggregateRows:
         self._aggregates = aggregates
         self._select = select
         self._bytes = np.broadcast_to(row_bytes(select, aggregates.text_bytes()), aggregates.count)
-        """By aggregate: about how many bytes its row takes while it is made."""
+        """By aggregate: the approximate number of bytes that its row takes while it is made."""
 
     def of(self, found: Sequence[Ints]) -> Iterator[Iterable[_MadeRow]]:
-        """Yield the rows of each destination. If all fit into `_BYTES`, a row of several destinations is made once."""
+        """Yield the rows of each destination.
+
+        If all rows together have at most `_BYTES`, a row that several destinations have is made only once.
+        """
         wanted = distinct_values(np.concatenate(found)) if found else np.empty(0, np.int64)
         if int(self._bytes[wanted].sum()) <= _BYTES:
             made = dict(zip(wanted.tolist(), self._made(wanted), strict=True))
@@ -200,7 +209,7 @@ class _Aggregates:
         return found
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return the column as `column` does, never dictionary-encoded."""
+        """Return the same as `column`: the distinct values are not known."""
         return self.column(name)
 
     def declares(self, name: Reference) -> bool:

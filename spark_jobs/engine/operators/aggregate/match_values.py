@@ -1,4 +1,4 @@
-"""Keys and arguments of aggregates, by match: each expression is computed once for each event."""
+"""Computes the keys and the arguments of aggregates by match; each expression is computed once for each event."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MatchValues:
         self._event = event
         self._rows, which = np.unique(event, return_inverse=True)
         self._which = None if which.size == self._rows.size and np.array_equal(self._rows, event) else which
-        """By match the place of its event in `_rows`; None where `_rows` equals the events of the matches."""
+        """By match the place of its event in `_rows`; None if `_rows` equals the events of the matches."""
         self._known: dict[Expression, pl.Series] = {}
 
     def at(self, matches: Ints) -> MatchValues:
@@ -50,7 +50,7 @@ class MatchValues:
         return some
 
     def of(self, expression: Expression) -> pl.Series:
-        """Return by match the value of an expression."""
+        """Return the value of an expression for each match."""
         found = self._known.get(expression)
         if found is None:
             if isinstance(expression, Column):
@@ -69,7 +69,10 @@ class MatchValues:
         return found
 
     def arguments(self, aggregate: AggregateValue) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
-        """Return by match the arguments of an aggregate function, and whether FILTER passes, None if all pass."""
+        """Return by match the arguments of an aggregate function, and whether FILTER lets the match through.
+
+        In place of the latter is None if the function has no FILTER.
+        """
         wanted = aggregate.condition
         counted = None
         if wanted is not None:
@@ -78,7 +81,7 @@ class MatchValues:
         return [self.of(argument) for argument in aggregate.args], counted
 
     def text_bytes(self) -> Ints:
-        """Return by match the bytes of all texts and binary values computed so far."""
+        """Return for each match the bytes of all texts and binary values that were computed so far."""
         total = np.zeros(self._event.size, np.int64)
         for values in self._known.values():
             if values.dtype in (pl.String, pl.Binary):

@@ -1,4 +1,4 @@
-"""Merges parts of aggregates while the parts are gathered, in bounded memory."""
+"""Merges partial aggregates while they are gathered for digests, in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from spark_jobs.engine.operators.aggregate.partials import Partials
 __all__ = ["MOST_AGGREGATES", "AggregateMerge", "MergedAggregates", "partials_of"]
 
 MOST_AGGREGATES = 1_000_000
-"""Aggregates that one digest may have. All other work waits while they are merged: two seconds for this many."""
+"""The largest number of aggregates of one digest. All other work waits two seconds while this many are merged."""
 _MOST_BYTES = 256 << 20
-"""Bytes that the states of one digest's aggregates may take; a state may be a set of distinct values."""
+"""The largest number of bytes of the states of one digest's aggregates; a state may be a set of distinct values."""
 _TOGETHER = 2
-"""Several digests at once may together have this many times the aggregates, and the bytes, of one digest."""
+"""Digests that are merged together may have this many times the aggregates and the bytes of one digest."""
 
 
 class MergedAggregates(NamedTuple):
-    """The aggregates of a question: the rows from `begin` to before `end` of a table that questions share."""
+    """The aggregates of a question: the rows in [begin, end) of a table that several questions share."""
 
     table: pl.DataFrame
     begin: int
@@ -33,7 +33,7 @@ class MergedAggregates(NamedTuple):
 
 
 class AggregateMerge:
-    """Merges the parts of aggregates while they are gathered, so that no record of the log stays in memory."""
+    """Merges the parts of aggregates while they are read, so that no record of the log stays in memory."""
 
     def __init__(
         self, select: SelectList, questions: int, most_aggregates: int = MOST_AGGREGATES, most_bytes: int = _MOST_BYTES
@@ -42,15 +42,15 @@ class AggregateMerge:
         self._count = questions
         self._most = (most_aggregates, most_bytes)
         self._next = self._most
-        """The number of aggregates, and of bytes, above which the limits are checked next."""
+        """The number of aggregates, and of bytes, above which the tables are next merged and the limits are checked."""
         self._tables: list[pl.DataFrame] = []
         self.size = 0
-        """Bytes of all aggregates, once `aggregates` has returned them."""
+        """The bytes of all aggregates; 0 until `aggregates` has returned them."""
         self.late = np.zeros(questions, np.int64)
-        """By question: the number of matches with times before its digest."""
+        """By question: the number of matches whose times are before the beginning of the digest."""
 
     def take(self, parts: Sequence[AggregatePart]) -> None:
-        """Take in the counted parts of some records, in the order of the log.
+        """Take in parts of aggregates from some records, which must be in the order of the log.
 
         Raises:
             TooManyAggregates: At least one question exceeds a limit for a digest.
@@ -107,12 +107,12 @@ class AggregateMerge:
 
 
 def _extent(table: pl.DataFrame) -> tuple[int, int]:
-    """Return how many aggregates a table has, and their bytes."""
+    """Return the number of aggregates in a table, and their bytes."""
     return table.height, int(table.estimated_size())
 
 
 _MOST_TABLES = 16
-"""How many tables of merged parts are kept at most before they are merged into one."""
+"""The largest number of tables before they are merged into one."""
 _NO_AGGREGATES = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
 
 

@@ -25,12 +25,12 @@ class Panes:
         """Take the bounds (`grouping.model.panes`) of stores, by their numbers."""
         self._bounds = bounds
         self._sets: dict[bytes, int] = {}
-        """The distinct packed bounds that were met, each with a number from 0."""
+        """The distinct packed bounds of the stores so far, each with a number from 0."""
         self._set_of = np.zeros(0, np.int32)
-        """By number of a store: the number of its bounds plus 1; 0 if the store was not met."""
+        """By number of a store: the number of its bounds plus 1; 0 for a store that has had no match yet."""
 
     def begins(self, stores: NDArray[np.int32], times: Ints) -> Ints:
-        """Return where the pane of each match begins, epoch milliseconds.
+        """Return the time at which the pane of each match begins, in epoch milliseconds.
 
         Args:
             stores: By match, the number of the store.
@@ -60,7 +60,7 @@ class Panes:
         return begins
 
     def _own(self, stores: NDArray[np.int32]) -> Ints:
-        """Return by match the number of its store's bounds."""
+        """Return for each match the number of its store's bounds."""
         self._set_of = lengthened(self._set_of, int(stores.max()) + 1)
         own = self._set_of[stores]
         for store in np.unique(stores[own == 0]).tolist():
@@ -69,14 +69,16 @@ class Panes:
 
 
 def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _RowPlaces:
-    """Return the place of the owner's last phase not after `at`; without one, the place before the owner's first phase.
+    """Return for each look-up the place of the owner's last phase that is not after `at`.
+
+    If the owner has no such phase, the place is that before the owner's first phase.
 
     Args:
         owner: The owner of each phase; ascending.
-        phase: Ascending for each owner, less than `span`.
-        span: More than any phase.
-        of: The owners to look up.
-        at: By looked-up owner, a number from -1 to less than `span`.
+        phase: The phases; ascending for each owner, and less than `span`.
+        span: A number above all phases.
+        of: By look-up, the owner.
+        at: By look-up, a number of at least -1 and less than `span`.
     """
     return np.searchsorted(owner * (span + 1) + phase, of * (span + 1) + at, side="right") - 1
 
@@ -84,7 +86,8 @@ def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _RowPlac
 def lengthened(values: NDArray[_Number], count: int) -> NDArray[_Number]:
     """Return an array lengthened to at least `count` values; new values are 0.
 
-    The array grows by half or more, and untouched values take no memory.
+    A lengthened array is at least half as long again, so that lengthening is rare. New values take no memory until they
+    are written.
     """
     if count <= values.size:
         return values

@@ -1,7 +1,7 @@
 """The operator that counts matches: its state is the partial aggregates of one form (`Partials.form`).
 
-A call of Polars costs about as much for a thousand rows as for one. The matches of all work units of one form are
-therefore aggregated together, many at a time.
+A call of Polars takes about as long for a thousand rows as for one row. Therefore the matches of all work units of one
+form are aggregated together, many at a time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from spark_jobs.engine.operators.aggregate.records import BY
 __all__ = ["PartialTables", "PartialAggregate"]
 
 _LIFTED_ROWS = 100_000
-"""Matches that are collected before they are aggregated."""
+"""The number of matches that are collected before they are aggregated."""
 _LIFTED_BYTES = 20_000_000
-"""Bytes of matches that are collected before they are aggregated."""
+"""The number of bytes of matches that are collected before they are aggregated."""
 
 
 @dataclass(slots=True)
@@ -54,9 +54,9 @@ class PartialAggregate:
 
         Args:
             state: The partial aggregates of earlier matches.
-            rows: Matches, as `Partials.lifted` makes them; None where there are none.
-            watermark: The last offset of the task, given at the task's end; the output is then the partial aggregates.
-                The given state stays valid, so that the caller can ask again without a work unit at fault.
+            rows: Matches, as `Partials.lifted` makes them; None for no matches.
+            watermark: The last offset of the task at the task's end, otherwise None. At the end, the output is the
+                partial aggregates; the given state stays valid, so that the caller can repeat the call.
         """
         if rows is not None:
             state.lifted.append(rows)
@@ -73,7 +73,7 @@ class PartialAggregate:
         return b"".join(map(packed_states, self._whole(state)))
 
     def restore(self, snapshot: bytes) -> PartialTables:
-        """Return the state of a snapshot."""
+        """Return the state that a snapshot holds."""
         return PartialTables(tables=[pl.read_ipc_stream(snapshot)] if snapshot else [])
 
     def size(self, state: PartialTables) -> int:

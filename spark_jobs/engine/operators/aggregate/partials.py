@@ -1,8 +1,8 @@
-"""Partial aggregates: matches counted by the keys of GROUP BY and by some further columns, as a table of states.
+"""Partial aggregates: matches aggregated by the keys of GROUP BY and by some further columns, as a table of states.
 
-A table has a row for each aggregate. Column `n` is the number of its matches; `k0`, `k1`, … are the keys; the names of
-the states' columns begin with `a0.`, `a1.`, …. The columns `by` come first, and tell apart rows with equal keys: in a
-task the store and the pane, for example.
+A table has a row for each aggregate. Its first columns, called `by`, distinguish rows with equal keys; in a task they
+are the store and the pane, for example. Then come the keys `k0`, `k1`, …, the number of matches `n`, and the columns of
+the states, whose names begin with `a0.`, `a1.`, ….
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Partials", "packed_states"]
 _COUNT = "n"
 _ALL = "all"
 _OF_NONE: dict[str, Any] = {"count": 0, "approx_count_distinct": 0, "collect_list": [], "collect_set": []}
-"""By function: its value over no matches; other functions give NULL."""
+"""By function: its value if there is no match; all other functions give NULL."""
 
 
 class Partials:
@@ -33,14 +33,14 @@ class Partials:
 
     def __init__(self, aggregation: Aggregate) -> None:
         self.aggregation = aggregation
-        # HAVING and the SELECT list may have the same aggregate function under two names, and several percentiles are
-        # of one list of values; a state is kept once.
+        # HAVING and the SELECT list may have the same aggregate function under two names, and several percentiles use
+        # one list of values. Each state is kept only once.
         stems: dict[AggregateValue, str] = {}
         self._stems = [
             stems.setdefault(state_key(aggregate), f"a{number}.")
             for number, aggregate in enumerate(aggregation.aggregates)
         ]
-        """By aggregate function: the beginning of its columns' names."""
+        """By aggregate function: the beginning of the names of its state's columns."""
         self._values = [state_of(aggregate) for aggregate in aggregation.aggregates]
         """By aggregate function: the state that makes its final value."""
         self._states = [(stem, self._values[self._stems.index(stem)]) for stem in stems.values()]
@@ -65,7 +65,7 @@ class Partials:
         """Return matches as rows for `counted`.
 
         Args:
-            by: Columns that, besides the keys, tell the matches' aggregates apart.
+            by: Columns that, besides the keys, decide to which aggregate a match belongs.
             keys: By key, the values.
             args: By aggregate function, the values of its arguments, and which matches FILTER lets through.
             offsets: The offsets of the events.
@@ -94,7 +94,7 @@ class Partials:
         return _grouped(parts, [*by, *self.keys], states)
 
     def values(self, aggregates: pl.DataFrame) -> dict[Reference, pl.Series]:
-        """Return the keys and the functions' final values of aggregates, by column."""
+        """Return the keys and the final values of the functions for each aggregate, by column."""
         found = {
             key.column.reference: aggregates[name] for key, name in zip(self.aggregation.keys, self.keys, strict=True)
         }
@@ -103,13 +103,13 @@ class Partials:
         return found
 
     def no_aggregates(self) -> dict[Reference, pl.Series]:
-        """Return the columns of `values` for no aggregate at all."""
+        """Return the columns of `values` without any row."""
         columns = (key.column for key in self.aggregation.keys)
         found = {column.reference: pl.Series([], dtype=polars_type(column.type)) for column in columns}
         return found | {name: values.clear() for name, values in self.empty().items()}
 
     def empty(self) -> dict[Reference, pl.Series]:
-        """Return the functions' columns of the single row that a query without GROUP BY has for no match."""
+        """Return the functions' columns of the single row that a query without GROUP BY has if there is no match."""
         found: dict[Reference, pl.Series] = {}
         for aggregate in self.aggregation.aggregates:
             value = _OF_NONE.get(aggregate.function)
@@ -120,7 +120,7 @@ class Partials:
 def packed_states(table: pl.DataFrame) -> bytes:
     """Return a table of states as an Arrow stream.
 
-    Texts are in Arrow's oldest layout: in Polars' own, a slice would be written with the texts of the whole table.
+    Texts are in Arrow's oldest layout. In Polars' own layout, a slice would be written with the texts of all rows.
     """
     return table.write_ipc_stream(None, compat_level=pl.CompatLevel.oldest()).getvalue()
 

@@ -1,4 +1,4 @@
-"""Divides the partial aggregates of a task into records of `cq.pending` within the size that a record may have."""
+"""Divides the partial aggregates of a task into records of `cq.pending` that do not exceed a record's largest size."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from spark_jobs.engine.rows.value_sizes import value_sizes
 __all__ = ["BY", "RANGE", "OversizeAggregate", "TaskRange", "aggregate_records"]
 
 BY = ("store", "pane", "at", "part")
-"""The columns of a task's table that, with the keys of GROUP BY, tell the rows apart."""
+"""The columns of a task's table that, together with the keys of GROUP BY, distinguish its rows."""
 RANGE = np.iinfo(np.int64).max
 """The value of `at` in rows that stand for the task's whole range of offsets, not for a single offset."""
 _RECORD_BYTES = 400_000
-"""The size to which records are cut; only a record with a single row may be larger."""
+"""The approximate largest size of a record in bytes; only a record with a single row is larger."""
 _SHARED_BYTES = 64_000
-"""The size to which records of several work units are cut. A tick of one unit's query reads the whole record, so the
-size is small."""
+"""The approximate largest size of a record of several work units.
+
+This size is small, because a tick of one unit's query reads the whole record.
+"""
 _ROW_BYTES = 64
-"""Bytes of a row's item in the record, which the row has besides its states."""
+"""The bytes that each row takes in a record besides its states: its store, pane, offsets and ordinal."""
 _COLUMN_BYTES = 16
-"""Bytes of a column in each row, besides texts."""
+"""The bytes of each column in a row, besides texts."""
 
 
 class TaskRange(NamedTuple):
-    """The events that a task has read."""
+    """The range of offsets that a task has read in a source partition, from `first` to `last`, inclusive."""
 
     partition: int
     first: int
@@ -45,10 +47,12 @@ class TaskRange(NamedTuple):
 
 
 class OversizeAggregate(NamedTuple):
-    """A partial aggregate that no record can hold."""
+    """A partial aggregate that is too large for a record."""
 
     size: int
+    """The bytes of the record that would hold the aggregate."""
     matches: int
+    """The number of aggregated matches."""
 
 
 def aggregate_records(
@@ -59,19 +63,19 @@ def aggregate_records(
     stream_id: StreamId,
     version: TableVersion,
 ) -> Iterator[tuple[int, bytes | OversizeAggregate]]:
-    """Yield records with their partitions of `cq.pending`; for a row that no record can hold, an `OversizeAggregate`.
+    """Yield records, each with its partition of `cq.pending`; an `OversizeAggregate` for a row too large for a record.
 
     Args:
         table: The partial aggregates of a task, with the columns `BY`, and `unit`, the number of each row's unit.
         keys: The names of the columns of GROUP BY.
         stores: The ids of the stores, by the numbers in the table.
-        offsets: The offsets that the task has read.
+        offsets: The range of offsets for which the rows stand, except rows for a single offset.
         stream_id: The stream.
         version: The version of the constant tables that gave the matches.
     """
     numbers = table["store"].to_numpy()
     table = table.with_columns(pl.Series("rank", stores.ranks(numbers)), pl.Series("place", stores.partitions(numbers)))
-    # A replay may number units and stores differently; within a store, the order below is the same in every replay.
+    # A replay may number units and stores differently. The order of rows within a store is the same in every replay.
     table = table.sort("place", "unit", "rank", "at", "pane", "part", *keys)
     table = table.with_columns(_ordinals(table["rank"].to_numpy(), table["at"].to_numpy()))
     places = table["place"].to_numpy()
@@ -91,7 +95,7 @@ def aggregate_records(
 
 
 def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
-    """Return the place of each row among the rows with equal values in some columns, by which the rows are sorted."""
+    """Return the place of each row among the rows with equal values in some columns; rows must be sorted by these."""
     places = np.arange(sorted_by[0].size)
     begins = np.zeros(places.size, np.bool_)
     for column in sorted_by:
@@ -100,7 +104,7 @@ def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
 
 
 def _row_bytes(table: pl.DataFrame) -> Ints:
-    """Return about how many bytes each row takes in a record."""
+    """Return an estimate of the bytes that each row takes in a record."""
     sizes = np.full(table.height, _ROW_BYTES + _COLUMN_BYTES * table.width, np.int64)
     for column in table.iter_columns():
         if column.dtype in (pl.String, pl.Binary) or column.dtype.is_nested():
@@ -109,11 +113,11 @@ def _row_bytes(table: pl.DataFrame) -> Ints:
 
 
 def _lots(places: NDArray[np.int32], units: NDArray[np.int32], sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of lots of rows: of several small units, which may share records, or of one large unit.
+    """Yield begin and end of each lot of rows: one large unit, or several small units, which may share records.
 
     Args:
-        places: The partition of the log of each row, in ascending order.
-        units: The unit of each row; rows of one unit and partition are neighbours.
+        places: The partition of the log of each row; ascending.
+        units: The unit of each row; the rows of one unit and partition must be neighbours.
         sizes: The bytes of each row.
     """
     total = np.append(0, np.cumsum(sizes))
@@ -128,9 +132,9 @@ def _lots(places: NDArray[np.int32], units: NDArray[np.int32], sizes: Ints) -> I
 
 
 def _pieces(ranks: NDArray[np.int32], lots: Iterable[tuple[int, int]], sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the rows of each record, cut between stores where possible.
+    """Yield begin and end of the rows of each record, divided between stores if possible.
 
-    A task that dies midway has then written all rows of a store or none, unless the store is larger than a record.
+    So a task that dies midway has written all rows of a store or none, unless the store is larger than a record.
     """
     total = np.cumsum(sizes)
     stores = np.append(np.flatnonzero(np.diff(ranks)) + 1, ranks.size)

@@ -17,7 +17,7 @@ from spark_jobs.engine.operators.aggregate.partials import Partials, packed_stat
 __all__ = ["rolled_records"]
 
 _RECORD_BYTES = 900_000
-"""The size that a rolled record may have; a larger one is divided by stores."""
+"""The largest size of a rolled record in bytes; a larger record is divided by stores."""
 _LEAST_GAIN = 2
 """See `rolled_records`."""
 
@@ -32,8 +32,8 @@ def rolled_records(
 ) -> list[bytes]:
     """Return rolled records.
 
-    A store is left as it is if `plan_roll` leaves the store out, or if the rolled record of this store alone would be
-    too large. Where too few rows would become one, none of the stores is rolled.
+    A store is not rolled if `plan_roll` leaves it out, or if a rolled record of only this store would be too large. No
+    store is rolled if too few rows would be merged into one.
 
     Args:
         select: The SELECT list of the stores.
@@ -41,7 +41,7 @@ def rolled_records(
         readers: The readers of each store.
         covered: The source offsets that are committed.
         before: The offset of the log before which records are replaced.
-        least_gain: How many rows must be merged into one on average; otherwise nothing is rolled.
+        least_gain: The least average number of rows that must be merged into one; otherwise no store is rolled.
     """
     assert select.aggregation is not None, "the SELECT list has aggregates"
     names = sorted(readers)
@@ -66,7 +66,7 @@ def rolled_records(
 def _merged(
     partials: Partials, plan: RolledParts, names: Sequence[bytes], before: int, least_gain: int
 ) -> PendingMatches | None:
-    """Return a record of all parts; None without parts, or if too few rows become one."""
+    """Return a record of all merged parts; None without parts, or if too few rows would be merged into one."""
     own = [
         pl.read_ipc_stream(piece.record.values[0])[piece.rows].with_columns(pl.Series("part", piece.parts))
         for piece in plan.pieces
@@ -86,8 +86,8 @@ def _merged(
             continue
         of = part[rows]
         aggregates = plan.aggregates.at(of)
-        # A reader takes an item for a repeat if it comes no later than the last item met of its store and source
-        # partition, by offset and then by ordinal, so items are written in this order.
+        # A reader takes an item for a repeat if its offset and ordinal are not greater than those of the last item of
+        # the same store and source partition. Therefore items are written in this order.
         order = np.lexsort((aggregates.ordinals, aggregates.last, aggregates.partitions, plan.stores[of]))
         aggregates = aggregates.at(order)._replace(rows=np.arange(rows.size, dtype=np.int32))
         states = packed_states(merged[rows[order]].drop("part"))

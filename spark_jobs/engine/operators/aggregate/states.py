@@ -1,9 +1,9 @@
 """The states of aggregate functions: how a state is made from matches, merged with others, and becomes a final value.
 
 A state is some columns of a table with a row for each aggregate (a row of GROUP BY). Merging is associative, so the
-result does not depend on how matches are divided into pieces. Acero's grouped aggregations (`pyarrow.TableGroupBy`)
-would give final values and no states: no sum that detects its overflow, no moments, no set of distinct values. In
-Polars a merge is an expression.
+result does not depend on how matches are divided into pieces. In Polars a merge is an expression. Acero's grouped
+aggregations (`pyarrow.TableGroupBy`) only give final values. They have no states such as a sum that detects its
+overflow, moments, or a set of distinct values.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["one_zero", "state_of"]
 
 _MASK = 0xFFFF_FFFF
 _HALF = 32
-"""Bits of a limb. A sum of limbs is kept in 64 bits, and so is exact for two billion matches."""
+"""The number of bits of a limb. Sums of limbs have 64 bits, so they are exact for two billion matches."""
 _EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 _QUOTIENT_DIGITS = WIDEST + 1
-"""Digits after the point to which Spark divides before it rounds to the type."""
+"""The number of decimal places to which Spark divides before it rounds to the result type."""
 
 
 def _sums(stem: str, names: Sequence[str]) -> list[pl.Expr]:
@@ -65,7 +65,7 @@ class _Distinct(AggregateState):
         ]
         joined = frame.select(pl.concat_str(parts, separator=":").alias("d"))[
             "d"
-        ]  # the lengths tell where each text ends
+        ]  # each text follows its length, so different tuples have different texts
         return {"d": masked(joined, counted)}
 
     def begin(self, stem: str) -> list[pl.Expr]:
@@ -86,7 +86,7 @@ def one_zero(values: pl.Series) -> pl.Series:
 def _text(values: pl.Series) -> pl.Series:
     """Return values as texts; two texts are equal exactly when the two values are equal."""
     if values.dtype.is_float():
-        values = one_zero(values).fill_nan(float("nan"))  # all NaNs become the same one
+        values = one_zero(values).fill_nan(float("nan"))  # all NaNs get the same bits
     if isinstance(values.dtype, pl.Datetime):
         values = values.cast(pl.Int64)
     return values.bin.encode("hex") if values.dtype == pl.Binary else values.cast(pl.String)
@@ -114,7 +114,7 @@ class _WholeSum(AggregateState):
 
 
 def _present(values: pl.Series) -> NDArray[np.bool_]:
-    """Return which values are not NULL. Without NULLs a call of Polars, slow for few matches, is spared."""
+    """Return which values are not NULL. Without NULLs, Polars is not called, since a call is slow for few matches."""
     return values.is_not_null().to_numpy() if values.null_count() else np.ones(len(values), np.bool_)
 
 
@@ -269,7 +269,8 @@ class _Moments(AggregateState):
     def merge(self, stem: str) -> list[pl.Expr]:
         count, mean, squares = (pl.col(f"{stem}{name}") for name in "nmq")
         total = count.sum()
-        # Differences are summed, as Chan does: the mean of equal values is exactly that value, their deviation 0.
+        # Differences from the first mean are summed, so that the mean of equal values is exactly their value, and their
+        # deviation exactly 0.
         first = mean.filter(count > 0).first()
         joint = pl.when(total > 0).then(first + (count * (mean - first)).sum() / total).otherwise(0.0)
         return [total, joint.alias(f"{stem}m"), (squares + count * (mean - joint) ** 2).sum().alias(f"{stem}q")]

@@ -19,14 +19,14 @@ _AS_NUMBERS = np.dtype([("high", ">u8"), ("low", ">u4")])
 
 
 class StoreNames:
-    """The stores that a task has met, by number."""
+    """The stores of a task's matches, by number."""
 
     def __init__(self) -> None:
         self._ids = np.zeros(0, _ID)
         self._partitions = np.zeros(0, np.int32)
 
     def add(self, matches: Matches, rows: Ints) -> None:
-        """Take in the stores of some matches, at least one."""
+        """Take in the stores of some matches; there must be at least one match."""
         numbers = matches.number[rows]
         count = int(numbers.max()) + 1
         self._ids, self._partitions = lengthened(self._ids, count), lengthened(self._partitions, count)
@@ -35,7 +35,7 @@ class StoreNames:
         self._partitions[numbers] = matches.partition[rows]
 
     def partitions(self, stores: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return by store its partition of the log."""
+        """Return the partition of the log of each store."""
         return self._partitions[stores]
 
     def ids(self, stores: NDArray[np.int32]) -> NDArray[np.uint8]:

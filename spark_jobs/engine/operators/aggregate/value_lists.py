@@ -1,7 +1,6 @@
-"""The states of aggregate functions that need every value: percentiles, and the lists and sets that are collected.
+"""The states of aggregate functions that need every value: percentiles, collected lists and collected sets.
 
-A state is the list of the values that are not NULL. The values count towards the bytes of a digest, whose limit bounds
-the memory (`merging`).
+A state is the list of the values that are not NULL. The limit on the bytes of a digest bounds its memory (`merging`).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["VALUE_LISTS", "state_key", "value_list"]
 
 _RANKED = ("percentile", "median", "approx_percentile")
 VALUE_LISTS = frozenset((*_RANKED, "collect_list", "collect_set"))
-"""The functions with such a state."""
+"""The functions whose state is a list of values."""
 
 
 def value_list(aggregate: AggregateValue) -> AggregateState:
@@ -35,7 +34,10 @@ def value_list(aggregate: AggregateValue) -> AggregateState:
 
 
 def state_key(aggregate: AggregateValue) -> AggregateValue:
-    """Return what determines the state of an aggregate function: percentiles of one value share their list."""
+    """Return a key for the state of an aggregate function: functions with equal keys share one state.
+
+    All percentiles of one value share their list.
+    """
     if aggregate.function not in _RANKED:
         return replace(aggregate, stored="")
     kind = str(aggregate.args[0].type)  # type: ignore[union-attr]  # no argument is a slot
@@ -48,7 +50,7 @@ def _number(expression: object) -> float:
 
 
 class _KeptValues(AggregateState):
-    """The values in no particular order."""
+    """The values, in any order."""
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         return {"v": masked(args[0], counted)}
@@ -61,7 +63,7 @@ class _KeptValues(AggregateState):
 
 
 class _Ranked(_KeptValues):
-    """The exact value at the nearest rank above, where Spark approximates."""
+    """The exact value at the percentage of the count, rounded up to a rank. Spark computes an approximation."""
 
     def __init__(self, percentage: float) -> None:
         self._percentage = percentage
@@ -73,7 +75,7 @@ class _Ranked(_KeptValues):
 
 
 class _Interpolated(_Ranked):
-    """The value at a position, between two values in proportion, as Spark computes it."""
+    """The value at a position, interpolated linearly between the two neighbouring values, as Spark computes it."""
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
         values = frame[f"{stem}v"].list.sort()
@@ -91,14 +93,17 @@ class _Interpolated(_Ranked):
 
 
 def _doubles(values: pl.Series) -> NDArray[np.float64]:
-    """Return numbers as DOUBLEs, NaN for NULL; a DECIMAL as the nearest one (Polars' own cast rounds twice)."""
+    """Return numbers as DOUBLEs, NaN for NULL.
+
+    A DECIMAL becomes the nearest DOUBLE. Polars' own cast rounds twice.
+    """
     if values.dtype.is_decimal():
         values = pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
     return values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
 class _Collected(AggregateState):
-    """The values in the order in which their events came, within a source partition; with each its offset."""
+    """The values in the order of their events within a source partition; the state has the offset of each value."""
 
     def lift(self, args: Sequence[pl.Series], counted: Counted, offsets: NDArray[np.int64]) -> dict[str, pl.Series]:
         return {"v": masked(args[0], counted), "o": pl.Series(offsets)}
@@ -116,13 +121,13 @@ class _Collected(AggregateState):
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
         values, offsets = (pl.col(f"{stem}{name}") for name in "vo")
-        # Ordinal ranks leave values of one offset, which are of joined rows, in their order.
+        # Ordinal ranks keep the order of values with one offset, which are of joined rows of one event.
         order = offsets.list.eval(pl.element().rank("ordinal").arg_sort())
         return frame.select(values.list.gather(order)).to_series()
 
 
 class _CollectedSet(_KeptValues):
-    """The distinct values, in the order in which they were met."""
+    """The distinct values, in the order in which they first came."""
 
     def begin(self, stem: str) -> list[pl.Expr]:
         return [expr.unique(maintain_order=True) for expr in super().begin(stem)]

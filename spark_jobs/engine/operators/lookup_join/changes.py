@@ -1,7 +1,7 @@
 """Decodes records of a table's topic into changes of rows, and dead letters.
 
-As in `spark_jobs.engine.decode`, the record and the table alone decide whether a record becomes a dead letter. A record
-that removes a missing row is no dead letter, because the row may be missing only through compaction of the topic.
+As in `spark_jobs.engine.decode`, only the record and the table decide whether a record becomes a dead letter. A record
+that removes a missing row is no dead letter, because compaction of the topic may have deleted the record of the row.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ _WITHOUT_ORDER = (
 class Changes:
     """Changes of a table's rows. The changes of a partition are in the order of their records.
 
-    A record with a changed key makes two changes: the old key's row is removed, then the new one's is set. A record
-    removes first, and removes no row that the record sets again.
+    A record with a changed key makes two changes: it removes the row of the old key, and then sets the row of the new
+    key. The removals of a record come first. If a record removes and sets the same row, only the row that it sets is a
+    change.
     """
 
     partition: NDArray[np.int32]
     offset: Ints
     keys: tuple[pa.Array, ...]
-    """The PRIMARY KEY columns, never NULL."""
+    """The PRIMARY KEY columns, without NULLs."""
     row: NDArray[np.int32]
-    """By change: the index of the new row in `rows`; -1 where the change removes a row."""
+    """By change: the index of the new row in `rows`; -1 if the change removes a row."""
     rows: pa.RecordBatch
     """The rows that changes set, with all columns."""
     unavailable: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    """By column: which of `rows` keep the value of the row before, since the record does not have it."""
+    """By column: which of `rows` keep the value of the row before, since the record lacks the value."""
     emptied: tuple[int, ...] = ()
-    """The offsets of records that remove all rows; only where the topic has one partition."""
+    """The offsets of records that remove all rows. The topic must have one partition for such records."""
 
     def __len__(self) -> int:
         return int(self.offset.size)
@@ -88,7 +89,7 @@ class Changes:
         )
 
     def between(self, begin: int, end: int) -> Changes:
-        """Return the changes of records at offsets from `begin` to before `end`, of a topic with one partition."""
+        """Return the changes of the records at offsets in [begin, end); the topic must have one partition."""
         first, last = np.searchsorted(self.offset, [begin, end]).tolist()
         some = slice(first, last)
         keys = tuple(array.slice(first, last - first) for array in self.keys)
@@ -104,12 +105,12 @@ def decode_changes(
         batch: Columns key, value, partition and offset of Spark's Kafka source.
         table: The table.
         settings: The evaluator's settings, with the topic of dead letters.
-        partitions: How many partitions the topic has. A record that removes all rows of the table has a place among the
-            changes of one partition only, so with more it becomes a dead letter.
+        partitions: The number of the topic's partitions. If there are several, a record that removes all rows becomes a
+            dead letter, because its order among the changes of other partitions is unknown.
 
     Returns:
-        The changes of the good records, and a dead letter (code ``undecodable``) for each bad record; None when
-        all are good.
+        The changes of the good records, and a dead letter (code ``undecodable``) for each bad record; None if all
+        records are good.
     """
     wrong: dict[int, str] = {}
     images = read_images(batch, table, wrong)
@@ -140,7 +141,7 @@ def decode_changes(
     row = np.arange(set_at.size, dtype=np.int32)
     at = set_at
     if removed_at.size:
-        at = np.concatenate([removed_at, set_at])  # a record with both changes removes first: the sort is stable
+        at = np.concatenate([removed_at, set_at])  # the sort is stable, so the removals of a record come first
         order = np.argsort(at, kind="stable")
         at = at[order]
         row = np.concatenate([np.full(removed_at.size, -1, np.int32), row])[order]
@@ -153,7 +154,7 @@ def decode_changes(
 
 
 def _row_reader(table: Table) -> FormatReader:
-    """Return the reader of rows; rows of JSON and of changes are flat objects, each column under its name."""
+    """Return the reader of rows; except for Avro, a row is a flat JSON object with each column under its name."""
     if table.format == "avro":
         return record_reader(table.format, table.columns, table.avro_schema or "", table.framing)
     return _flat_reader(table, table.columns)
@@ -171,7 +172,7 @@ def _decoded(
     wrong: dict[int, str],
     of_key: Mapping[int, str] = _NO_PREFIXES,
 ) -> tuple[Ints, pa.RecordBatch]:
-    """Return which values are good, and their columns; `wrong` gets the detail of each bad value, by record."""
+    """Return the places of the good values, and their columns; `wrong` gets the detail of each bad value, by record."""
     read, refused = reader(values)
     arrays = {column.name: column_array(read(column), column.type) for column in columns}
     which = np.arange(at.size)
@@ -194,8 +195,8 @@ def _masks(unavailable: Mapping[int, tuple[str, ...]], which: Ints) -> dict[str,
     """Return by column which rows keep the value of the row before.
 
     Args:
-        unavailable: By number of an image, the columns that keep their value.
-        which: By row, the number of its image; ascending.
+        unavailable: By index of a row in `Images.set`, the columns that keep their value.
+        which: By row, its index in `Images.set`; ascending.
     """
     masks: dict[str, NDArray[np.bool_]] = {}
     for number, names in unavailable.items():
@@ -209,7 +210,7 @@ def _masks(unavailable: Mapping[int, tuple[str, ...]], which: Ints) -> dict[str,
 def _set_again(
     removed_at: Ints, removed: pa.RecordBatch, set_at: Ints, rows: pa.RecordBatch, key: Sequence[str]
 ) -> NDArray[np.bool_]:
-    """Tell which removals are of a row that the same record sets again, so the record changes the row in its place."""
+    """Tell which removals are of a row that the same record also sets, so that the record only changes the row."""
     again = np.zeros(removed_at.size, np.bool_)
     left, right = (np.flatnonzero(np.isin(*pair)) for pair in ((removed_at, set_at), (set_at, removed_at)))
     if left.size:

@@ -1,4 +1,4 @@
-"""Rows and keys in the records of a batch, as JSON, before they are decoded."""
+"""Takes the rows and the keys out of the records of a batch, as JSON that is not decoded yet."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _READERS = {"debezium-json": debezium_changes, "maxwell-json": maxwell_changes, 
 
 @dataclass(slots=True)
 class Images:
-    """The rows set and the keys removed by records. A record that does both removes first."""
+    """The rows that records set, and the keys that they remove. The removals of a record come before its rows."""
 
     set: pa.Array
-    """Binary: rows, in the order of their records."""
+    """Rows as binary values, in the order of their records."""
     set_at: Ints
     """By row of `set`: the place of its record in the batch."""
     removed: pa.Array
-    """Binary: keys, or whole rows, from which only the key is read."""
+    """Keys as binary values; a value may be a whole row, of which only the key is read."""
     removed_at: Ints
     """By key of `removed`: the place of its record in the batch."""
     named_at: frozenset[int] = frozenset()
-    """The places of records that remove the row which their key names."""
+    """The places of records that remove a row by the record's key, not by a row in the value."""
     unavailable: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """By row of `set`: the columns that keep the value of the row before."""
     emptied_at: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ def read_images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> I
     Args:
         batch: Columns key and value.
         table: The table.
-        wrong: Gets the detail of each bad record, by its place.
+        wrong: Receives the detail of each bad record, by the record's place.
     """
     if is_change_format(table.format) or any(column.from_text for column in table.columns):
         return _read_changes(batch, table, wrong)
@@ -72,7 +72,7 @@ def read_images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> I
 
 
 def _read_changes(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> Images:
-    """Return the rows and keys of records whose values are changes, or whose keys have columns of the table."""
+    """Return the rows and keys of records whose values are changes, or whose keys contain columns of the table."""
     row_writer, before_writer = _row_writers(table)
     key_writer = _key_writer(table)
     read = _READERS.get(table.format, _plain_change)
@@ -120,13 +120,13 @@ def _plain_change(value: bytes | None) -> RowChanges:
 
 
 def naming(table: Table) -> str:
-    """Return the beginning of a dead letter's detail, for a record that should have removed a row by its key."""
+    """Return the beginning of a dead letter's detail, for a record that should remove a row by its key but cannot."""
     lacks = '"before"' if table.format == "debezium-json" else "value"
     return f"The record has no {lacks}, and its key names no row. "
 
 
 def _removal(key: bytes | None, table: Table, writer: KeyWriter, place: int, wrong: dict[int, str]) -> bytes | None:
-    """Return the key of the row that a record's key names; None, with the detail in `wrong`, where it names none."""
+    """Return the PRIMARY KEY that a record's key names; if it names none, put the detail into `wrong`, return None."""
     if key is None:
         lacks = 'a "before"' if table.format == "debezium-json" else "a value"
         wrong[place] = f"The record has neither {lacks} nor a key."

@@ -1,4 +1,4 @@
-"""The join of a batch of events with tables: finds the rows of the tables that each event meets."""
+"""Joins a batch of events with tables: finds the rows of the tables that each event meets."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ from spark_jobs.engine.rows.events import Events, arrow_type
 __all__ = ["EVENT_ROWS", "JoinedSlice", "LookupJoinOperator", "join"]
 
 EVENT_ROWS: int = EvaluatorSettings().event_rows
-"""Rows that one event may make, where no settings say otherwise."""
+"""The default of the setting `event_rows`: the largest number of rows that one event may make."""
 ROWS = 2_000_000
-"""Joined rows that are made at once at most, unless one event alone has more."""
+"""The largest number of joined rows that are made at once; only an event with more rows makes more."""
 _PROBES = 1000
-"""Rows that are looked up at once by a key of several columns other than the primary key: each may meet many rows."""
+"""The number of rows that are looked up at once if each of them may meet many rows of the table.
+
+These are look-ups by several columns that do not include the whole PRIMARY KEY.
+"""
 _WHOLE = pa.decimal128(19, 0)
 """A type that holds every BIGINT."""
 
 
 JoinedSlice = tuple[int, Events | JoinedEvents | None]
-"""The number of events joined so far, and the joined rows of this slice; None where an event makes too many rows.
+"""The number of events joined so far, and the joined rows of this slice.
 
-Without a join the rows are the events.
+The rows are None if the slice is one event that makes too many rows. Without a join, the rows are the events.
 """
 
 
@@ -50,11 +53,11 @@ class LookupJoinOperator:
     views: Mapping[str, TableView]
     """By table id, the tables as they were at the batch's pins."""
     value_bytes: int = VALUE_BYTES
-    """Bytes of the longest text that an expression of ON may compute; a longer text is NULL."""
+    """The largest number of bytes of a text that an expression of ON computes; a longer text is NULL."""
     event_rows: int = EVENT_ROWS
-    """Rows that an event may make at each join, counted before the further conditions of ON leave rows out."""
+    """The largest number of rows that an event may make at each join, counted before the other conditions of ON."""
     slice_rows: int = ROWS
-    """Rows that a slice has at most, unless one event alone has more."""
+    """The largest number of rows of a slice; only an event with more rows makes a larger slice."""
 
     def begin(self) -> tuple[()]:
         """Return the state, which is empty."""
@@ -65,10 +68,12 @@ class LookupJoinOperator:
     ) -> tuple[tuple[()], Iterator[JoinedSlice]]:
         """Return the joined rows of events, slice by slice, so that memory is bounded.
 
-        Each event alone decides whether it makes too many rows, so every replay leaves the same events out.
+        Whether an event makes too many rows does not depend on other events. So every replay leaves out the same
+        events.
 
         Raises:
-            Exception: Any exception, with a slice: the expressions of ON run code of libraries (`faults.FAULTS`).
+            Exception: Any exception, while a slice is made, since the expressions of ON run code of libraries
+                (`faults.FAULTS`).
         """
         return state, self._slices(rows)
 
@@ -116,16 +121,16 @@ def join(
         events: The decoded events.
         computation: The computation, with its joins.
         views: By table id, the tables as they were at the batch's pins.
-        value_bytes: The bytes that a computed text may have; a longer text is NULL.
+        value_bytes: The largest number of bytes of a computed text; a longer text is NULL.
 
     Raises:
-        Exception: Any exception: the expressions of ON run code of libraries (`faults.FAULTS`).
+        Exception: Any exception, since the expressions of ON run code of libraries (`faults.FAULTS`).
     """
     return _joined(JoinedEvents.alone(events), computation, views, value_bytes, None)
 
 
 class _TooManyRows(Exception):
-    """More rows than may be made at once."""
+    """The events would make more rows than may be made at once."""
 
 
 def _joined(
@@ -153,7 +158,10 @@ def _further_joined(
 
 
 def _with_alone(count: int, probe: Ints, row: Ints, *, everyone: bool) -> tuple[Ints, Ints]:
-    """Add a pair with -1, for each row without a partner or for `everyone`, after the pairs of the same row."""
+    """Add a pair of a row and -1 for each row without a partner, or for every row if `everyone` is true.
+
+    The added pair comes after the other pairs of its row.
+    """
     alone = np.ones(count, np.bool_)
     if not everyone:
         alone[probe] = False
@@ -168,7 +176,7 @@ def _with_alone(count: int, probe: Ints, row: Ints, *, everyone: bool) -> tuple[
 
 
 def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None) -> tuple[Ints, Ints]:
-    """Look rows up, each distinct value once where values repeat."""
+    """Return the pairs of an event and a row of the table; repeated values are looked up once."""
     if len(keys) > 1:
         return _found_by_steps(view, columns, keys, most)
     column = EventColumn(keys[0])
@@ -182,7 +190,11 @@ def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most
 def _found_by_steps(
     view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None
 ) -> tuple[Ints, Ints]:
-    """Look rows up some at a time if each may meet many rows, to notice too many pairs before all of them are made."""
+    """Return the pairs for a key of several columns.
+
+    If each event may meet many rows, a few events are looked up at a time, so that too many pairs are noticed before
+    all of them are made.
+    """
     count = len(keys[0])
     width = max(count, 1) if most is None or set(view.table.key) <= set(columns) else _PROBES
     found, size = [], 0
@@ -211,7 +223,7 @@ def _spread(column: EventColumn, probe: Ints, row: Ints, most: int | None) -> tu
 
 
 def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
-    """Return the look-up values, in the type of the table's column; NULL for values outside the type."""
+    """Return the values to look up, in the type of the table's column; NULL for a value that the type cannot hold."""
     if isinstance(key.left, Column):
         values = rows.encoded(key.left.reference)
         if pa.types.is_dictionary(values.type):
@@ -225,7 +237,10 @@ def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
 
 
 def _brought_to(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Cast values exactly. If any value does not fit, distinct values are cast one by one, and that value is NULL."""
+    """Cast values exactly; a value that does not fit becomes NULL.
+
+    If any value does not fit, the distinct values are cast one by one.
+    """
     if not (pa.types.is_decimal(wanted) and pa.types.is_integer(values.type)):
         try:
             return values.cast(wanted)

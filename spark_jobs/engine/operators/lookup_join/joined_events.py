@@ -30,7 +30,10 @@ __all__ = ["JoinedEvents"]
 
 
 class JoinedEvents:
-    """Joined rows: each has an event and, of each table, a row or none. Ordered by event, then by the tables' keys."""
+    """Joined rows. Each consists of an event and, for each table, one row or none.
+
+    Joined rows are ordered by event, then by the keys of the tables' rows.
+    """
 
     kinds: NDArray[np.int8] | None = None
     """See `rows.row_source.RowSource`."""
@@ -49,10 +52,10 @@ class JoinedEvents:
 
         Args:
             events: The decoded events.
-            event: The event of each joined row, ascending.
-            rows: By prefix of the table's columns: the table, and for each joined row the table's row, -1 for none.
+            event: The event of each joined row; ascending.
+            rows: By prefix of the table's columns: the table, and for each joined row the table's row; -1 for none.
             several: Whether an event may have several rows.
-            numbers: The numbers that tell the rows of an event apart.
+            numbers: The numbers of the rows within their events.
             undecided: By prefix, the rows of each LEFT JOIN with constants in ON.
         """
         self.stream: Stream = events.stream
@@ -76,10 +79,10 @@ class JoinedEvents:
         """Return the rows that a further join makes of these rows.
 
         Args:
-            probe: For each new row, the row that it is made of, ascending; a row that is not in `probe` is left out.
+            probe: For each new row, the row that it is made of; ascending. A row that is not in `probe` is left out.
             one: The join.
             view: The table.
-            row: For each new row, the row of the table, -1 for none.
+            row: For each new row, the row of the table; -1 for none.
         """
         rows = {name: (table, taken[probe]) for name, (table, taken) in self._rows.items()}
         rows[one.prefix] = (view, row)
@@ -99,7 +102,7 @@ class JoinedEvents:
     def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
         """Return the partners of some rows in a LEFT JOIN with constants in ON.
 
-        A query's constants choose among the partners, and thereby decide which of the given rows the query has.
+        The constants of a query decide which partners are in its result, and thereby whether the row of NULLs is.
 
         Args:
             prefix: The prefix of the join's table.
@@ -109,7 +112,7 @@ class JoinedEvents:
 
     @cached_property
     def number(self) -> Ints | None:
-        """The number of each row within its event, from 0; None where an event has at most one row for a query.
+        """The number of each row within its event, from 0; None if an event has at most one row for a query.
 
         Two rows of an event have the same number only if no query can have both (`Numbers`). For events that are
         elements of a record's array, the number is unique within the record.
@@ -117,13 +120,13 @@ class JoinedEvents:
         number, of_event = self._numbers.of(self.event), self._events.number
         if of_event is None:
             return number
-        # Numbers grow with the number of the element, then with the number of the row.
+        # Numbers are ordered by the element, then by the row within the element.
         own = self._by_row(of_event)
         return own if number is None else (own << NUMBER_BITS) | number
 
     @cached_property
     def removals(self) -> NDArray[np.bool_] | None:
-        """Whether each row is the removal of a table's row; None where none is."""
+        """Whether the event of each row removes a row of a table; None if no event does."""
         removals = self._events.removals
         return None if removals is None else self._by_row(removals)
 
@@ -149,7 +152,7 @@ class JoinedEvents:
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
-        """The bytes that each row's event and table rows can put into a result."""
+        """An upper bound for the bytes of each row's columns: those of its event and of its table rows."""
         return self._by_row(self._events.record_bytes) + sum(view.longest_row for view, _ in self._rows.values())
 
     @cached_property
@@ -158,7 +161,7 @@ class JoinedEvents:
         return int(self.record_bytes.max(initial=0))
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
-        """Return a column of some rows, distinct and ascending, as Python values; other rows' values are not built."""
+        """Return a column of some rows, distinct and ascending, as Python values; only these values are built."""
         if isinstance(name, TableColumn):
             view, taken = self._rows[name.prefix]
             found: list[object] = view.take(name.name, taken[rows]).to_pylist()
@@ -176,7 +179,7 @@ class JoinedEvents:
         return array
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, but a table's column with repeating texts dictionary-encoded."""
+        """Return a column as `column` does; a table's column with repeated texts is dictionary-encoded."""
         array = self._encoded.get(name)
         if array is None:
             if isinstance(name, TableColumn):

@@ -1,4 +1,4 @@
-"""Columns of rows that keep the value of the row before: the record does not have it (Debezium's placeholder)."""
+"""Fills columns that keep the value of the row before, because the record lacks it (Debezium's placeholder)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["OldRows", "with_kept_values"]
 
 
 class OldRows:
-    """The rows that count before some changes, for the first change of each key."""
+    """The present row of each key before some changes."""
 
     def __init__(
         self, parts: Sequence[TablePart], key: Sequence[str], keys: KeyTuples, partitions: NDArray[np.int32]
@@ -27,12 +27,12 @@ class OldRows:
         Args:
             parts: The rows of the table.
             key: The columns of the PRIMARY KEY.
-            keys: The keys; distinct within each partition.
+            keys: The keys, which must be distinct within each partition.
             partitions: By key, the partition of its changes.
         """
         self._parts = parts
         self._found: list[tuple[Ints, Ints]] = []
-        """By part: places in the keys, and the row of each of these keys."""
+        """By part: the places of the keys that have a row in it, and these rows."""
         probes = SoughtValues(keys)
         for part in parts:
             probe, row = part.find(tuple(key), probes)
@@ -42,7 +42,7 @@ class OldRows:
             self._found.append((probe[counts], row[counts]))
 
     def column(self, name: str, count: int) -> tuple[list[pa.Array], Ints]:
-        """Return the values of a column in these rows, and by key the place of its value, -1 where the key has no row.
+        """Return the values of a column in these rows, and by key the place of its value; -1 for a key without a row.
 
         Args:
             name: The column.
@@ -60,17 +60,17 @@ class OldRows:
 def with_kept_values(
     values: pa.Array, row: NDArray[np.int32], keeps: NDArray[np.bool_], first: Ints, old: tuple[list[pa.Array], Ints]
 ) -> pa.Array:
-    """Return the value of a column in the row that each change sets. Changes are sorted by key, then by order.
+    """Return the value of a column in the row that each change sets. Changes must be sorted by key, then by order.
 
     Args:
         values: The column in the rows that changes set.
-        row: By change, the row it sets, as a place in `values`; -1 where the change removes the row.
+        row: By change, the row that it sets, as a place in `values`; -1 if the change removes the row.
         keeps: By row, whether it keeps the value of the row before.
         first: The first change of each key.
-        old: By `OldRows.column`, the values before the first change of each key.
+        old: The result of `OldRows.column`: the values before the first change of each key.
 
     Returns:
-        The values; NULL for a removal, and where a row keeps the value of a row that is not there.
+        The values; NULL for a removal, and for a row that should keep a value but has no row before.
     """
     keeping = (row >= 0) & keeps[row]
     pointer = row.astype(np.int64)

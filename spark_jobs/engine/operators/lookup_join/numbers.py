@@ -1,4 +1,4 @@
-"""The numbers of the joined rows of an event; a result's id contains the number of its row."""
+"""The numbers of the joined rows of an event. A result's id contains the number of its row."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ __all__ = ["NO_NUMBERS", "Numbers", "run_places"]
 
 
 class Numbers(NamedTuple):
-    """The numbers of rows within their events, from 0, growing with the keys of the tables' rows.
+    """The numbers of rows within their events, from 0, in the order of the keys of the tables' rows.
 
     A row has the same number for all queries, whatever their constants. Two rows of an event may share a number if no
-    query can have both rows. There are two such cases: a LEFT JOIN with constants in ON makes a row of NULLs beside the
-    rows that met the table; and an equality of ON with a query's constant chooses one of several rows.
+    query can have both rows. There are two such cases. A LEFT JOIN with constants in ON makes a row of NULLs in
+    addition to the rows that met the table, and a query has either the row of NULLs or some of the others. And an
+    equality of ON with a query's constant chooses one of several rows.
     """
 
     numbered: bool
     """Whether an event may have several rows for a single query."""
     shared: Ints | None
-    """The number of each row, if rows may share numbers; None if each event's rows are numbered one after the other."""
+    """The number of each row, if rows may share numbers; None if the rows of each event have successive numbers."""
 
     def after(self, one: LookupJoin, event: Ints, probe: Ints, row: Ints) -> Numbers:
         """Return the numbers of the rows that a further join makes.
@@ -31,8 +32,8 @@ class Numbers(NamedTuple):
         Args:
             one: The join.
             event: For each new row, its event.
-            probe: For each new row, the row before the join from which it is made, ascending.
-            row: For each new row, the row of the table, -1 for none.
+            probe: For each new row, the row before the join of which it is made; ascending.
+            row: For each new row, the row of the table; -1 for none.
         """
         numbered = self.numbered or not (one.single or one.unique)
         if not numbered or not (one.undecided or one.unique or self.shared is not None):
@@ -44,10 +45,10 @@ class Numbers(NamedTuple):
         return Numbers(True, _ranks(event, probe if self.shared is None else self.shared[probe], place))
 
     def of(self, event: Ints) -> Ints | None:
-        """Return by row its number; None where an event has at most one row for a query.
+        """Return the number of each row; None if an event has at most one row for a query.
 
         Args:
-            event: For each row, its event, ascending.
+            event: For each row, its event; ascending.
         """
         if not self.numbered:
             return None
@@ -73,7 +74,7 @@ def run_places(values: Ints) -> Ints:
 
 
 def _ranks(event: Ints, before: Ints, place: Ints) -> Ints:
-    """Return for each row how many distinct pairs (before, place) of its event are less than the row's own pair."""
+    """Number the distinct pairs (before, place) of each event in ascending order; return each row's number."""
     order = np.lexsort((place, before, event))
     event, before, place = event[order], before[order], place[order]
     begins = np.ones(event.size, np.bool_)

@@ -1,4 +1,4 @@
-"""A table in a worker process, read straight from its topic and brought to the offsets that a micro-batch pins."""
+"""A table in a worker process, read from its topic up to the offsets that a micro-batch pins."""
 
 from __future__ import annotations
 
@@ -22,37 +22,38 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 __all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "TablePin", "Replica"]
 
 TablePin = Mapping[int, int]
-"""By partition of a table's topic, an end offset: changes before the offset are seen. A missing partition ends at 0."""
+"""By partition of a table's topic, an end offset: changes before the offset are visible. A missing partition ends at 0.
+"""
 
 AT_ONCE_ROWS = 250_000
-"""Changes that are held at most before they are applied, unless the table has more rows."""
+"""Collected changes are applied when they are this many, and also at least as many as the table has rows."""
 AT_ONCE_BYTES = 256_000_000
-"""Bytes of records that are held at most before their changes are applied; reading takes about this much memory."""
+"""Collected changes are also applied when their records have this many bytes; reading takes about this much memory."""
 SUPERSEDED = 100_000
-"""Superseded rows that are kept at most for older pins, unless the table has more rows."""
+"""The largest number of superseded rows that are kept for older pins. A table with more rows keeps that many."""
 
 
 class Log(Protocol):
-    """The reader of tables' topics: `spark_jobs.runtime.kafka.table_log.TableLog`."""
+    """The reader of tables' topics; implemented by `spark_jobs.runtime.kafka.table_log.TableLog`."""
 
     def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
         """Yield the records of a topic between two offsets of each partition, ordered within a partition."""
 
 
 def _ignore(_letters: pa.RecordBatch) -> None:
-    """Leave dead letters to another reader of the table."""
+    """Report no dead letters; another reader of the table does."""
 
 
 def _go_on() -> None:
-    """Ignore that the reading makes progress."""
+    """Report no progress."""
 
 
 class Replica:
-    """The rows of a table, as of any pin that a micro-batch may still have. For one thread.
+    """The rows of a table, as of any pin that a micro-batch may still have. Only one thread may use a replica.
 
     The rows as of a pin depend only on the records before the pin, as long as the topic still has these records.
-    Compaction may delete a record that a later record supersedes, so ``min.compaction.lag.ms`` must be longer than any
-    micro-batch takes, its replays included.
+    Compaction may delete a record that a later record supersedes, so ``min.compaction.lag.ms`` must be longer than a
+    micro-batch takes with all its replays.
     """
 
     def __init__(
@@ -64,8 +65,8 @@ class Replica:
             table: The table.
             log: The reader of its topic.
             settings: The evaluator's settings.
-            report: Takes dead letters, as rows of `rows.output.OUTPUT`. A record's dead letter comes once, and again
-                if the replica has to begin anew.
+            report: Receives dead letters, as rows of `rows.output.OUTPUT`: one for each bad record, and another one if
+                the replica has to read the topic again.
         """
         self.table = table
         self._log = log
@@ -84,17 +85,17 @@ class Replica:
     def at(self, pin: TablePin, progress: Callable[[], None] = _go_on) -> TableView:
         """Return the table as of a pin, after reading the records between the newest pin so far and this pin.
 
-        Pins at the *horizon* or after it are shown from memory. The horizon is at first the first pin. `forget_before`
-        moves the horizon on; so does `_bound`, when too many superseded rows are kept. For a pin before the horizon a
-        second replica is loaded from the topic's beginning, and kept until `forget_before` is given a pin at or after
-        all that the second replica has read.
+        The replica can show every pin from its *horizon* on. The horizon is at first the first pin. `forget_before`
+        moves the horizon on, and so does `_bound` if too many superseded rows are kept. For a pin before the horizon, a
+        second replica is loaded from the topic's beginning. The second replica is dropped when `forget_before` gets a
+        pin that is not before the offsets which the second replica has read.
 
         Args:
             pin: The pin.
             progress: Called again and again while records are read.
 
         Raises:
-            OperationalError: The log could not be read, or ends before the pin; changes applied so far are kept.
+            OperationalError: The log could not be read, or ends before the pin. Changes that were applied stay applied.
         """
         if self._horizon is None:
             self._horizon = dict(pin)
@@ -113,9 +114,9 @@ class Replica:
         )
 
     def forget_before(self, pin: TablePin) -> None:
-        """Declare that no pin to come has a lower offset than this pin in any partition.
+        """Declare that all later pins have at least the offsets of this pin in each partition.
 
-        A call before the first `at` spares a second replica where the first pin is not the oldest.
+        A call before the first `at` avoids a second replica if the first pin is not the oldest one.
         """
         old = self._horizon or {}
         self._horizon = {each: max(pin.get(each, 0), old.get(each, 0)) for each in pin.keys() | old.keys()}
@@ -125,7 +126,7 @@ class Replica:
                 self._earlier = None
 
     def shows(self, pin: TablePin) -> bool:
-        """Tell whether a pin is at the horizon or after it, so this replica can show the table as of the pin."""
+        """Tell whether a pin is at the horizon or after it, so that this replica can show the table as of the pin."""
         return all(pin.get(partition, 0) >= offset for partition, offset in (self._horizon or {}).items())
 
     @property
@@ -135,12 +136,12 @@ class Replica:
 
     @property
     def count(self) -> int:
-        """How many rows count as of the newest pin."""
+        """The number of rows as of the newest pin."""
         return self._count
 
     @property
     def split_keys(self) -> bool:
-        """Whether a key was met in two partitions."""
+        """Whether a key has had rows in two partitions."""
         return self._scattered
 
     @property
@@ -179,12 +180,15 @@ class Replica:
             self._horizon = dict(pin)
 
     def _take_in(self, held: list[Changes], letters: list[pa.RecordBatch], reached: TablePin) -> None:
-        """Apply all of the changes or none, and note up to which offsets the topic was read."""
+        """Apply all collected changes, and note up to which offsets the topic was read.
+
+        If the changes cannot be applied, the replica becomes empty.
+        """
         if held:
             try:
                 self._apply_all(Changes.concat(held), reached)
             except BaseException:
-                self._clear()  # half of the changes must not be seen; the next call loads the table anew
+                self._clear()  # no task may see a part of the changes; the next call loads the whole table again
                 raise
         self._reached = dict(reached)
         for records in letters:
@@ -246,7 +250,7 @@ class Replica:
             changes: The changes.
             keys: The distinct keys within each partition.
             partitions: By key, its partition.
-            row: By change, sorted by key and order: the row that the change sets, -1 for a removal.
+            row: By change, sorted by key and then by order: the row that the change sets; -1 for a removal.
             first: The first change of each key.
         """
         if not changes.unavailable:
@@ -258,12 +262,18 @@ class Replica:
         }
 
     def _end_rows(self, keys: KeyTuples, partitions: NDArray[np.int32], offsets: Ints) -> None:
-        """Note which changes ended the counting rows with some keys; the keys are distinct within each partition."""
+        """Note that changes ended the live rows with some keys.
+
+        Args:
+            keys: The keys, which must be distinct within each partition.
+            partitions: By key, the partition of the change.
+            offsets: By key, the offset of the change.
+        """
         probes = SoughtValues(keys)
         for part in self._parts:
             probe, row = part.find(self.table.key, probes)
             own = part.partition[row] == partitions[probe]
-            self._scattered |= not own.all()  # ended rows included, since older pins may still see them
+            self._scattered |= not own.all()  # ended rows count too, since older pins may still show them
             if part.ended is not None:
                 own &= part.ended[row] == NEVER
             probe, row = probe[own], row[own]
@@ -272,7 +282,7 @@ class Replica:
                 self._count -= int(row.size)
 
     def _bounds(self, *pins: TablePin) -> Ints:
-        """Return the last of some pins as an array of offsets by partition, with a place for each known partition."""
+        """Return the last of the pins as an array of offsets by partition; the others only determine its length."""
         bounds = np.zeros(max((max(pin, default=0) for pin in (self._reached, *pins)), default=0) + 1, np.int64)
         bounds[list(pins[-1])] = list(pins[-1].values())
         return bounds

@@ -1,4 +1,4 @@
-"""Records of a stream → events: those of a declared stream, or the changes of a table's rows."""
+"""Decodes the records of a stream into events: of a declared stream, or of the changes of a table's rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["TableEvents", "decode_stream"]
 def decode_stream(
     batch: pa.RecordBatch, stream: Stream, settings: Settings
 ) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
-    """Decode a batch of source records piece by piece; a piece is as `decode.decode` returns it."""
+    """Decode a batch of source records piece by piece; yield each piece in the form of `decode.decode`."""
     if stream.changes_of:
         yield from _decode_changes(batch, stream, settings)
     else:
@@ -67,7 +67,7 @@ def _nulls(stream: Stream, count: int) -> dict[str, pa.Array]:
 
 
 class TableEvents(Events):
-    """Changes of a table as events. A removal has the columns of the PRIMARY KEY, and NULL in the others."""
+    """Changes of a table as events. A removal has the values of the PRIMARY KEY columns, and NULL in all others."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class TableEvents(Events):
             source: As in `Events`.
             arrays: The columns by name.
             removals: Whether each change removes the row.
-            sizes: As in `Events`, but None for numbered changes to use the bytes of their columns.
-            number: The number of each change within its record; None where a record changes one row at most.
-            unsent: By column: which rows keep the value of the row before, since the record does not have it.
-            empties: Whether the only record removes all rows, whichever these are.
+            sizes: As in `Events`; if None, numbered changes use the bytes of their columns.
+            number: The number of each change within its record; None if a record changes at most one row.
+            unsent: By column: which rows keep the value of the row before, since the record lacks the value.
+            empties: Whether there is only one record, which removes all rows of the table.
         """
         if sizes is None and number is not None:
             sizes = self._own_sizes
@@ -114,20 +114,20 @@ class TableEvents(Events):
         )
 
     def with_sent(self, kept: Mapping[str, pa.Array]) -> TableEvents:
-        """Return the changes with the values of the columns that records lack.
+        """Return the changes with the values that records lack.
 
         Args:
-            kept: The columns of `unsent`, with all values.
+            kept: The columns in `unsent`, with the values of all rows.
         """
         assert self.removals is not None, "set at the beginning"
         columns = {**self._columns, **kept}
         return TableEvents(self.stream, self.source, columns, self.removals, number=self.number)
 
     def removing(self, keys: Sequence[pa.Array]) -> TableEvents:
-        """Return the record that removes all rows as a removal of each row.
+        """Return the record that removes all rows as removals of the single rows.
 
         Args:
-            keys: The PRIMARY KEY columns of all rows, in the order of the keys.
+            keys: The PRIMARY KEY columns of all rows; the rows must be ordered by key.
         """
         count = len(keys[0])
         arrays = _nulls(self.stream, count) | dict(zip(self.stream.partition_key, keys, strict=True))
@@ -142,7 +142,10 @@ class TableEvents(Events):
         return values
 
     def declares(self, name: Reference) -> bool:
-        """Tell whether the table declares the column, and its type is not nested: nested values have Arrow's form."""
+        """Tell whether the table declares the column with a type that is not nested.
+
+        Nested values are read as Arrow arrays, since `values_at` does not have them in the form of `Events`.
+        """
         declared = self._declared.get(name)
         return declared is not None and not declared.type.fields and declared.type.element is None
 

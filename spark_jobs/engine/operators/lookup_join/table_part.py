@@ -17,26 +17,28 @@ from spark_jobs.engine.rows.event_column import longest_value
 __all__ = ["NEVER", "RATIO", "SMALL", "TablePart", "added"]
 
 NEVER = int(np.iinfo(np.int64).max)
-"""Stands for the offset of the change that ends a row, while there is no such change."""
+"""Stands in place of the offset of the change that ended a row, if there is no such change yet."""
 
 RATIO = 8
-"""A part is merged with the older part before it, unless the older part has more than this many times its rows."""
+"""A part is merged with the part before it, unless the part before has more than this many times as many rows."""
 SMALL = 2_000
-"""Two parts of up to this many rows together are merged in any case: indexing so few rows anew takes less time than
-looking rows up in a second index."""
+"""Two parts are also merged if they have at most this many rows together.
+
+To build one index of so few rows takes less time than to look up rows in two indexes.
+"""
 _DEAD = 4
-"""A part is built anew when more than one in this many of its rows no longer counts for any pin."""
+"""A part is rebuilt when more than one in this many of its rows is visible at no pin any more."""
 _LARGEST_BYTES = 1 << 30
-"""Parts larger than this are not merged: Arrow counts the bytes of a column of texts in 31 bits."""
+"""Parts with more than this many bytes together are not merged: Arrow limits a column of texts to 2^31 bytes."""
 _SAMPLE = 8_192
-"""How many texts are sampled to tell whether the values of a column repeat."""
+"""The number of texts that are sampled to tell whether the values of a column repeat."""
 
 
 class TablePart:
-    """Rows of a table in the order of their keys; a key may have several rows, which count for different pins.
+    """Rows of a table in the order of their keys; a key may have several rows, which are visible at different pins.
 
-    A row counts for a pin if the change that set the row lies before the pin, and the change that superseded or removed
-    the row does not: ``begun < pin <= ended``, by the offsets of the row's partition.
+    A row is visible at a pin if the change that set the row is before the pin, and no change before the pin superseded
+    or removed the row: ``begun < pin <= ended``, by the offsets of the row's partition.
     """
 
     def __init__(
@@ -45,11 +47,11 @@ class TablePart:
         """Keep the rows.
 
         Args:
-            columns: The columns by name; rows are sorted by the PRIMARY KEY.
+            columns: The columns by name; rows must be sorted by the PRIMARY KEY.
             partition: By row, the partition of the change that set the row.
-            begun: By row, the offset of the change that set the row; None where all of these lie before every pin.
-            ended: By row, the offset of the change that superseded or removed the row, NEVER for a row without such a
-                change; None if no row has one.
+            begun: By row, the offset of the change that set the row; None if all these offsets are before every pin.
+            ended: By row, the offset of the change that superseded or removed the row; `NEVER` for a row without such a
+                change. None if no row has such a change.
         """
         self.columns = {name: _packed(array) for name, array in columns.items()}
         self.partition = partition
@@ -63,7 +65,7 @@ class TablePart:
     def of(
         cls, columns: Mapping[str, pa.Array], partition: NDArray[np.int32], begun: Ints, ended: Ints, horizon: Ints
     ) -> TablePart:
-        """Keep the rows, and the offsets as far as pins at the horizon or after it need them."""
+        """Return a part without the offsets that no pin from the horizon on needs; other arguments as in `__init__`."""
         young = bool((begun >= horizon[partition]).any())
         return cls(columns, partition, begun if young else None, ended if (ended != NEVER).any() else None)
 
@@ -71,7 +73,7 @@ class TablePart:
         return int(self.partition.size)
 
     def find(self, columns: tuple[str, ...], probes: SoughtValues) -> RowPairs:
-        """Return the rows whose columns equal a probe's values, whether the rows count or not."""
+        """Return the rows whose columns equal a probe's values, including rows that are not visible."""
         index = self._indexes.get(columns)
         if index is None:
             index = self._indexes[columns] = ValueIndex(KeyTuples([self.columns[name] for name in columns]))
@@ -83,14 +85,14 @@ class TablePart:
         return KeyTuples([self.columns[name].take(places) for name in columns])
 
     def end(self, rows: NDArray[np.int32], offsets: Ints) -> None:
-        """Note that changes at these offsets superseded or removed rows."""
+        """Note that the changes at some offsets superseded or removed rows."""
         if self.ended is None:
             self.ended = np.full(len(self), NEVER)
         self.ended[rows] = offsets
         self._ends += int(rows.size)
 
     def counting(self, rows: NDArray[np.integer], pins: Ints) -> NDArray[np.bool_] | None:
-        """Tell which of some rows count at a pin, given as offsets by partition; None when all rows count."""
+        """Tell which of some rows are visible at a pin, given as offsets by partition; None if all rows are."""
         if self.begun is None and self.ended is None:
             return None
         pin = pins.take(self.partition.take(rows))
@@ -98,11 +100,11 @@ class TablePart:
         return counts if self.ended is None else counts & (self.ended.take(rows) >= pin)
 
     def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
-        """Tell which rows count at some pin from the horizon on; None when all rows count."""
+        """Tell which rows are visible at some pin from the horizon on; None if all rows are."""
         return None if self.ended is None else self.ended >= horizon[self.partition]
 
     def wasteful(self, horizon: Ints) -> bool:
-        """Tell whether many rows count for no pin from the horizon on."""
+        """Tell whether many rows are visible at no pin from the horizon on."""
         if self._ends * _DEAD <= len(self):
             return False
         useful = self.useful(horizon)
@@ -110,7 +112,7 @@ class TablePart:
 
     @property
     def longest(self) -> int:
-        """An upper bound of the bytes of a row's texts: the sum of the longest value of each column; computed once."""
+        """An upper bound for the bytes of a row's texts: the sum of the longest values of all columns."""
         if self._longest is None:
             values = (
                 array.dictionary if pa.types.is_dictionary(array.type) else array for array in self.columns.values()
@@ -127,16 +129,16 @@ class TablePart:
 
 
 def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], horizon: Ints) -> tuple[TablePart, ...]:
-    """Return the parts with a new part added; parts may be merged, without the rows that count for no pin any more.
+    """Return the parts with a new part added. Merged parts lose the rows that are visible at no pin any more.
 
-    The parts form a log-structured merge tree, like the parts of a constant table: a part has more than `RATIO` times
-    the rows of the next part, unless the two together exceed `_LARGEST_BYTES`.
+    The parts are merged as in a log-structured merge tree, like those of a constant table: a part has more than `RATIO`
+    times as many rows as the next part, unless the two together exceed `_LARGEST_BYTES`.
 
     Args:
         parts: The parts, from the largest and oldest to the smallest and newest.
         part: The new part.
         key: The columns of the PRIMARY KEY.
-        horizon: The oldest pin that may be asked for, as offsets by partition.
+        horizon: The oldest pin at which rows may be looked up, as offsets by partition.
     """
     kept, merged = list(parts), [part]
     rows, size = len(part), part.nbytes
@@ -157,7 +159,7 @@ def _alike(older: TablePart, rows: int, size: int) -> bool:
 
 
 def _merged(parts: Sequence[TablePart], key: Sequence[str], horizon: Ints) -> TablePart:
-    """Return one part with the useful rows of some parts, of which the older ones come first."""
+    """Return one part with the useful rows of some parts, which must be ordered from old to new."""
     useful = [part.useful(horizon) for part in parts]
     rows = [
         np.arange(len(part)) if mask is None else np.flatnonzero(mask) for part, mask in zip(parts, useful, strict=True)
@@ -184,7 +186,7 @@ def _filled(offsets: Ints | None, value: int, count: int) -> Ints:
 
 
 def _packed(array: pa.Array) -> pa.Array:
-    """Return texts dictionary-encoded where that saves memory, and any other array unchanged."""
+    """Return texts dictionary-encoded if that saves memory, and any other array unchanged."""
     if not pa.types.is_string(array.type):
         return array
     if not _repeats(array):
@@ -196,8 +198,8 @@ def _packed(array: pa.Array) -> pa.Array:
 def _repeats(array: pa.Array) -> bool:
     """Tell whether values occur twice or more on average, by a sample drawn with replacement.
 
-    Among n draws from D equally frequent values, D * (1 - exp(-n / D)) are distinct. The draws are random: rows are
-    sorted by key, and draws at equal distances would miss the repeats of a column that the key begins with.
+    Among n draws from D equally frequent values, about D * (1 - exp(-n / D)) are distinct. The draws must be random:
+    rows are sorted by key, so draws at equal distances would miss the repeats in the first column of the key.
     """
     draws, half = min(len(array), _SAMPLE), len(array) / 2
     if not draws:

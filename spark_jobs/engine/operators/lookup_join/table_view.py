@@ -1,4 +1,4 @@
-"""A table as of a pin: joins look rows up in it."""
+"""A table as of a pin, in which joins look up rows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["TableView"]
 class TableView:
     """The rows of a table at a pin, numbered from 0 with gaps.
 
-    Row numbers hold within one view only, not in another view or another process. A view shows its pin even after the
-    replica has read further records, and keeps its parts in memory.
+    Row numbers are valid only within one view. A view still shows its pin after the replica has read further records,
+    and keeps its parts in memory.
     """
 
     def __init__(
@@ -35,8 +35,9 @@ class TableView:
             table: The table.
             parts: All parts of the replica.
             pins: The pin: end offsets by partition.
-            scattered: Whether rows of one key may lie in several partitions; then the row in the highest one counts.
-            count: The number of rows, None where it is unknown.
+            scattered: Whether a key may have rows in several partitions. Then only the row in the highest partition is
+                valid.
+            count: The number of rows; None if the number is unknown.
         """
         self.table = table
         self._parts = parts
@@ -49,17 +50,17 @@ class TableView:
     def find(self, columns: tuple[str, ...], keys: Sequence[pa.Array]) -> tuple[Ints, Ints]:
         """Return all pairs of a probe and a row whose columns equal the probe's values.
 
-        NULL equals nothing. Equality is in the columns' types: the caller casts its values to these types exactly, and
-        passes NULL for a value that no value of the column can equal (a BIGINT outside INT, a fraction beside a
-        BIGINT). Where values repeat much, the caller should pass each distinct value once.
+        NULL equals nothing. The caller must cast its values exactly to the types of the columns. For a value that no
+        value of the column can equal, such as a BIGINT outside INT or a fraction for a BIGINT, the caller must pass
+        NULL. If values repeat often, the caller should pass each distinct value once.
 
         Args:
             columns: Names of the table's columns, spelt as declared, in any order, each once.
-            keys: By column, the values of the probes, of the column's Arrow type or dictionary-encoded.
+            keys: By column, the values of the probes, in the column's Arrow type or dictionary-encoded.
 
         Returns:
-            Positions of probes, ascending, and the rows. The rows of a probe are ordered by their PRIMARY KEY, so
-            every process and every replay gives the same order.
+            Positions of probes, ascending, and the rows. The rows of a probe are ordered by their PRIMARY KEY, so the
+            order is the same in every process and every replay.
         """
         by = self.table.key if set(self.table.key) <= set(columns) else columns
         values = dict(zip(columns, keys, strict=True))
@@ -77,11 +78,11 @@ class TableView:
         return self._ordered(probe, row) if len(hit) > 1 else (probe, row)
 
     def take(self, column: str, rows: Ints) -> pa.Array:
-        """Return the values of a column in some rows, NULL where the row is -1."""
+        """Return the values of a column in some rows; NULL for row -1."""
         return plain(self.encoded(column, rows))
 
     def encoded(self, column: str, rows: Ints) -> pa.Array:
-        """Return the values of a column as `take` does, dictionary-encoded where that saves work.
+        """Return the values of a column as `take` does, dictionary-encoded if that saves work.
 
         Encoding saves work if the first part stores the column with a dictionary that is no longer than `rows`.
         """
@@ -107,12 +108,12 @@ class TableView:
 
     @property
     def longest_row(self) -> int:
-        """An upper bound of the bytes of a row's texts."""
+        """An upper bound for the bytes of a row's texts."""
         return max((part.longest for part in self._parts), default=0)
 
     @property
     def count(self) -> int:
-        """The number of rows; a key with rows in several partitions counts once for each."""
+        """The number of rows; a key with rows in several partitions is counted once for each partition."""
         if self._count is None:
             self._count = 0
             for part in self._parts:
@@ -133,7 +134,10 @@ class TableView:
         probes: SoughtValues,
         values: dict[str, pa.Array],
     ) -> tuple[Ints, NDArray[np.int32]]:
-        """Return the pairs of one part with rows that count at the pin: looked up by `by`, compared by `rest`."""
+        """Return the pairs with the rows of one part that are visible at the pin.
+
+        The columns `by` are looked up in an index, and the columns `rest` are compared.
+        """
         probe, row = part.find(by, probes)
         if (counting := part.counting(row, self._pins)) is not None:
             probe, row = probe[counting], row[counting]
@@ -148,7 +152,7 @@ class TableView:
         return probe, row
 
     def _ordered(self, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
-        """Order pairs by probe and PRIMARY KEY; keys are compared only for probes with rows in several parts."""
+        """Order pairs by probe and PRIMARY KEY. Within a part, rows are in this order already."""
         order = np.argsort(probe, kind="stable")
         probe, row = probe[order], row[order]
         again = probe[1:] == probe[:-1]
@@ -164,7 +168,7 @@ class TableView:
         return probe, row
 
     def _valid(self, row: Ints) -> NDArray[np.bool_]:
-        """Tell which rows are not hidden by a row of the same key in a higher partition."""
+        """Tell which rows have no row of the same key in a higher partition."""
         distinct, which = np.unique(row, return_inverse=True)
         probes = SoughtValues(self._keys(distinct))
         highest = np.full(distinct.size, -1)

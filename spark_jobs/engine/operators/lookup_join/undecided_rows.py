@@ -17,8 +17,8 @@ __all__ = ["UndecidedRows"]
 class UndecidedRows(NamedTuple):
     """The rows of a LEFT JOIN with constants in ON.
 
-    For each row before the join there are the rows with its partners in the table, then the row of NULLs. A query has
-    the row of NULLs if its constants leave out all of the partners.
+    Each row before the join makes a row with each of its partners in the table, and then the row of NULLs. A query has
+    the row of NULLs if its constants leave out all of these partners.
     """
 
     made: Columns | None
@@ -26,15 +26,15 @@ class UndecidedRows(NamedTuple):
     at: Ints | None
     """For each present row, the row of `made` from which it was made; None until a later join."""
     beside: Ints
-    """By row of the LEFT JOIN: for a row of NULLs, the number of partners right before the row; else -1."""
+    """By row of the LEFT JOIN: for a row of NULLs, the number of rows with partners right before it; otherwise -1."""
 
     @classmethod
     def of(cls, probe: Ints, row: Ints) -> UndecidedRows:
         """Return the rows of a LEFT JOIN.
 
         Args:
-            probe: For each row, the row before the join that it is made of, ascending.
-            row: For each row, the row of the table, -1 for the row of NULLs.
+            probe: For each row, the row before the join that it is made of; ascending.
+            row: For each row, the row of the table; -1 for the row of NULLs.
         """
         alone = np.flatnonzero(row < 0)
         beside = np.full(row.size, -1, np.int64)
