@@ -25,7 +25,8 @@ setup: .venv/.packages .venv/.jars .venv/.classes  ## make .venv (with .venv/bin
 	$(BIN)/python -m gateway.local.jars
 	@touch $@
 
-.venv/.classes: .venv/.jars spark_jobs/runtime/driver/class_archive.py
+.venv/.classes: .venv/.jars spark_jobs/runtime/driver/class_archive.py gateway/local/kafka_classes.py
+	$(BIN)/python -m gateway.local.kafka_classes
 	CQ_EVALUATOR_JARS="$$($(BIN)/python -m gateway.local.jars spark.lock)" $(BIN)/python -m spark_jobs.runtime.driver.class_archive 2> .venv/classes.log
 	@touch $@
 

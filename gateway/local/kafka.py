@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import shutil
 import socket
 import struct
@@ -16,7 +17,7 @@ from gateway.local.java import Java
 from gateway.local.program import LOOPBACK, Program
 from grouping.model.errors import OperationalError
 
-__all__ = ["kafka_program"]
+__all__ = ["archive_path", "kafka_program"]
 
 HEAP = "512m"
 
@@ -108,7 +109,10 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
         jars: The folder of the broker's jars.
     """
     scratch = folder / "tmp"  # the compression libraries leave their native parts there if the broker is killed
-    run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties")
+    archive = archive_path(java, jars)
+    # The log of class-data sharing is off, since the JVM passes over an archive that does not fit.
+    shared = (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if archive.is_file() else ()
+    run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties", *shared)
     classpath = ("-cp", str(jars / "*"))
     agent = jars / next(jar.file for jar in read_lock(KAFKA) if jar.module == "byteman")
 
@@ -132,6 +136,18 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
     guard = f"-javaagent:{agent}=script:end_without_room.btm"
     command = (*run, *memory, guard, *classpath, "kafka.Kafka", "server.properties")
     return Program("kafka", command, folder, log, ready, prepare, heard=heard, stop_seconds=30.0)
+
+
+def archive_path(java: Java, jars: Path) -> Path:
+    """Return where the archive of Kafka's classes is kept (`kafka_classes.py`); each Java has its own archive.
+
+    Args:
+        java: The Java that runs Kafka.
+        jars: The folder of the broker's jars.
+    """
+    program = Path(java.command).resolve()
+    of = hashlib.sha256(f"{program}:{program.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    return jars / f"classes-{of}.jsa"
 
 
 def _properties(broker: int, controller: int) -> str:
