@@ -45,6 +45,8 @@ PROPERTIES = {
     "log.retention.ms": "-1",
     "log.retention.bytes": str(4 << 30),
     "log.segment.bytes": str(256 << 20),
+    # By default, the controller writes an empty record twice a second, by which its followers would measure their lag.
+    "metadata.max.idle.interval.ms": "0",
     # Hundreds of small topics share one modest heap.
     "log.index.size.max.bytes": str(1 << 20),
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
