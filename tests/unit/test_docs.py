@@ -77,15 +77,15 @@ def test_signposts_lead_to_definitions(path: Path) -> None:
 
 
 @lru_cache(maxsize=1)
-def _sources() -> tuple[Path, ...]:
-    """Return the modules of the repository."""
+def _sources() -> tuple[str, ...]:
+    """Return the paths of the modules of the repository."""
     folders = ("docs", "gateway", "grouping", "schemas", "spark_jobs", "tests")
-    return tuple(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return tuple(str(path) for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
 def _files(name: str) -> list[Path]:
     """Return the modules of the repository that have a path with this end."""
-    return [path for path in _sources() if f"/{path.relative_to(ROOT)}".endswith(f"/{name.removeprefix('/')}")]
+    return [Path(path) for path in _sources() if path.endswith(f"/{name.removeprefix('/')}")]
 
 
 def _defines(path: Path, name: str) -> bool:

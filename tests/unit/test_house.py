@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 
 import pytest
 
 import gateway.sdk
 import gateway.testing
 from tests.pages import DOCS, ROOT
-from tests.unit.prose import MOST_PRONOUNS, error_texts, read_prose
+from tests.unit.prose import MOST_PRONOUNS, read_prose, read_source
 
 _FOLDERS = ("gateway", "grouping", "schemas", "spark_jobs", "tests")
 _FILES = sorted(path for folder in _FOLDERS for path in (ROOT / folder).rglob("*.py"))
@@ -65,7 +63,7 @@ def test_sentences_name_their_subject() -> None:
 def test_no_refusal_begins_with_a_pronoun() -> None:
     """An error names the thing: "such a type" and "so long a list" do not."""
     sources = [path for path in _FILES if path.relative_to(ROOT).parts[0] != "tests"]
-    texts = [f"{path.name}:{line}: {text}" for path in sources for line, text in error_texts(path)]
+    texts = [f"{path.name}:{line}: {text}" for path in sources for line, text in read_source(path).errors]
     assert len(texts) > 100
     assert not [text for text in texts if text.split(": ", 1)[1].lower().startswith(("such ", "so "))]
 
@@ -76,7 +74,7 @@ def test_a_name_of_a_class_means_one_thing() -> None:
     found: dict[str, set[str]] = defaultdict(set)
     for path in _FILES:
         if path.relative_to(ROOT).parts[0] != "tests":
-            for name in _types(ast.parse(path.read_text("utf-8"))):
+            for name in read_source(path).types:
                 found[name.lstrip("_")].add(str(path.relative_to(ROOT)))
     assert len(found) > 800
     assert not {name: files for name, files in found.items() if len(files) > 1 and name not in users}
@@ -85,35 +83,12 @@ def test_a_name_of_a_class_means_one_thing() -> None:
 def test_names_are_of_things() -> None:
     """No function, argument or variable is called after what happened to it; names of tests are sentences."""
     found = {
-        f"{path.relative_to(ROOT)}: {name}" for path in _FILES for name in _names(ast.parse(path.read_text("utf-8")))
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in _FILES
+        for name in read_source(path).names
+        if not name.startswith("test_") and not _PARTICIPLES.isdisjoint(name.lower().split("_"))
     }
     assert not found, sorted(found)
-
-
-def _names(module: ast.Module) -> Iterator[str]:
-    """Yield the names that a module defines with a word of `_PARTICIPLES`."""
-    for node in ast.walk(module):
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
-                pass
-            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
-                pass
-            case _:
-                continue
-        if not name.startswith("test_") and not _PARTICIPLES.isdisjoint(name.lower().split("_")):
-            yield name
-
-
-def _types(module: ast.Module) -> Iterator[str]:
-    """Yield the names of a module's classes and type aliases, but not of type variables and command-line options."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.ClassDef):
-            yield node.name
-    for node in module.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name, value = node.targets[0].id, ast.unparse(node.value)
-            if re.match("_?[A-Z][A-Za-z]*[a-z]", name) and not value.startswith(("TypeVar", "Annotated")):
-                yield name
 
 
 def _layers(folder: str) -> dict[str, int]:
