@@ -18,7 +18,10 @@ _COUNTERS = {
 _GAUGES = {
     "behind": ("cq_evaluator_events_behind", "events published and not yet evaluated, by stream"),
     "batch_events": ("cq_batch_events", "events of the last micro-batch, by stream"),
-    "quiet_seconds": ("cq_seconds_since_batch", "seconds since the last micro-batch was committed, by stream"),
+    "quiet_seconds": (
+        "cq_seconds_since_batch",
+        "seconds since the last micro-batch with events of the stream was committed",
+    ),
 }
 _IN_LANE = (
     "cq_stream_in_lane",

@@ -9,9 +9,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.model.catalog import Stream
 from grouping.store.ownership import Owner
-from spark_jobs.runtime.streams.lane import Lane
 from spark_jobs.runtime.streams.load import StreamLoad
-from spark_jobs.runtime.streams.progress import Progress
+from spark_jobs.runtime.streams.progress import Committed, Progress
 
 __all__ = ["EvaluatedStream"]
 
@@ -40,7 +39,7 @@ class EvaluatedStream:
     """The number of its topic's partitions, as far as known."""
     steady_at: float = 0.0
     committed_at: float = 0.0
-    """When the evaluation was started, or was last seen to have committed a micro-batch."""
+    """When the evaluation was started, or was last seen to have committed a micro-batch with events of the stream."""
     reason: str | None = None
     """Why the query does not run; kept after a restart until a commit or some time without a failure."""
     events: int = 0
@@ -131,12 +130,16 @@ class EvaluatedStream:
         self.progress, self.in_lane, self.committed_at = progress, True, now
         self.failures, self.reason, self.load = 0, None, StreamLoad()
 
-    def look_at_lane(self, lane: Lane, seconds: float, now: float) -> None:
+    def look_at_lane(self, seen: Committed | None, reason: str | None, seconds: float, now: float) -> None:
         """Update the stream's progress in the lane.
 
+        A micro-batch without events of the stream is none of the stream's: a stream that gets nothing while the lane
+        goes on must not seem to go on.
+
         Args:
-            lane: The lane.
-            seconds: How long its tasks have evaluated the stream since the last call.
+            seen: The lane's last committed micro-batch; None before the first.
+            reason: Why the lane's query does not run.
+            seconds: How long the lane's tasks have evaluated the stream since the last call.
             now: Monotonic seconds.
 
         Raises:
@@ -144,13 +147,14 @@ class EvaluatedStream:
         """
         progress = self.progress
         assert progress is not None, "the stream is in the lane"
-        if lane.seen is not None:
+        if seen is not None:
             reached = progress.reached
-            progress.take(lane.seen)
+            progress.take(seen)
             progress.tell()
-            self.events += max(progress.reached - reached, 0)
-        self.committed_at = max(self.committed_at, lane.committed_at)
-        self.reason = lane.reason
+            if progress.reached > reached:
+                self.events += progress.reached - reached
+                self.committed_at = now
+        self.reason = reason
         self.load.add(now, self.events, seconds)
 
     def part(self, now: float, reason: str) -> None:

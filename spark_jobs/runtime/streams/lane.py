@@ -109,8 +109,6 @@ class Lane:
         self._start_at = self._rests_until = 0.0
         self.seen: Committed | None = None
         """The last committed micro-batch."""
-        self.committed_at = 0.0
-        """When the lane was started, or was seen to have committed a micro-batch; monotonic seconds."""
         self.reason: str | None = None
         """Why the query does not run; kept after a restart until a micro-batch is committed."""
 
@@ -233,7 +231,7 @@ class Lane:
     def _look(self, query: LaneQuery) -> None:
         seen = query.committed
         if seen is not None and (self.seen is None or seen.batch > self.seen.batch):
-            self.seen, self.committed_at = seen, self._clock()
+            self.seen = seen
             self._failures, self.reason = 0, None
 
     def _has_stopped(self) -> bool:
@@ -300,8 +298,7 @@ class Lane:
         except Py4JError as exc:
             self._back_off()
             raise OperationalError("the lane did not start", detail=str(exc).splitlines()[0]) from exc
-        self.committed_at = self._clock()
-        self._rests_until, self._cancel_at = self.committed_at + _REST_SECONDS, None
+        self._rests_until, self._cancel_at = self._clock() + _REST_SECONDS, None
         log.info("lane started", extra={"streams": len(evaluated)})
         return {}
 

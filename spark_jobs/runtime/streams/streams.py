@@ -187,7 +187,7 @@ class Streams:
     def _attend_member(self, running: EvaluatedStream) -> None:
         """Update a stream's progress in the lane, and have a busy stream leave the lane."""
         source_id = running.stream.source_id
-        running.look_at_lane(self._lane, self._seconds.pop(source_id, 0.0), self._clock())
+        running.look_at_lane(self._lane.seen, self._lane.reason, self._seconds.pop(source_id, 0.0), self._clock())
         if not self._lane.holds(source_id):
             running.in_lane = False
             self._start(running)

@@ -60,6 +60,17 @@ def test_a_stream_that_does_not_go_on_is_no_ready_state(run: RunFolder) -> None:
     assert f"    does not go on: {reason}" in _status(run, reason)[1].splitlines()
 
 
+def test_a_stream_of_the_lane_is_told(run: RunFolder) -> None:
+    """A person and a program see which streams share a query, and how far behind each stream is."""
+    figures = run.read(run.status("gateway"))
+    figures["streams"]["quotes"] |= {"lane": True}
+    write_json(run.status("gateway"), figures)
+    assert json.loads(_status(run, None, "--json")[1])["streams"]["quotes"]["lane"] is True
+    lines = _status(run, None)[1].splitlines()
+    assert "  stream quotes: 2 CQs, 3 events behind (2.5 s), in the lane" in lines
+    assert "  stream orders: 0 events behind" in lines
+
+
 def test_dead_letters_among_the_first_records_are_told(run: RunFolder) -> None:
     """The warning stands below the stream, which goes on."""
     report = run.read(run.status("gateway"))

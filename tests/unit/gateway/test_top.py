@@ -55,6 +55,17 @@ def _shown(activity: Activity, width: int) -> str:
     return shown.get()
 
 
+def test_a_stream_of_the_lane_is_shown() -> None:
+    """The table says of each stream whether it shares its query."""
+    watch = Watch()
+    shared = _look(10.0, 100, 100, []).streams["s_1"]._replace(name="orders", lane=True)
+    look = _look(10.0, 100, 100, [])
+    activity = watch.take(look._replace(streams={**look.streams, "s_2": shared}))
+    assert {"quotes": False, "orders": True} == {each.stream: each.lane for each in activity.streams}
+    rows = {line.split()[0]: line.split() for line in _shown(activity, 160).splitlines() if line.strip()}
+    assert "lane" in rows["orders"] and "own" in rows["quotes"]
+
+
 def test_a_lag_of_days_takes_little_room() -> None:
     """Ends that move while nothing is evaluated are thinned out; the oldest one stays."""
     lag = Lag()
