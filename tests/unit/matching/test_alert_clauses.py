@@ -6,15 +6,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 
 import pytest
 
 from gateway.testing import InputError, Record, Stream, evaluate
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog
+from grouping.model.sql_type import SqlType
 from tests.alerts import EXPECTED, FAILS, STREAMS, TIME, clauses
 
 _SHARE = 0.98
+_QUOTED = re.compile(r"'((?:[^']|'')*)'")
+_HASH = re.compile(r"#[0-9a-f]{8}")
+_NAMES = {"MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR", "key", "value", "0", "1"}
+"""Units of time, and the fields of entries of maps and of zipped arrays."""
 _VERDICTS = [json.loads(line) for line in EXPECTED.read_text("utf-8").splitlines()]
 
 
@@ -70,3 +78,28 @@ def test_nearly_all_that_spark_evaluates_is_accepted() -> None:
     evaluated = [(name, text) for name, text, values in _VERDICTS if values and {*values} - {FAILS, None}]
     refused = [text for name, text in evaluated if _values(name, text) is None]
     assert len(refused) <= (1 - _SHARE) * len(evaluated), "\n".join(refused)
+
+
+def _is_type(text: str) -> bool:
+    try:
+        SqlType.of(text)
+    except ValueError:
+        return False
+    return True
+
+
+def test_signatures_show_no_literal() -> None:
+    """Quotes in a signature are around hashes, names of fields and of units, and types."""
+    shown = set()
+    for name, text in clauses():
+        try:
+            plan = compile_select(f"SELECT id FROM alerts WHERE {text}", Catalog([_stream(name)[0].declared])).plan
+        except InputError:
+            continue
+        for quoted in _QUOTED.findall(plan.signature):
+            field = re.escape(quoted)
+            if re.search(rf"\b{field}:", STREAMS[name]["columns"]) or re.search(rf"\.{field}\b", text):
+                continue
+            if not (_HASH.fullmatch(quoted) or quoted in _NAMES or _is_type(quoted)):
+                shown.add((text, quoted))
+    assert not shown
