@@ -1,7 +1,7 @@
 """The pipeline of a task, as data: from the records of a batch to the records that are written.
 
-A stage turns its input into steps, and the guard of work units runs each step: isolation is around the stages, and no
-stage has isolation of its own. A step gives its output to the next stages, so a batch passes all stages in slices.
+A stage turns its input into steps. The guard of work units runs each step and isolates its faults, so no stage needs
+its own isolation. A step passes its output to the next stages piece by piece, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ __all__ = ["CLOCK", "OPERATORS", "ROWS", "STAGES", "TABLE_ROWS", "PipelineStage"
 
 @dataclass(frozen=True, slots=True)
 class PipelineStage:
-    """A stage, and the stages that get its output."""
+    """A stage, and the stages that get its output, in this order."""
 
     steps: Callable[[Task, Any, Then], Iterator[AnyStep]]
     followers: tuple[PipelineStage, ...] = ()
 
 
 ROWS = PipelineStage(matched, (PipelineStage(output),))
-"""The stages for the rows of a snapshot, and of a computation: match → output."""
+"""match → output: the stages for rows, such as those of a snapshot or of a computation."""
 OPERATORS = PipelineStage(operated, (ROWS, PipelineStage(counted)))
-"""The stages after decoding."""
+"""operators → match → output; and for the same rows, once all their matches are known, operators → count."""
 STAGES = PipelineStage(decoded, (OPERATORS,))
-"""decode → operators → match → output; and after the matches of all rows: operators → count."""
+"""decode → `OPERATORS`: the stages for the records of a batch."""
 TABLE_ROWS = PipelineStage(given, (OPERATORS,))
-"""The stages for the rows of a table at a tick: as `STAGES`, without decoding."""
+"""The stages for the rows of a table at a tick: as `STAGES`, but without decoding."""
 CLOCK = PipelineStage(advanced, (ROWS,))
-"""A mark of the clock → match → output."""
+"""operators → match → output, for a mark of the clock."""
 
 
 def evaluate(task: Task, given: Any, stage: PipelineStage = STAGES) -> Records:
@@ -61,7 +61,7 @@ def evaluate(task: Task, given: Any, stage: PipelineStage = STAGES) -> Records:
 
 
 def end_records(task: Task) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a task's end: partial aggregates, for the task's whole range of offsets."""
+    """Yield the records that a task writes at its end: the partial aggregates, for the task's range of offsets."""
     counting, left_out = task.counting, task.guard.not_evaluated
     writing = WritingStep(counting, task.stream.stream_id, task.version, left_out.reasons, task.settings)
     with task.guard.batch(0):

@@ -183,7 +183,7 @@ class ConstantTables:
         """Return the tables at a version, loading the changes since the last call.
 
         Raises:
-            OperationalError: The tables of that version could not be read; nothing has changed.
+            OperationalError: The tables of that version could not be read. A later call may try again.
         """
         if self._snapshot is not None and (self._epoch, self._version) == (version.epoch, version.version):
             return self._snapshot
@@ -272,10 +272,10 @@ class ConstantTables:
                 del self._tables[key]
 
     def _holding(self, ids: NDArray[np.void]) -> list[_TableKey]:
-        """Return the tables that may hold some destinations: each large table, and small tables that are searched.
+        """Return the keys of the tables that may hold some destinations.
 
-        A stream may have tens of thousands of small tables, of which a change usually concerns few. Therefore all small
-        tables are searched at once.
+        These are all tables with a large part, and the small tables that a search finds. A stream may have tens of
+        thousands of small tables, so all of them are searched at once.
         """
         small = [(key, part) for key, table in self._tables.items() for part in table.parts if len(part.rows) <= _SMALL]
         held = {key for key, table in self._tables.items() if any(len(part.rows) > _SMALL for part in table.parts)}

@@ -51,7 +51,7 @@ class ConstantRows:
     partition: NDArray[np.int32]
     """The partition of the topic to which the destination's matches are written."""
     variant: NDArray[np.int32]
-    """Index of the entry's SELECT list and mode, as `constant_cache.Snapshot` numbers them."""
+    """The number of the entry's variant (SELECT list, mode and kind of edges) in `constant_cache.Snapshot`."""
     starts: Ints | None
     """The record time in ms of each entry's START: earlier events are no matches. None if no entry has a START."""
     expires: Ints | None

@@ -50,9 +50,9 @@ _SCALED_DIGITS = 18
 _TOP = 2 * 10**_SCALED_DIGITS + 1
 """A key above the keys of all values of up to 18 digits."""
 _FAR_DIGITS = 40
-"""A decimal with a larger exponent of ten is greater than every value of a column.
+"""A decimal whose exponent of ten is larger than this number is out of the range of every column.
 
-If its exponent is less than minus this number, the decimal is nearer to 0 than the column's smallest unit.
+If its exponent is smaller than minus this number, the decimal is nearer to 0 than the column's smallest unit.
 """
 
 

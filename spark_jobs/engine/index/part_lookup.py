@@ -86,7 +86,7 @@ class PartLookup:
         return Candidates(event, self._index.find(codes), self._alive, repeated=True)
 
     def _known_windows(self, values: pa.Array) -> Iterator[Ints]:
-        """Yield the windows of some texts that a row has: the number of the text << 32, plus the window's code."""
+        """Yield, for each window of the texts that some row has, the text's number << 32 plus the window's code."""
         offsets, data = _offsets(values), _bytes(values)
         first = 0
         while first < len(values):

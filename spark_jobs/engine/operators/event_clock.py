@@ -41,9 +41,9 @@ class EventClock(NamedTuple):
     """The rule by which rows move the watermark; it depends only on the rows and on the marks of the clock."""
 
     delay_ms: int = 0
-    """How far the watermark is behind the latest event time."""
+    """The number of milliseconds by which the watermark is earlier than the latest event time."""
     future_ms: int = NEVER >> 1
-    """How far an event time may be ahead of the time of its record."""
+    """The largest number of milliseconds by which an event time may be later than the time of its record."""
 
     @classmethod
     def of(cls, stream: Stream, settings: Settings) -> EventClock:

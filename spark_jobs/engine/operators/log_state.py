@@ -93,7 +93,9 @@ class LogState:
         raise NotImplementedError
 
     def put_changes(self, stored: bytes) -> bool:
-        """Bring the state to the end of a task by the task's changes. The state must have come to the task's beginning.
+        """Bring the state to the end of a task by the task's changes.
+
+        The position of the state must not be before the beginning of the task.
 
         Returns:
             Whether the changes were applied; False if they lack a part of the rows that the state has.

@@ -87,7 +87,7 @@ class TimedState(LogState):
         Args:
             times: The event times in epoch milliseconds; at least one.
             offsets: The offsets, ascending.
-            delay_ms: How far the watermark is behind the latest event time.
+            delay_ms: The number of milliseconds by which the watermark is earlier than the latest event time.
         """
         marked = self._marked(offsets)
         after = np.maximum.accumulate(np.maximum(np.maximum(times - delay_ms, marked), self.watermark))

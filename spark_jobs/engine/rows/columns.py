@@ -48,7 +48,7 @@ class PlacedColumns(Columns, Protocol):
 
 
 class TakenPlaces:
-    """The positions and times of rows that are taken from other rows; read when first asked for."""
+    """The positions and times of rows that are taken from other rows; each array is made when it is first read."""
 
     def __init__(self, placed: PlacedColumns, taken: NDArray[np.int64]) -> None:
         """Take rows.
@@ -89,5 +89,5 @@ class SingleColumn:
         return self._values
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return the values: their distinct values are not known."""
+        """Return the values, not dictionary-encoded."""
         return self._values

@@ -117,7 +117,10 @@ class CpuBudget:
         self._spent = {}
 
     def narrow(self, suspects: Collection[str]) -> None:
-        """Halve the time of suspects for the next try, after they were stopped together; a single suspect gets all."""
+        """Halve the time of suspects for the next try, after they were stopped together.
+
+        A single suspect gets the whole time again.
+        """
         for item_id in suspects:
             part = max(self._narrowed.get(item_id, 1.0) / 2, _NARROWEST)
             self._narrowed[item_id] = part if len(suspects) > 1 else 1.0
@@ -164,7 +167,8 @@ class CpuBudget:
         """Return the evaluation that should have been stopped a while ago. Another thread may call this method.
 
         Args:
-            seconds: The CPU time beyond the budget. Suspects that have a part of the budget have the same part of it.
+            seconds: The CPU time beyond the budget. A suspect with only a part of the budget also gets only the same
+                part of these seconds.
         """
         account = next(iter(self._open[-1:]), None)
         if account is None or self._clock() < account.deadline + seconds * account.part:

@@ -1,4 +1,4 @@
-"""The decoded records of one task's batch, as columns that are built when they are asked for."""
+"""The decoded records of one task's batch, as columns that are built when they are first read."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Events:
         return self._longest_record
 
     def values(self, name: Reference) -> list[object]:
-        """Return a declared column as Python values; the list is shared, so don't change it."""
+        """Return a declared column as Python values; the list is shared, so the caller must not change it."""
         values = self._values.get(name)
         if values is None:
             values = self._values[name] = self._read(self._declared[name])
@@ -190,7 +190,7 @@ class Events:
         return array
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does: its distinct values are not known."""
+        """Return a column as `column` does, not dictionary-encoded."""
         return self.column(name)
 
     def type_of(self, name: Reference) -> SqlType:

@@ -12,7 +12,7 @@ from spark_jobs.engine.rows.cpu_budget import CpuExceeded
 __all__ = ["FAULTS", "Records", "Units", "halved"]
 
 FAULTS = (Exception, PanicException)
-"""A panic of Polars is no `Exception`; `MemoryError` and Arrow's errors are."""
+"""The exceptions that are caught. A panic of Polars is no `Exception`, unlike `MemoryError` and Arrow's errors."""
 
 Records = Iterator[pa.RecordBatch]
 """Rows of `rows.output.OUTPUT`."""
@@ -53,7 +53,7 @@ def halved(
         reason = f"it failed with {type(fault).__name__}"
         some = every() if units is None else units
         if not some:
-            raise  # no unit takes part
+            raise  # the work is of no unit
         if len(some) == 1:
             report(some[0])
     # This part is outside of the handler, since the exception keeps the memory of the failed work.

@@ -17,7 +17,8 @@ __all__ = ["PartnerSource", "Partners", "partners"]
 class Partners(NamedTuple):
     """The join partners of each row.
 
-    A row that met the table has itself; a row padded with NULLs has all rows of its event that met the table.
+    The only partner of a row that met the table is the row itself. The partners of a row padded with NULLs are all rows
+    of its event that met the table.
     """
 
     rows: Columns | None

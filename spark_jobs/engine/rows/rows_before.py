@@ -62,7 +62,7 @@ class RowsBefore(TakenPlaces):
         return array
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return the same as `column`: the distinct values are not known."""
+        """Return a column as `column` does, not dictionary-encoded."""
         return self.column(name)
 
     def _build(self, name: Reference) -> pa.Array:

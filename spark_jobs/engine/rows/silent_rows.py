@@ -1,4 +1,4 @@
-"""Rows that waited for the watermark. Their results belong to no event of the batch: ids name the computation."""
+"""Rows that waited for the watermark. Their results belong to no event of the batch, so ids name the computation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LatestMatches(NamedTuple):
     completed: Ints
     """The offset of the event that moved the watermark to `due`; if the clock did, the offset of the next event."""
     number: Ints | None
-    """The number of the row among the elements of its record; None where a record is one row."""
+    """The number of the row among the elements of its record; None if a record is one row."""
     columns: Mapping[str, pa.Array]
     """The columns of the rows by stored name."""
     types: Mapping[str, SqlType]
@@ -158,7 +158,7 @@ class SilentRows:
         return self._found.columns[stored_reference(name)]
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does: its distinct values are not known."""
+        """Return a column as `column` does, not dictionary-encoded."""
         return self.column(name)
 
     def type_of(self, name: Reference) -> SqlType:

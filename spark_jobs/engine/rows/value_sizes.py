@@ -11,7 +11,10 @@ from spark_jobs.engine.rows.arrays import Ints
 __all__ = ["value_sizes"]
 
 _LEAST = 2
-"""The bytes that each part, and the array itself, adds: the shortest part in JSON with its comma has two."""
+"""The bytes that are added for each part of a nested value, and for an array itself.
+
+In JSON, the shortest part has two bytes with its comma.
+"""
 
 
 def value_sizes(values: pa.Array) -> Ints:

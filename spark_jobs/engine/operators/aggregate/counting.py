@@ -104,7 +104,8 @@ class _Shelf(NamedTuple):
     partials: Partials
     """Lifts the matches of this SELECT list.
 
-    SELECT lists of one form have the same states, but may use a state for different functions: f, g, f or f, g, g.
+    SELECT lists of one form have the same states, but may use them for different functions: f, g, f in one list, and
+    f, g, g in another.
     """
     form: _FormCounting
 
@@ -267,8 +268,8 @@ class AggregateCounting:
         """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
 
         No aggregate is written of a unit that was left out for some events. A partial aggregate stands for the whole
-        range of the task, and readers recognise repeats by the range. So they would take the complete aggregate of a
-        replay for a repeat of the incomplete one, and ignore it.
+        range of the task, and readers recognise repeats by the range. So readers would take the complete aggregate of a
+        replay for a repeat of the incomplete one, and ignore the complete one.
 
         Args:
             stream_id: The stream.

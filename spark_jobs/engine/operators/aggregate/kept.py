@@ -209,7 +209,7 @@ class _Aggregates:
         return found
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return the same as `column`: the distinct values are not known."""
+        """Return a column as `column` does, not dictionary-encoded."""
         return self.column(name)
 
     def declares(self, name: Reference) -> bool:

@@ -67,7 +67,7 @@ class FrameOperator(LogOperator[FrameRows]):
 
     @property
     def reach(self) -> Reach:
-        """How far the frames reach."""
+        """The reach of the frames of all values."""
         times = [value.milliseconds for value in self.values if value.milliseconds is not None]
         return Reach(max((value.rows or 0 for value in self.values), default=0), max(times, default=None))
 

@@ -54,7 +54,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     begins: tuple[Begins, ...] = ()
     """The begins of the entries over the computation."""
     kept_ms: int = 1 << 60
-    """A row that is older than its key's next row by more than this event time is not the row before the next one."""
+    """The longest event time between a row and the row before it; if the key's last row is older, there is none."""
 
     def begin(self) -> PendingRises:
         """Return the state before the first rows."""

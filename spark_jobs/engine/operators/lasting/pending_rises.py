@@ -59,7 +59,7 @@ class PendingRises(TimedState):
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self.kept_ms = 1 << 60
-        """A row that is older than its key's next row by more than this event time is not the row before it."""
+        """The longest event time between a row and the row before it; if the key's last row is older, there is none."""
         self._last = PlacedRows(_LAST)
         """By number of the key: its last row, if the row was a match."""
         self._rises = PlacedRows(_RISE)

@@ -126,7 +126,7 @@ def naming(table: Table) -> str:
 
 
 def _removal(key: bytes | None, table: Table, writer: KeyWriter, place: int, wrong: dict[int, str]) -> bytes | None:
-    """Return the PRIMARY KEY that a record's key names; if it names none, put the detail into `wrong`, return None."""
+    """Return the PRIMARY KEY that a record's key names; if there is none, return None, with the detail in `wrong`."""
     if key is None:
         lacks = 'a "before"' if table.format == "debezium-json" else "a value"
         wrong[place] = f"The record has neither {lacks} nor a key."

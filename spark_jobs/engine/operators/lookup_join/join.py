@@ -249,7 +249,7 @@ def _brought_to(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     if pa.types.is_decimal(wanted) and pa.types.is_integer(distinct.type):
-        distinct = distinct.cast(_WHOLE)  # Arrow casts integers only to a DECIMAL that holds all of their type
+        distinct = distinct.cast(_WHOLE)  # Arrow casts an integer type only to a DECIMAL that holds all its values
     cast = []
     for value in distinct:
         try:

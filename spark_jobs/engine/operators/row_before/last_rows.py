@@ -27,9 +27,9 @@ _UNKNOWN = -1
 """Stands for an unknown minute, as in a snapshot of an earlier version. A row with this minute is never forgotten."""
 _LONGEST = 1 << 30
 _LOOKS = 64
-"""How many times the state looks for forgotten keys in the time for which a key without new rows is kept."""
+"""The state looks for forgotten keys this many times within `LastRows.kept_minutes`."""
 _LONGEST_LOOK = 43_200
-"""The longest such time, in minutes, that is divided by `_LOOKS`."""
+"""If `kept_minutes` is longer than this, the state looks `_LOOKS` times within this number of minutes."""
 NO_ROW = -1
 """The offset of a key without a row: its row was removed, or the task that added the row was undone."""
 
