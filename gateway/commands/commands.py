@@ -328,13 +328,13 @@ class _Restart(NamedTuple):
 _FAULT = InputError(
     "the gateway could not carry out the command",
     code="unavailable",
-    detail="The gateway met an internal error, which is in its log; nothing was changed.",
+    detail="The gateway had an internal error, which is in the gateway's log; nothing was changed.",
     hint="Send the command again, or report the error.",
 )
 
 _TOO_LARGE = InputError(
     "the command's reply, or its record of the catalog, is too large",
     code="quota-exceeded",
-    detail=f"A record has {LARGEST_RECORD:,} bytes at most; nothing was changed.",
+    detail=f"A record can have at most {LARGEST_RECORD:,} bytes; nothing was changed.",
     hint="Ask for less, or divide the query into several.",
 )

@@ -163,10 +163,10 @@ def check_operator(settings: Settings, subscriber: str, own_form: str | None) ->
     raise InputError(
         "only an operator may send this statement",
         code="not-allowed",
-        detail="Without tokens nothing proves who sent the command."
+        detail="Without tokens, the gateway cannot check who sent the command."
         if named
         else "The statement is about other subscribers.",
-        hint="CQ_AUTH_MODE=token asks for tokens; CQ_AUTH_OPERATORS_BY_KEY=true believes the record's key."
+        hint="Set CQ_AUTH_MODE=token to require tokens, or CQ_AUTH_OPERATORS_BY_KEY=true to trust the record's key."
         if named
         else own_form,
     )

@@ -85,7 +85,7 @@ class Repeats:
             raise InputError(
                 "the command's first reply could not be looked up in time",
                 code="unavailable",
-                detail=f"{again} were repeated at once. No command is carried out twice.",
+                detail=f"{again} were repeated at the same time. No command is carried out twice.",
                 hint="Send the command again with the same command_id.",
             )
         return decode_reply(value)

@@ -222,8 +222,8 @@ class Admission:
             raise InputError(
                 "the queries of the stream take too long in every micro-batch",
                 code="quota-exceeded",
-                detail=f"With this query they would take {expected / 1000:,.1f} ms in each micro-batch, even without "
-                f"matches; the limit is {limit:,.1f} ms.",
+                detail=f"With this query, the queries would take {expected / 1000:,.1f} ms in each micro-batch, even "
+                f"without matches. The limit is {limit:,.1f} ms.",
                 hint="Compare a column with = or IN: queries with such a key are looked up together.",
             )
         self._batch_times.add(stream_id, plan.group_id, own)

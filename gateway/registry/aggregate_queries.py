@@ -53,7 +53,7 @@ def check_aggregation(
         raise _refusal(
             f"{_REFUSED[clause.kind]} of an aggregate query",
             "Each row of the digest already is an aggregate of matches.",
-            "Leave it out, or choose among the rows by DIGEST TOP n BY.",
+            "Leave the clause out, or choose among the rows by DIGEST TOP n BY.",
         )
 
 

@@ -121,8 +121,9 @@ class Computations:
             raise InputError(
                 "the frames of the stream's queries read too many rows",
                 code="quota-exceeded",
-                detail=f"With this query they would take {total:,.0f} µs per event, and the limit is {limit:,.0f} µs.",
-                hint="Shorten the frames; count, and sums and averages of whole numbers and DECIMALs, read no rows.",
+                detail=f"With this query, reading the frames would take {total:,.0f} µs per event. The limit is "
+                f"{limit:,.0f} µs.",
+                hint="Shorten the frames. Counts, and sums and averages of whole numbers and DECIMALs, read no rows.",
             )
 
     def _live(self, names: Sequence[str], limit: int) -> int:

@@ -309,7 +309,7 @@ class Placement:
         return InputError(
             "there are too many dedicated destinations",
             code="quota-exceeded",
-            detail=f"There {are(live)} {live}{ended}, and the limit is {limit}.",
+            detail=f"There {are(live)} {counted(live, 'live dedicated destination')}{ended}; the limit is {limit}.",
             hint="Publish SHARED, or leave the word out."
             if self._settings.results.shared
             else "Drop CQs that are not needed any more.",
@@ -320,7 +320,8 @@ class Placement:
             raise InputError(
                 f"results may not be published {word.upper()}",
                 code="not-allowed",
-                detail="Other subscribers could read the results; here each destination has a topic of its own.",
+                detail="Other subscribers could read the results. With the gateway's settings, each destination must "
+                "have a topic of its own.",
                 hint="Publish DEDICATED, or leave the word out.",
             )
 

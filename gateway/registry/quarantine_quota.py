@@ -53,5 +53,5 @@ class QuarantineQuota:
             detail=f"{len(over_ms)} groups and SELECT lists of the subscriber were quarantined within the hour: they "
             f"killed workers, took too much CPU time, or had too large a state. The limit is {limit}. "
             f"New groups are refused until {instant(over_ms[-limit])}.",
-            hint="DESCRIBE CQ shows whether a CQ is quarantined, and why. Drop the quarantined CQs.",
+            hint="Drop the quarantined CQs. DESCRIBE CQ shows whether a CQ is quarantined, and why.",
         )

@@ -32,7 +32,7 @@ from gateway.topics.positions import TopicEnds
 from grouping.model.errors import InputError, near_name
 from grouping.model.ids import DestinationId, Subscriber
 from grouping.model.query import AlterCq, CreateCq
-from grouping.model.wording import are, counted
+from grouping.model.wording import counted
 from grouping.plan.group import CompiledQuery, GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
@@ -118,7 +118,7 @@ class Registry:
             raise InputError(
                 f'subscriber "{key.subscriber}" has too many CQs',
                 code="quota-exceeded",
-                detail=f"There {are(count)} {count}, and the limit is {limit}.",
+                detail=f"The subscriber has {counted(count, 'CQ')}, and the limit is {limit}.",
                 hint="Drop CQs that are not needed any more.",
             )
         destination = self._destination(loaded, destination_id, key.subscriber)

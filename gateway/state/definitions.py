@@ -75,7 +75,8 @@ class Definitions:
 
     def _keep(self, stream_id: StreamId, name: str, body: bytes | None, form: type[_Definition]) -> _Definition:
         if body is None:
-            raise StoreLost("redis has lost a definition that CQs share", detail=f'It was "{name}" of "{stream_id}".')
+            detail = f'The definition "{name}" of stream "{stream_id}" is missing.'
+            raise StoreLost("redis has lost a definition that CQs share", detail=detail)
         definition: _Definition = msgspec.json.decode(body, type=form)
         if len(self._known) > _KNOWN:
             self._known.clear()

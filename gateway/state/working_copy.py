@@ -182,7 +182,7 @@ class WorkingCopy:
         for home, stored in zip(homes, found.values(), strict=True):
             membership = self.unit.memberships[home]
             if membership is None:
-                raise StoreLost("redis has lost a destination", detail=f'Destination "{home}" is missing, and has CQs.')
+                raise StoreLost("redis has lost a destination", detail=f'Destination "{home}" of a CQ is missing.')
             destination = membership.destination
             if destination.trigger.timed:
                 stores.append(feed_of(destination).destination_id)

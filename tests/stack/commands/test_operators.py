@@ -130,7 +130,7 @@ def test_quotas(ground: Ground) -> None:
     stream = f"CREATE STREAM s2 (a STRING) WITH (topic = 'x{ground.settings.prefix}2', format = 'json', partitions = 1)"
     replies = counter.answers(*[CREATE.format("d"), stream] * 5, "SHOW CQS")
     assert ["quota-exceeded"] * 11 == [each.code for each in replies]
-    assert "There are 3, and the limit is 3." == replies[0].detail
+    assert "The subscriber has 3 CQs, and the limit is 3." == replies[0].detail
     assert ["ok"] == [each.code for each in counter.answers(CREATE.format("d"), subscriber="bob")]
     counter.desk.working.wipe()
     counter.desk.recover()

@@ -124,10 +124,10 @@ def test_too_many_cqs(ground: Ground) -> None:
     stream = _stream("s", f"x{ground.settings.prefix}", 1)
     replies = counter.answers(stream, *(create.format(name) for name in "abc"))
     assert ["ok", "ok", "ok", "quota-exceeded"] == [reply.code for reply in replies]
-    assert "There are 2, and the limit is 2." == replies[-1].detail
+    assert "The subscriber has 2 CQs, and the limit is 2." == replies[-1].detail
     limits.cqs_per_subscriber = 1  # a lowered limit leaves existing CQs
     (reply,) = counter.answers(create.format("d"))
-    assert "There are 2, and the limit is 1." == reply.detail
+    assert "The subscriber has 2 CQs, and the limit is 1." == reply.detail
 
 
 def test_too_many_joins(ground: Ground) -> None:

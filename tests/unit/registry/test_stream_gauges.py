@@ -27,7 +27,12 @@ def _look(misfits: dict[str, int], first: FirstRecords) -> tuple[StreamGauges, A
         states=lambda ids: {each: [] for each in ids},
         key_samples=lambda ids: {each: [] for each in ids},
     )
-    admission = SimpleNamespace(statistics=lambda *_: StreamStatistics(), memory=SimpleNamespace(fullest=(0, 0)))
+    admission = SimpleNamespace(
+        forget=lambda: None,
+        refresh=lambda *_: None,
+        statistics=lambda *_: StreamStatistics(),
+        memory=SimpleNamespace(fullest=(0, 0)),
+    )
     gauges = StreamGauges(SimpleNamespace(inventory=inventory, evaluator=evaluator), admission)  # type: ignore[arg-type]
     for _ in range(5):
         gauges.look(1_000)
