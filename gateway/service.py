@@ -254,7 +254,9 @@ class _Service:
 
         def recover() -> None:
             if not self._lease.acquire():
-                raise Succeeded("another gateway has taken over", detail=f"It is {self._lease.holder()}.")
+                raise Succeeded(
+                    "another gateway has taken over", detail=f"The lease is held by {self._lease.holder()}."
+                )
             self._upkeep.forget()
             self._epoch = self._recovery.run(now_ms(), rebuild=rebuild)
             if not self._audit.whole():

@@ -86,7 +86,7 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
         if not settings.standby:
             raise OperationalError(
                 f'another gateway runs on the prefix "{settings.prefix}"',
-                detail=f"It is {lease.holder()} (machine/process/nonce).",
+                detail=f"The lease is held by {lease.holder()} (machine/process/nonce).",
                 hint="Stop it first, give this one another prefix, or let it stand by: CQ_STANDBY=true.",
             )
         if not logged:

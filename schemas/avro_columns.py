@@ -76,7 +76,7 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
     """
     schema = _parse(schema_text)
     if _is_deep(schema_text):
-        raise AvroMismatch("the Avro schema cannot be used", f"It is nested deeper than {MAX_DEPTH} levels.")
+        raise AvroMismatch("the Avro schema cannot be used", f"The schema is nested deeper than {MAX_DEPTH} levels.")
     types = AvroTypes(schema)
     for name, kind in columns:
         if name not in types.fields:
@@ -195,12 +195,12 @@ def _parse(text: str) -> dict[str, Any]:
     try:
         schema = fastavro.parse_schema(json.loads(text))
     except Exception as exc:  # errors of fastavro have no common base class, and some are TypeError or KeyError
-        raise AvroMismatch(message, f"It does not parse: {str(exc) or type(exc).__name__}.") from exc
+        raise AvroMismatch(message, f"The schema does not parse: {str(exc) or type(exc).__name__}.") from exc
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise AvroMismatch(message, "It is not the schema of a record.")
+        raise AvroMismatch(message, "The schema is not of a record.")
     names = [field["name"] for field in schema["fields"]]
     if len(set(names)) < len(names):
-        raise AvroMismatch(message, "It has two fields of one name.")
+        raise AvroMismatch(message, "The schema has two fields of one name.")
     return schema
 
 

@@ -42,11 +42,11 @@ def read_writers(text: str) -> dict[int, Any]:
     try:
         found = json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as exc:
-        raise AvroMismatch(_REFUSED, f"Its JSON does not parse: {str(exc) or type(exc).__name__}.") from exc
+        raise AvroMismatch(_REFUSED, f"The JSON does not parse: {str(exc) or type(exc).__name__}.") from exc
     if not isinstance(found, dict) or not found:
-        raise AvroMismatch(_REFUSED, "It is no JSON object of schemas by their ids.")
+        raise AvroMismatch(_REFUSED, "The option is no JSON object of schemas by their ids.")
     if len(found) > MOST_SCHEMAS:
-        raise AvroMismatch(_REFUSED, f"It has {len(found)} schemas, and {MOST_SCHEMAS} are the most.")
+        raise AvroMismatch(_REFUSED, f"The option has {len(found)} schemas, and {MOST_SCHEMAS} are the most.")
     for name in found:
         if not _is_id(name):
             raise AvroMismatch(_REFUSED, f'The name "{name[:20]}" is no id: ids are whole numbers from 0 to {MOST_ID}.')

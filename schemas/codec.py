@@ -211,10 +211,10 @@ def _json_fault(error: Exception) -> str:
     if isinstance(error, msgspec.ValidationError):
         return f"{error}."
     if isinstance(error, UnicodeDecodeError):
-        return "It is not UTF-8."
+        return "The command is not UTF-8."
     if isinstance(error, msgspec.DecodeError):
-        return f"It is not JSON: {error}."
-    return "It is nested too deeply."
+        return f"The command is not JSON: {error}."
+    return "The command is nested too deeply."
 
 
 def _readable_id(value: bytes) -> str | None:

@@ -200,9 +200,13 @@ def _files(text: str) -> dict[str, Any]:
     try:
         found = descriptor_pb2.FileDescriptorSet.FromString(b64decode("".join(text.split()), validate=True))
     except (ValueError, DecodeError) as error:
-        raise AvroMismatch(_REFUSED, f"It is no FileDescriptorSet in base64: {str(error)[:200]}.") from error
+        raise AvroMismatch(
+            _REFUSED, f"The descriptor is no FileDescriptorSet in base64: {str(error)[:200]}."
+        ) from error
     if not 0 < len(found.file) <= _MOST_FILES:
-        raise AvroMismatch(_REFUSED, f"It has {len(found.file)} files, and 1 to {_MOST_FILES} are possible.")
+        raise AvroMismatch(
+            _REFUSED, f"The descriptor has {len(found.file)} files, and 1 to {_MOST_FILES} are possible."
+        )
     return {file.name: file for file in found.file}
 
 

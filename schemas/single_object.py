@@ -66,7 +66,7 @@ class SingleObject:
                 names the fault, without any of the data.
         """
         if data[: len(MAGIC)] != MAGIC or len(data) < len(MAGIC) + _FINGERPRINT_BYTES:
-            raise ValueError("It is not in Avro single-object encoding.")
+            raise ValueError("The value is not in Avro single-object encoding.")
         if not data.startswith(self.header):
             raise ValueError(f"Its Avro schema is another one than {self._schema['name']}.")
         body = io.BytesIO(data)

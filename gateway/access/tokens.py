@@ -131,7 +131,10 @@ class TokenCheck:
             at_ms: When Kafka appended the command, epoch milliseconds.
         """
         if token is None:
-            return _refusal("It has no token.", f'Sign it, and send the token in the record header "{TOKEN_HEADER}".')
+            return _refusal(
+                "The command has no token.",
+                f'Sign the command, and send the token in the record header "{TOKEN_HEADER}".',
+            )
         payload = self._payload(token, subscriber)
         if payload is None:
             if self._issuer_keys is not None and not self._issuer_keys.fresh:

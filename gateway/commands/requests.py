@@ -196,9 +196,9 @@ def _command_letter(topic: str, source: str, detail: str, key: bytes | None, val
         value: The record's value.
 
     Example:
-        >>> letter = _command_letter("cq.deadletters", "cq.commands/0/7", "It is nothing.", b"alice", bytes(20 << 20))
+        >>> letter = _command_letter("cq.deadletters", "cq.commands/0/7", "The text is bad.", b"alice", bytes(20 << 20))
         >>> letter.key, len(letter.value) < 16 << 20, letter.headers[1]
-        (b'alice', True, ('detail', b'It is nothing. This letter has only the beginning of the record.'))
+        (b'alice', True, ('detail', b'The text is bad. This letter has only the beginning of the record.'))
     """
     kept_key = key and key[:_LETTER_KEY_BYTES]
     kept_value = value and value[: FITTING_BYTES - len(kept_key or b"")]

@@ -31,8 +31,10 @@ def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Find
     for checkpoint in sorted(each for each in folder.glob("*") if each.is_dir()):
         name = "the lane" if checkpoint.name.startswith(LANE) else _title(streams.get(checkpoint.name))
         if not name:
-            hint = "The evaluator deletes it when it starts. It may be deleted by hand while no evaluator runs."
-            yield Finding("checkpoint-unknown", str(checkpoint), "It belongs to no stream.", hint)
+            hint = (
+                "The evaluator deletes the checkpoint when it starts. By hand, delete it only while no evaluator runs."
+            )
+            yield Finding("checkpoint-unknown", str(checkpoint), "The checkpoint belongs to no stream.", hint)
         elif broken := [log for log in _LOGS if not _is_whole(checkpoint / log)]:
             detail = f"The last file of {', '.join(broken)} is empty or torn."
             hint = "Look for a full disk. The evaluator begins a new checkpoint at its next start, where Redis says."

@@ -58,7 +58,7 @@ class Repairs:
             if waited >= _REFILL_SECONDS:
                 raise OperationalError(
                     "no gateway has filled Redis anew",
-                    detail=f"It was asked to, {waited:.0f} seconds ago.",
+                    detail=f"The order to fill Redis was given {waited:.0f} seconds ago.",
                     hint="Start a gateway: it does so first.",
                 )
             self._pause(0.5)

@@ -63,7 +63,9 @@ def _check_owners(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]
     for name, figures in streams.items():
         if "reason" in figures and "evaluator" not in figures:
             hint = "Start that evaluator; give gateway and evaluators the same CQ_EVALUATOR_STREAMS."
-            yield Finding("stream-stopped", f"stream {name}", f"It is not evaluated: {figures['reason']}.", hint)
+            yield Finding(
+                "stream-stopped", f"stream {name}", f"The stream is not evaluated: {figures['reason']}.", hint
+            )
 
 
 def _check_streams(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
@@ -72,7 +74,9 @@ def _check_streams(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding
         quiet = figures["quiet_seconds"] or 0.0
         if figures["reason"] is not None:
             hint = "The evaluator tries again; see StreamNotEvaluated in the runbook."
-            yield Finding("stream-stopped", f"stream {name}", f"It is not evaluated: {figures['reason']}.", hint)
+            yield Finding(
+                "stream-stopped", f"stream {name}", f"The stream is not evaluated: {figures['reason']}.", hint
+            )
         elif figures["behind"] and quiet > _QUIET_SECONDS:
             detail = f"{figures['behind']} events wait, and no micro-batch was committed for {quiet:.0f} s."
             hint = (

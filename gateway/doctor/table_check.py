@@ -118,5 +118,5 @@ def check_segments(stream_id: StreamId, segments: Iterable[Segment]) -> None:
                 if block.mode not in MODES:
                     raise ValueError(f'its mode is "{block.mode}"')
     except (msgspec.MsgspecError, pa.ArrowException, ValueError, KeyError, OSError) as error:
-        detail = f'It belongs to stream "{stream_id}": {error}.'
+        detail = f'The segment belongs to stream "{stream_id}": {error}.'
         raise SegmentDamaged("a segment of the constant tables is damaged", detail=detail) from error

@@ -38,7 +38,7 @@ def check_topics(
             "result-topic-missing", topic, "A CQ publishes to it, and Kafka has no such topic.", hint, "make the topic"
         )
     for topic in sorted(_unknown(settings, there, catalog, memberships)):
-        detail, hint = "No CQ publishes to it, or did lately.", "It costs the brokers partitions."
+        detail, hint = "No CQ publishes to it, or did lately.", "The topic costs the brokers partitions."
         yield Finding("result-topic-unknown", topic, detail, hint, "delete the topic")
     for kind in ("stream", "table"):
         for source in catalog.sources[kind].values():

@@ -122,10 +122,10 @@ class EvaluationProcess:
             end.send(question)
             while not end.poll(_LOOK_SECONDS):
                 if self._cpu_seconds() - used >= _SECONDS or time.monotonic() > until:
-                    raise TooCostly(f"It took more than {_SECONDS:g} s.")
+                    raise TooCostly(f"The evaluation took more than {_SECONDS:g} s.")
             answer: EventOutcome | RowsRefused = end.recv()
         except (EOFError, OSError) as error:
-            raise TooCostly("It took more memory than the limit.") from error
+            raise TooCostly("The evaluation took more memory than the limit.") from error
         if isinstance(answer, RowsRefused):
             raise answer
         return answer

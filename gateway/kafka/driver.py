@@ -94,7 +94,7 @@ def mapped(doing: str) -> Iterator[None]:
             raise RecordTooLarge(f"kafka refused a record for its size at {doing}", detail=str(cause)) from error
         raise KafkaUnavailable(f"kafka failed at {doing}", detail=str(cause)) from error
     except TimeoutError as error:  # A future raises this when a broker hangs
-        raise KafkaUnavailable(f"kafka failed at {doing}", detail="It did not answer in time.") from error
+        raise KafkaUnavailable(f"kafka failed at {doing}", detail="Kafka did not answer in time.") from error
 
 
 def client_config(settings: Settings, **typed: object) -> dict[str, Any]:

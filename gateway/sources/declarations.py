@@ -113,7 +113,11 @@ def check_name(catalog: Catalog, name: str) -> None:
             hint="Choose another name.",
         )
     kind = "stream" if isinstance(existing, Stream) else "table" if isinstance(existing, Table) else "view"
-    reads = f'It reads topic "{existing.topic}" since' if isinstance(existing, Stream | Table) else "It exists since"
+    reads = (
+        f'The {kind} reads topic "{existing.topic}" since'
+        if isinstance(existing, Stream | Table)
+        else f"The {kind} exists since"
+    )
     raise InputError(
         f'{kind} "{existing.name}" exists already',
         code="stream-exists",
@@ -190,7 +194,7 @@ def check_unread(catalog: Catalog, kind: str, name: str, cqs: int, views: Sequen
     readers = [counted(cqs, "CQ")] if cqs else []
     readers += [listed_views(catalog, views)] if views else []
     if readers:
-        raise in_use(kind, name, f"It is read by {' and '.join(readers)}.", "Drop these first.")
+        raise in_use(kind, name, f"The {kind} is read by {' and '.join(readers)}.", "Drop these first.")
 
 
 def in_use(kind: str, name: str, detail: str, hint: str) -> InputError:

@@ -104,10 +104,10 @@ def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, na
     rights.check_owner(subscriber, stream, "DROP STREAM")
     groups = working.inventory.groups(stream.stream_id).values()
     if views := reading_views(working.inventory, stream.name):
-        readers = f"It is read by {listed_views(catalog, views)}."
+        readers = f"The stream is read by {listed_views(catalog, views)}."
         raise in_use("stream", stream.name, readers, "Drop those views first.")
     if groups:
-        readers = f"It has {counted(sum(groups), 'CQ')} in {counted(len(groups), 'group')}."
+        readers = f"The stream has {counted(sum(groups), 'CQ')} in {counted(len(groups), 'group')}."
         raise in_use("stream", stream.name, readers, "Drop those CQs first.")
     working.unit.sources.remove_stream(stream.stream_id)
     catalog.whole.remove(stream)

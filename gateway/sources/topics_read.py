@@ -165,7 +165,7 @@ def _checked(statement: CreateStream | CreateTable, found: ExistingTopic) -> Exi
         raise InputError(
             f'topic "{statement.topic}" has another number of partitions',
             code="stream-mismatch",
-            detail=f"It has {found.partitions}, and the statement says {statement.partitions}.",
+            detail=f"The topic has {found.partitions}, and the statement says {statement.partitions}.",
             hint=f"Say partitions = {found.partitions}, or leave it out.",
         )
     return found

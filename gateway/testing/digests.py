@@ -87,7 +87,9 @@ def digests(
     asked = checked(query, stream, accepted_at, tables, views)
     if not asked.trigger.timed:
         raise InputError(
-            "the query has no EVERY", code="bad-interval", detail="It has no digests: each match is a result."
+            "the query has no EVERY",
+            code="bad-interval",
+            detail="Without EVERY there are no digests: each match is a result.",
         )
     records = placed(rows, stream, accepted_at)
     pending, arisen = list[bytes](), list[int]()

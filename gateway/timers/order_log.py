@@ -56,7 +56,7 @@ class OrderLog:
         """Read an open order."""
         record = next(self._reader.since(self._topic, {ORDERS: offset}, 1), None)
         if record is None or record.value is None:
-            raise InternalError("an open order is gone", detail=f"It was at offset {offset} of {self._topic}.")
+            raise InternalError("an open order is gone", detail=f"The order was at offset {offset} of {self._topic}.")
         return _decode_order(record.value)
 
     def answers_end(self) -> int:

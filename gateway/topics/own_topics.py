@@ -98,9 +98,11 @@ def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
     for topic, form in there.items():
         if differing := _differing(configs[topic], wanted[topic]):
             found = ", ".join(f"{name} is {configs[topic].get(name)}" for name in sorted(differing))
-            wrong[topic] = f"Its options are not as they must be: {found}."
+            wrong[topic] = f"The topic's options are not as they must be: {found}."
         elif wanted[topic].fixed and form.partitions != wanted[topic].partitions:
-            wrong[topic] = f"It has {counted(form.partitions, 'partition')}, and needs {wanted[topic].partitions}."
+            wrong[topic] = (
+                f"The topic has {counted(form.partitions, 'partition')}, and needs {wanted[topic].partitions}."
+            )
     return wrong
 
 

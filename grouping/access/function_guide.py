@@ -49,9 +49,9 @@ _LITERALS = {
 _SERVED = {
     "hash": "Comparisons with a constant are looked up.",
     "ordered": "Comparisons with a constant are looked up.",
-    "prefix": "It is looked up by what the texts begin with or hold.",
+    "prefix": "Texts are looked up by their beginnings, or by parts of them.",
     "elements": "Each element of an event's array is looked up.",
-    "scan": "It is checked for each constant row.",
+    "scan": "The condition is checked for each constant row.",
 }
 
 
@@ -86,7 +86,11 @@ def describe_function(written: str) -> dict[str, object]:
     row = _row(name)
     example = example_of(row)
     others = sorted({row.name, *row.aliases} - {name})
-    index = {"index": False, "note": "It is of the matches of a digest."} if row.name in AGGREGATES else _index(example)
+    index = (
+        {"index": False, "note": "An aggregate is computed from the matches of a digest."}
+        if row.name in AGGREGATES
+        else _index(example)
+    )
     return {**function_item(name), "group": _GROUP_OF[row.name], "other_names": others, "example": example} | index
 
 

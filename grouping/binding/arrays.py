@@ -92,7 +92,7 @@ def _slice(name: str, array: Bound, start: Bound, length: Bound) -> Bound:
 
 def _whole(operand: Bound, what: str) -> Bound:
     if operand.type != INT or is_null(operand):
-        raise mismatch(f"{what} is {operand.type}", "It must be INT.")
+        raise mismatch(f"{what} is {operand.type}", "The value must be INT.")
     return operand
 
 
@@ -113,7 +113,7 @@ def concat_arrays(name: str, *arrays: Bound) -> Bound:
 def _flatten(name: str, array: Bound) -> Bound:
     within = _parts(array, name)
     if within.name != "ARRAY":
-        raise mismatch(f'an argument of "{name}" is {array.type}', "It must be an ARRAY of ARRAYs.")
+        raise mismatch(f'an argument of "{name}" is {array.type}', "The argument must be an ARRAY of ARRAYs.")
     return Term(name, (array,), within)
 
 
@@ -121,13 +121,13 @@ def _join(name: str, array: Bound, between: Bound, instead: Bound | None = None)
     if element_type(array, name) != STRING:
         raise mismatch(
             f'an argument of "{name}" is {array.type}',
-            "It must be ARRAY<STRING>.",
+            "The argument must be ARRAY<STRING>.",
             "CAST each element: transform(a, x -> CAST(x AS STRING)).",
         )
     texts = (between,) if instead is None else (between, instead)
     for text in texts:
         if text.type != STRING or is_null(text):
-            raise mismatch(f'the delimiter of "{name}" is {text.type}', "It must be STRING.")
+            raise mismatch(f'the delimiter of "{name}" is {text.type}', "The delimiter must be STRING.")
     return Term(name, (array, *texts), STRING)
 
 
@@ -137,7 +137,9 @@ def joined(between: Bound, texts: Sequence[Bound]) -> Bound:
     for text in texts:
         if text.type.name == "ARRAY":
             if element_type(text, "concat_ws") != STRING:
-                raise mismatch(f'an argument of "concat_ws" is {text.type}', "It must be STRING or ARRAY<STRING>.")
+                raise mismatch(
+                    f'an argument of "concat_ws" is {text.type}', "The argument must be STRING or ARRAY<STRING>."
+                )
             arrays.append(Term("array or none", (text,), text.type))
         else:
             arrays.append(Term("array", (text if text.type == STRING else cast(text, STRING),), array_of(STRING)))

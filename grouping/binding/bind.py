@@ -211,7 +211,7 @@ class Binder(PredicateBinder):
                 conditions.append(Term("=", comparable((subject, condition)), BOOLEAN))
             else:
                 if is_null(condition) and condition.type != BOOLEAN:
-                    raise mismatch("a condition of CASE is NULL", "It must be BOOLEAN.", "CAST it, or leave it out.")
+                    raise mismatch("a condition of CASE is NULL", "A condition must be BOOLEAN.", "CAST the NULL.")
                 conditions.append(boolean(condition, "a condition of CASE"))
             results.append(self.bind(branch.args["true"]))
         default = node.args.get("default")

@@ -154,7 +154,7 @@ def _as_time(constant: Constant, sql_type: SqlType, beside: Bound | None) -> Con
     except InputError as error:
         if not isinstance(beside, Column):
             raise
-        detail = f"It is compared with {column_text(beside)}, so it must be a {sql_type} in ISO 8601."
+        detail = f"The constant is compared with {column_text(beside)}, so it must be a {sql_type} in ISO 8601."
         raise InputError(error.message, code=error.code, detail=detail, hint=error.hint) from None
 
 

@@ -56,7 +56,7 @@ def elements_of(name: str, collections: Sequence[Bound], variables: int) -> Boun
     if name in ("map_filter", "transform_keys", "transform_values"):
         return entries_of(base, name)
     if base.type.name != "ARRAY":
-        raise mismatch(f'an argument of "{name}" is {base.type}', "It must be an ARRAY.")
+        raise mismatch(f'an argument of "{name}" is {base.type}', "The argument must be an ARRAY.")
     return numbered(base, name) if variables > 1 else base
 
 
@@ -122,7 +122,7 @@ def reduction_columns(array: Bound, start: Bound, level: int) -> tuple[Column, C
         InputError: ``type-mismatch`` for an operand that is no ARRAY, and for a NULL start; ``unsupported-query``.
     """
     if array.type.name != "ARRAY":
-        raise mismatch(f'an argument of "reduce" is {array.type}', "It must be an ARRAY.")
+        raise mismatch(f'an argument of "reduce" is {array.type}', "The argument must be an ARRAY.")
     if is_null(start):
         raise mismatch("the start of reduce is NULL", "The type of the NULL is not known.", "CAST it.")
     if not start.type.is_ordered:

@@ -49,7 +49,7 @@ def _check_key(sql_type: SqlType, name: str) -> None:
 
 def _values_type(base: Bound, name: str) -> SqlType:
     if base.type.name != "MAP" or base.type.element is None:
-        raise mismatch(f'an argument of "{name}" is {base.type}', "It must be a MAP.")
+        raise mismatch(f'an argument of "{name}" is {base.type}', "The argument must be a MAP.")
     return base.type.element
 
 
@@ -77,7 +77,9 @@ def _map_from_arrays(name: str, keys: Bound, values: Bound) -> Bound:
 def _map_from_entries(name: str, entries: Bound) -> Bound:
     entry = element_type(entries, name, compared=False)
     if entry.name != "STRUCT" or len(entry.fields) != 2:
-        raise mismatch(f'an argument of "{name}" is {entries.type}', "It must be an ARRAY of STRUCTs of two fields.")
+        raise mismatch(
+            f'an argument of "{name}" is {entries.type}', "The argument must be an ARRAY of STRUCTs of two fields."
+        )
     (_, key), (_, value) = entry.fields
     _check_key(key, name)
     return Term(name, (entries,), map_of(STRING, value))
@@ -93,7 +95,7 @@ def _map_concat(name: str, *maps: Bound) -> Bound:
 
 def _str_to_map(name: str, text: Bound, pairs: Bound | None = None, within: Bound | None = None) -> Bound:
     if text.type != STRING or is_null(text):
-        raise mismatch(f'an argument of "{name}" is {text.type}', "It must be STRING.")
+        raise mismatch(f'an argument of "{name}" is {text.type}', "The argument must be STRING.")
     signs = [
         Value(default, "STRING") if sign is None else delimiter_of(sign)
         for sign, default in ((pairs, ","), (within, ":"))

@@ -151,7 +151,7 @@ def element_type(array: Bound, name: str, *, compared: bool = True) -> SqlType:
     """Return the type of an array's elements; STRUCT, ARRAY and MAP are refused if elements are compared."""
     of = array.type.element
     if array.type.name != "ARRAY" or of is None:
-        raise mismatch(f'an argument of "{name}" is {array.type}', "It must be an ARRAY.")
+        raise mismatch(f'an argument of "{name}" is {array.type}', "The argument must be an ARRAY.")
     if compared and not of.is_ordered:
         raise unsupported(f'"{name}" of {array.type}', f"Elements of type {of} cannot be compared.")
     return of
@@ -159,7 +159,7 @@ def element_type(array: Bound, name: str, *, compared: bool = True) -> SqlType:
 
 def _size(name: str, operand: Bound) -> Bound:
     if operand.type.name not in ("ARRAY", "MAP"):
-        raise mismatch(f'an argument of "size" is {operand.type}', "It must be an ARRAY or a MAP.")
+        raise mismatch(f'an argument of "size" is {operand.type}', "The argument must be an ARRAY or a MAP.")
     return Term("size", (operand,), INT)
 
 
@@ -185,7 +185,7 @@ def _get(name: str, base: Bound, place: Bound) -> Bound:
 
 def _map(operand: Bound, name: str) -> SqlType:
     if operand.type.name != "MAP" or operand.type.element is None:
-        raise mismatch(f'an argument of "{name}" is {operand.type}', "It must be a MAP.")
+        raise mismatch(f'an argument of "{name}" is {operand.type}', "The argument must be a MAP.")
     return operand.type.element
 
 
@@ -208,7 +208,7 @@ def _map_values(name: str, base: Bound) -> Bound:
 
 def _get_json_object(name: str, text: Bound, path: Bound) -> Bound:
     if text.type != STRING:
-        raise mismatch(f'an argument of "get_json_object" is {text.type}', "It must be STRING.")
+        raise mismatch(f'an argument of "get_json_object" is {text.type}', "The argument must be STRING.")
     steps = fixed(path, STRING, "a path")
     parse_json_path(str(steps.value))
     return Term("get_json_object", (text, steps), STRING)
@@ -216,7 +216,7 @@ def _get_json_object(name: str, text: Bound, path: Bound) -> Bound:
 
 def _split(name: str, text: Bound, delimiter: Bound, limit: Bound | None = None) -> Bound:
     if text.type != STRING:
-        raise mismatch(f'an argument of "split" is {text.type}', "It must be STRING.")
+        raise mismatch(f'an argument of "split" is {text.type}', "The argument must be STRING.")
     pattern = fixed(delimiter, STRING, "a delimiter")
     most = Value(0, "INT") if limit is None else fixed(limit, INT, "the limit of a split")
     limited = isinstance(most.value, int) and most.value > 0
@@ -249,16 +249,16 @@ def _place(place: Bound) -> Bound:
     if isinstance(place, Constant):
         return fixed(place, INT, "the index of an element")
     if place.type != INT:
-        raise mismatch(f"the index of an element is {place.type}", "It must be INT.")
+        raise mismatch(f"the index of an element is {place.type}", "The index must be INT.")
     return place
 
 
 def fixed(constant: Bound, sql_type: SqlType, what: str) -> Value:
     """Return a constant of a type as a `Value`, which belongs to a query's shape."""
     if not isinstance(constant, Constant):
-        raise unsupported(f"{what} that is no constant", f"It must be a constant {sql_type}.")
+        raise unsupported(f"{what} that is no constant", f"The value must be a constant {sql_type}.")
     if constant.type != sql_type or constant.value is None:
-        raise mismatch(f"{what} is {constant.type}", f"It must be {sql_type}.")
+        raise mismatch(f"{what} is {constant.type}", f"The value must be {sql_type}.")
     return Value(constant.value, str(sql_type))  # type: ignore[arg-type]  # a text or a whole number
 
 

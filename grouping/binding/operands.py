@@ -242,7 +242,7 @@ def as_timestamp(operand: Bound) -> Bound:
     if operand.type == TIMESTAMP:
         return operand
     if operand.type not in (DATE, STRING):
-        raise mismatch(f"a time is {operand.type}", "It must be DATE or TIMESTAMP.", "CAST it.")
+        raise mismatch(f"a time is {operand.type}", "The value must be DATE or TIMESTAMP.", "CAST it.")
     return Term("cast", (operand,), TIMESTAMP)
 
 
@@ -257,7 +257,7 @@ def whole_number(operand: Bound, name: str) -> Bound:
     if operand.type.is_whole:
         return operand
     if not operand.type.is_number and operand.type != STRING:
-        raise mismatch(f'an argument of "{name}" is {operand.type}', "It must be a whole number.", "CAST it.")
+        raise mismatch(f'an argument of "{name}" is {operand.type}', "The argument must be a whole number.", "CAST it.")
     return cast(operand, BIGINT)
 
 
@@ -276,7 +276,7 @@ def boolean(operand: Bound, where: str) -> Bound:
         hint = "Compare it with a value."
         if isinstance(operand, Constant) and where.startswith("an operand"):
             hint = "Repeat the comparison, as in a = 1 OR a = 2, or write IN."
-        raise mismatch(f"{where} is not BOOLEAN", f"It is {operand.type}.", hint)
+        raise mismatch(f"{where} is not BOOLEAN", f"The expression is {operand.type}.", hint)
     return operand
 
 

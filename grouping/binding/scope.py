@@ -83,7 +83,7 @@ class Scope(NamedTuple):
             raise InputError(
                 f'column "{name}" is in several sources',
                 code="unknown-column",
-                detail=f"It is in {names}.",
+                detail=f"The sources are {names}.",
                 hint=f"Write {found[0][0].name}.{name}.",
             )
         return found[0][1]

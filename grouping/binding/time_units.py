@@ -136,7 +136,7 @@ def text_of(argument: Bound, what: str) -> str:
         InputError: ``unsupported-query`` for anything else.
     """
     if not isinstance(argument, Constant) or argument.type != STRING or not isinstance(argument.value, str):
-        raise unsupported(f"{what} that is no constant", "It must be a constant STRING.")
+        raise unsupported(f"{what} that is no constant", "The argument must be a constant STRING.")
     return argument.value
 
 

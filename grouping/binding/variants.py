@@ -51,7 +51,7 @@ def _check_argument(name: str, value: Bound, wanted: SqlType) -> None:
     if value.type != wanted:
         raise mismatch(
             f'an argument of "{name}" is {value.type}',
-            f"It must be {wanted}.",
+            f"The argument must be {wanted}.",
             "parse_json(text) makes a VARIANT of a JSON text." if value.type == STRING else None,
         )
 
@@ -73,7 +73,7 @@ def _from_json(name: str, text: Bound, schema: Bound) -> Bound:
     if is_null(text):
         text = Constant(None, STRING)
     if text.type != STRING:
-        raise mismatch(f'an argument of "from_json" is {text.type}', "It must be STRING.")
+        raise mismatch(f'an argument of "from_json" is {text.type}', "The argument must be STRING.")
     return Term("from_json", (text, Value(str(sql_type), "STRING")), sql_type)
 
 

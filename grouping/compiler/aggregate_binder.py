@@ -271,7 +271,11 @@ def _fit(argument: Bound, kind: str, name: str) -> Bound:
         value = argument.value if isinstance(argument, Constant) and sql_type.is_number else None
         if not isinstance(value, int | float | Decimal) or not least <= value <= most:
             hint = "Write a percentile for each percentage." if kind == "PERCENTAGE" else None
-            raise mismatch(f'the {kind.lower()} of "{name}" is no constant in its range', f"It must be {what}.", hint)
+            raise mismatch(
+                f'the {kind.lower()} of "{name}" is no constant in its range',
+                f"The {kind.lower()} must be {what}.",
+                hint,
+            )
         return argument
     fits = {
         "MEASURE": sql_type.is_number or sql_type in (DATE, TIMESTAMP),
@@ -290,6 +294,6 @@ def _fit(argument: Bound, kind: str, name: str) -> Bound:
         )
     if not fits[kind]:
         raise mismatch(
-            f'an argument of "{name}" is {sql_type}', f"It must be {PARAMS[kind].phrase or kind}.", "CAST it."
+            f'an argument of "{name}" is {sql_type}', f"The argument must be {PARAMS[kind].phrase or kind}.", "CAST it."
         )
     return argument

@@ -42,7 +42,7 @@ def explode_levels(text: str) -> tuple[RecordPath, ...]:
         raise InputError(
             "the path of explode has too many levels",
             code="syntax-error",
-            detail=f"It has {len(pieces)} arrays, and the limit is {_MOST_LEVELS}.",
+            detail=f"The path has {len(pieces)} arrays, and the limit is {_MOST_LEVELS}.",
         )
     return tuple(parse_path(f"${piece}" if text.startswith("$") else text) for piece in pieces)
 

@@ -279,7 +279,7 @@ def _registry(text: str) -> str:
         raise InputError(
             "the registry's URL cannot be used",
             code="stream-mismatch",
-            detail="It is http:// or https://, a host and perhaps a port and a path, without a login.",
+            detail="A registry's URL is http:// or https://, a host and perhaps a port and a path, without a login.",
             hint="An operator gives the login, with the URL in CQ_STREAMS_REGISTRIES.",
         )
     return url

@@ -49,8 +49,8 @@ def check_words(text: str, limit: int) -> None:
         raise InputError(
             "the statement is too large",
             code="quota-exceeded",
-            detail=f"It has more than {limit:,} words and signs; two constants or commas count as one, and {_PER_WORD} "
-            "constants of a long list after IN.",
+            detail=f"The statement has more than {limit:,} words and signs; two constants or commas count as one, and "
+            f"{_PER_WORD} constants of a long list after IN.",
             hint="Write an OR of equalities as IN, or divide the query into several.",
         )
 

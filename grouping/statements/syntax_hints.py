@@ -79,7 +79,7 @@ def unread(tokens: Sequence[Token], line: int, column: int, shown: str) -> Input
         shown: The token as written; empty for the end of the SELECT.
     """
     if not tokens:
-        return InputError("the SELECT is empty", code="syntax-error", detail="It has comments alone.")
+        return InputError("the SELECT is empty", code="syntax-error", detail="The text has comments alone.")
     if (unbalanced := _unbalanced(tokens)) is not None:
         return unbalanced
     place = next((n for n, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)

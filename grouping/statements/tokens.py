@@ -247,7 +247,7 @@ class Tokens:
         return InputError(
             f'name "{clipped(name)}" is too long',
             code="syntax-error",
-            detail=f"It has {len(name)} characters; a name has {NAME_LENGTH} at most.",
+            detail=f"The name has {len(name)} characters; at most {NAME_LENGTH} are possible.",
         )
 
 

@@ -118,7 +118,7 @@ class Ownership:
                 args = [mine.pack(), mine.token, body or b"", owner.token]
                 outcome = self._claim(keys=[key, *leases], args=args)
                 if outcome == _NO_LEASE:
-                    raise LeaseLost("another evaluator has taken over", detail="It holds the lease.")
+                    raise LeaseLost("another evaluator has taken over", detail="The other evaluator holds the lease.")
                 if outcome in (_MINE, _LIVES):
                     return owner if outcome == _LIVES else None
 

@@ -87,7 +87,9 @@ class SegmentLog:
     def _piece(self, field: str) -> tuple[Segment, int]:
         body = self._redis.hget(self._key, field)
         if body is None:
-            raise SegmentLost("a part of the constant tables is gone", detail=f'It is "{field}" of "{self._key}".')
+            raise SegmentLost(
+                "a part of the constant tables is gone", detail=f'The part is "{field}" of "{self._key}".'
+            )
         return Segment.decode(body)
 
 

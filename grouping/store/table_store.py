@@ -88,7 +88,9 @@ class TableStore:
         if pinned == b"":
             raise LeaseLost("another evaluator has taken over", detail="Nothing was pinned.")
         if pinned == b"committed":
-            raise BatchCommitted("the micro-batch is committed", detail=f"It is {batch}; another attempt was faster.")
+            raise BatchCommitted(
+                "the micro-batch is committed", detail=f"The micro-batch is {batch}; another attempt was faster."
+            )
         if pinned is None:
             raise StoreUnavailable("the constant tables are not confirmed", hint="The gateway confirms them on start.")
         check_primary(self._redis)

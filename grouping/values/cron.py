@@ -63,7 +63,7 @@ def parse_cron(expression: str, zone: str = "UTC") -> CronBased:
             raise CronSimError("Wrong number of fields")
         next(CronSim(" ".join(known), _BASE))
     except (CronSimError, ValueError, ArithmeticError, AssertionError) as error:
-        detail = "It has the fields minute, hour, day of month, month and day of week."
+        detail = "A cron expression has the fields minute, hour, day of month, month and day of week."
         raise InputError(
             f'cron expression "{_shown(expression)}" is not valid',
             code="bad-interval",

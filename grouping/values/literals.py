@@ -206,7 +206,7 @@ def _key(text: str) -> tuple[SqlType, ConstantValue]:
     """Read a key of a URL's query, which Spark puts into a pattern."""
     if not _PLAIN_KEY.fullmatch(text):
         raise unsupported(
-            f'the key "{text[:_SHOWN]}" of a URL', "It may have letters, digits, and _ - % ~ = : ; @ ! , ' &."
+            f'the key "{text[:_SHOWN]}" of a URL', "The key may have letters, digits, and _ - % ~ = : ; @ ! , ' &."
         )
     return STRING, text
 

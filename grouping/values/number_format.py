@@ -77,7 +77,7 @@ def _refused(text: str) -> InputError:
     return InputError(
         f'format "{text[:60]}" is not supported',
         code="unsupported-query",
-        detail="It has a sign S or MI, $, up to 38 digits 0 and 9 with , and one point, and S, MI or PR.",
+        detail="A format has a sign S or MI, $, up to 38 digits 0 and 9 with , and one point, and S, MI or PR.",
         hint="Write '999,999.99'.",
     )
 

@@ -52,7 +52,7 @@ flags='0', width=5), '', '%', '')
     while (percent := text.find("%", at)) >= 0:
         found = _PART.match(text, percent)
         if found is None:
-            raise _refused(text[percent : percent + 6], "It is no conversion of Java's.")
+            raise _refused(text[percent : percent + 6], "Java has no such conversion.")
         parts += (text[at:percent], _conversion(found, ordinary))
         ordinary += found["kind"] not in "%n" and found["index"] is None
         at = found.end()
@@ -71,7 +71,7 @@ def _conversion(found: re.Match[str], ordinary: int) -> str | Conversion:
     if wrong or {"-", "0"} <= set(flags) or (set(flags) & {"-", "0"} and not width):
         raise _refused(found[0], "Java refuses these flags together.")
     if found["precision"] or (kind in "%n" and found[0] != f"%{kind}"):
-        raise _refused(found[0], "It takes no width or precision.")
+        raise _refused(found[0], "This conversion takes no width or precision.")
     if kind in "%n":
         return "%" if kind == "%" else "\n"
     index = found["index"]

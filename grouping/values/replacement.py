@@ -51,7 +51,7 @@ def _parts(text: str) -> list[str]:
         at += 1
         if character == "\\":
             if at == len(text):
-                raise _refused(text, "It ends in a backslash.")
+                raise _refused(text, "The replacement ends in a backslash.")
             parts.append("=" + text[at])
             at += 1
         elif character == "$":

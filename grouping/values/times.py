@@ -113,7 +113,7 @@ def _read_interval(text: str) -> timedelta:
         else:
             interval = isodate.parse_duration(_bounded(text))
     except (isodate.ISO8601Error, ValueError, ArithmeticError) as error:
-        detail = "It is too long." if isinstance(error, OverflowError) else _INTERVAL_FORMS
+        detail = "The interval is too long." if isinstance(error, OverflowError) else _INTERVAL_FORMS
         raise _bad_interval(text, detail, _nearest_interval(text)) from None
     if not isinstance(interval, timedelta):
         raise _bad_interval(text, "Months and years have no fixed length.", "EVERY CRON '0 8 1 * *' is once a month.")

@@ -27,7 +27,9 @@ _WORD = re.compile(r"[A-Za-z']+")
 _CODE = re.compile(r"``[^`]*``|>>>.*")
 _PARTS = re.compile(r"\n\s*\n|\n\s*(?:Args|Returns|Raises|Yields|Example):\s*\n|(?<=[.:!?])\n\s*(?=[a-z_]+: )")
 _ENDS = re.compile(r"(?<=[.!?])\s+")
-_RAISED = frozenset(("unsupported", "mismatch", "InputError", "OperationalError", "refused"))
+_RAISED = frozenset(
+    ("unsupported", "mismatch", "refused", "InputError", "OperationalError", "InternalError", "Finding")
+)
 
 
 class Prose(NamedTuple):
@@ -91,12 +93,12 @@ def _name(node: ast.AST) -> Iterator[str]:
 
 
 def _error_text(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the literal first argument of a refusal, with its line."""
-    if isinstance(node, ast.Call) and node.args and getattr(node.func, "id", "") in _RAISED:
-        first = node.args[0]
-        part = first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            yield node.lineno, part.value
+    """Yield the literal beginnings of the texts of a refusal (message, detail, hint), with its line."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _RAISED:
+        for text in (*node.args, *(each.value for each in node.keywords)):
+            part = text.values[0] if isinstance(text, ast.JoinedStr) and text.values else text
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                yield node.lineno, part.value
 
 
 def sentences(text: str) -> Iterator[str]:

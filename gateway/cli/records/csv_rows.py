@@ -88,7 +88,7 @@ class CsvRows:
     def _check(self, names: Sequence[str], key: str | None) -> None:
         """Check the names of the first row."""
         if not names or len(set(names)) < len(names) or not all(names):
-            raise OperationalError("the first row must name each column once", hint="Such as: symbol,price,volume")
+            raise OperationalError("the first row must name each column once", hint="An example is symbol,price,volume")
         if key is not None and key not in names:
             known = near_name(key, names) or f"The file has {', '.join(names)}."
             raise OperationalError(f'the file has no column "{key}" for the key', hint=known)

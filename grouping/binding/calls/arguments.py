@@ -224,9 +224,9 @@ def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Boun
         return argument
     if param.reader:
         if not isinstance(argument, Constant):
-            raise unsupported(f"{what} that is no constant", f"It must be a constant {param.null}.")
+            raise unsupported(f"{what} that is no constant", f"The argument must be a constant {param.null}.")
         if argument.type != param.null:
-            raise mismatch(f"{what} is {argument.type}", f"It must be {param.null}.")
+            raise mismatch(f"{what} is {argument.type}", f"The argument must be {param.null}.")
         return read_again(argument, param.reader)
     if isinstance(argument, Constant) and argument.reader and argument.type.is_number and kind == "DOUBLE":
         return coerce(argument, DOUBLE)
@@ -237,7 +237,7 @@ def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Boun
     number = kind in ("NUMBER", "DOUBLE") and argument.type.is_number
     if number or argument.type.name in (param.accepted or (kind,)):
         return argument
-    raise mismatch(f"{what} is {argument.type}", f"It must be {param.phrase or kind}.", "CAST it.")
+    raise mismatch(f"{what} is {argument.type}", f"The argument must be {param.phrase or kind}.", "CAST it.")
 
 
 _COMPLETED: dict[str, Callable[[str, tuple[Bound, ...]], Bound | None]] = {

@@ -44,7 +44,7 @@ def _whole(name: str, argument: Bound) -> Bound:
     if is_null(argument):
         return Constant(None, INT)
     if argument.type.name not in _WHOLE:
-        raise mismatch(f'an argument of "{name}" is {argument.type}', "It must be INT.", "CAST it.")
+        raise mismatch(f'an argument of "{name}" is {argument.type}', "The argument must be INT.", "CAST it.")
     return argument
 
 

@@ -38,7 +38,7 @@ def _to_number(name: str, text: Bound, form: Bound) -> Bound:
     if is_null(text):
         return Constant(None, sql_type)
     if text.type != STRING and not (text.type.is_whole or text.type.is_decimal):
-        raise mismatch(f'an argument of "{name}" is {text.type}', "It must be STRING.", "CAST it.")
+        raise mismatch(f'an argument of "{name}" is {text.type}', "The argument must be STRING.", "CAST it.")
     return Term("to_number", (cast(text, STRING), Value(pattern, "STRING")), sql_type)
 
 
@@ -52,7 +52,7 @@ def number_text(name: str, value: Bound, pattern: str) -> Bound:
     if is_null(value):
         return Constant(None, STRING)
     if not value.type.is_decimal and value.type.name not in _DECIMALS:
-        raise mismatch(f'an argument of "{name}" is {value.type}', "It must be a number, a time or BINARY.")
+        raise mismatch(f'an argument of "{name}" is {value.type}', "The argument must be a number, a time or BINARY.")
     number = value if value.type.is_decimal else cast(value, _DECIMALS[value.type.name])
     return Term("to_char", (number, Value(pattern, "STRING")), STRING)
 

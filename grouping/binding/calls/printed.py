@@ -23,11 +23,11 @@ def printed(name: str, args: Sequence[Bound]) -> Bound:
     """
     form, *shown = args
     if not isinstance(form, Constant):
-        raise unsupported("a format that is no constant", "It must be a constant STRING.")
+        raise unsupported("a format that is no constant", "The format must be a constant STRING.")
     if is_null(form):
         return Constant(None, STRING)
     if form.type != STRING:
-        raise mismatch(f"a format is {form.type}", "It must be STRING.")
+        raise mismatch(f"a format is {form.type}", "The format must be STRING.")
     for part in parse_format(str(form.value)):
         if isinstance(part, Conversion):
             _check(part, shown)

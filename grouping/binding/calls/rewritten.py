@@ -41,7 +41,7 @@ def _nan_else(name: str, *args: Bound) -> Bound:
 
 def _number(name: str, argument: Bound) -> Bound:
     if not argument.type.is_number:
-        raise mismatch(f'an argument of "{name}" is {argument.type}', "It must be a number.", "CAST it.")
+        raise mismatch(f'an argument of "{name}" is {argument.type}', "The argument must be a number.", "CAST it.")
     return argument
 
 

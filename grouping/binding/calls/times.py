@@ -62,7 +62,9 @@ def _read(text: Bound, pattern: str) -> Bound:
     """Return a text parsed by a format as a TIMESTAMP."""
     read_format(pattern, reads=True)
     if text.type != STRING:
-        raise mismatch(f"a time is read from {text.type}", "It must be a STRING, a DATE or a TIMESTAMP.", "CAST it.")
+        raise mismatch(
+            f"a time is read from {text.type}", "The argument must be a STRING, a DATE or a TIMESTAMP.", "CAST it."
+        )
     return _term("to_timestamp", text, Value(pattern, "STRING"))
 
 

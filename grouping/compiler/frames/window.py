@@ -144,5 +144,7 @@ def range_milliseconds(bound: Bound | None) -> int:
     value = count.value if isinstance(count, Constant) else None
     micros = value * (DAY_MICROS if unit == "DAY" else 1) if isinstance(value, int) and unit != "MONTH" else -1
     if not 0 <= micros <= _MOST_MICROS:
-        raise unsupported("the length of a RANGE frame", "It must be a constant interval from 0 to 7 days.", _FORMS)
+        raise unsupported(
+            "the length of a RANGE frame", "The length must be a constant interval from 0 to 7 days.", _FORMS
+        )
     return micros // 1000

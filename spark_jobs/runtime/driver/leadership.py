@@ -75,7 +75,7 @@ class Leadership:
                 elif sight.lives_since(before) and not standby:
                     raise _AnotherLives(
                         f"another {role_title('evaluator', self.fences.holder.name)} runs on this prefix",
-                        detail=f"It is {sight.holder} (machine/process/nonce).",
+                        detail=f"The lease is held by {sight.holder} (machine/process/nonce).",
                         hint="Stop it first, let this one stand by (CQ_STANDBY=true), or give it streams of its own "
                         "(CQ_EVALUATOR_NAME) or another prefix.",
                     )

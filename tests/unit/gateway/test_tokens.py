@@ -138,7 +138,7 @@ def test_the_algorithm_is_the_key_files(tmp_path: Path) -> None:
     mallory = jwt.encode(claims, PRIVATE["EdDSA"], "EdDSA", {"kid": "alice"}).encode()
     for token in (unsigned, confused, deep, mallory, b"", b"...", b"\xff.\xff.\xff", good[:-6]):
         assert "signed by a key" in (_detail(check, token) or ""), token[:80]
-    assert "It has no token." == _detail(check, None)
+    assert "The command has no token." == _detail(check, None)
 
 
 def test_a_key_set(tmp_path: Path) -> None:

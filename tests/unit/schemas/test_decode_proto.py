@@ -236,9 +236,9 @@ def test_other_columns_are_refused(columns: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("descriptor", "message", "words"),
     [
-        ("", "x.Trade", "It has 0 files"),
-        ("????", "x.Trade", "It is no FileDescriptorSet in base64"),
-        ("AAAA", "x.Trade", "It is no FileDescriptorSet in base64"),
+        ("", "x.Trade", "The descriptor has 0 files"),
+        ("????", "x.Trade", "The descriptor is no FileDescriptorSet in base64"),
+        ("AAAA", "x.Trade", "The descriptor is no FileDescriptorSet in base64"),
         (DESCRIPTOR, "x.Trad", 'The descriptor has the messages: "x.Other", "x.Trade".'),
         (DESCRIPTOR, "", "The descriptor has the messages"),
     ],

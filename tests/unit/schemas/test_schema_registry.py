@@ -46,7 +46,7 @@ def test_answers(server: Registry) -> None:
     assert SCHEMA == msgspec.json.decode(known.schema(1) or "")
     assert "The schema with id 2 is not of Avro: the registry has it as PROTOBUF." in (known.schema(2) or "")
     assert "refers to other schemas" in (known.schema(3) or "")
-    assert "cannot be read: Its JSON does not parse" in (known.schema(4) or "")
+    assert "cannot be read: The JSON does not parse" in (known.schema(4) or "")
     assert "a name is given twice" in (known.schema(5) or "")
     assert known.schema(6) is None
     assert ("/schemas/ids/6", None) == server.requests[-1]

@@ -103,7 +103,7 @@ class RoteGateway:
             "status": "rejected" if refused else "accepted",
             "code": "cq-exists" if refused else "ok",
             "message": 'CQ "taken" exists already' if refused else "done",
-            "detail": "It is there." if refused else None,
+            "detail": "The CQ is there." if refused else None,
             "hint": "Use OR REPLACE." if refused else None,
             "result": None if refused else listed if command["text"].startswith("SHOW") else created,
             "replied_at": "2026-11-21T12:00:00Z",
@@ -136,7 +136,7 @@ def test_a_rejection_is_an_exception_with_code_detail_and_hint(rote: RoteGateway
     with connect(rote.bootstrap, "alice") as client, pytest.raises(Conflict) as caught:
         client.create("taken", "SELECT price FROM quotes")
     error = caught.value
-    assert ("cq-exists", "It is there.", "Use OR REPLACE.") == (error.code, error.detail, error.hint)
+    assert ("cq-exists", "The CQ is there.", "Use OR REPLACE.") == (error.code, error.detail, error.hint)
 
 
 def test_thousands_are_pipelined_and_every_reply_is_checked(rote: RoteGateway) -> None:

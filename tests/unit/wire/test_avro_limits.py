@@ -133,7 +133,7 @@ def test_a_schema_nested_too_deep_is_refused() -> None:
         kind = {"type": "array", "items": kind}
     with pytest.raises(AvroMismatch) as refused:
         check_avro_columns(_schema(kind), [("i", "INT")])
-    assert f"It is nested deeper than {MAX_DEPTH} levels." == refused.value.detail
+    assert f"The schema is nested deeper than {MAX_DEPTH} levels." == refused.value.detail
 
 
 _PRIMITIVES = st.sampled_from(["null", "boolean", "int", "long", "float", "double", "string", "bytes"])

@@ -85,7 +85,7 @@ class _CachedAnswer(NamedTuple):
 
 _Answers = dict[bytes, _CachedAnswer | None]
 """Content of a question → its answer; None if the answer has more aggregates than a digest may hold."""
-_REFUSAL = "It has too many aggregates, or too large ones."
+_REFUSAL = "The digest has too many aggregates, or too large ones."
 
 
 class AnswerCache:
