@@ -31,7 +31,7 @@ from grouping.statements.tokens import clipped
 __all__ = ["OperatorStatements", "check_operator"]
 
 _DROPPED_AT_ONCE = 2_000
-"""The largest number of CQs that one DROP CQS drops, because a unit of work has at most some thousand CQs."""
+"""The largest number of CQs that one DROP CQS drops, because a unit of work has at most a few thousand CQs."""
 
 
 class OperatorStatements:

@@ -36,7 +36,7 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     """The SELECT list, if the last digest needs the columns' types. The stream may be gone when the digest is
     written."""
     until: tuple[int, ...] = ()
-    """By source partition, the offset up to which events still count; empty once they are evaluated."""
+    """By source partition, the offset up to which events still count; empty after these events are evaluated."""
     plan: GroupPlan | None = None
     """The plan of an aggregate query, which its last digest needs."""
     members: tuple[str, ...] = ()

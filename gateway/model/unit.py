@@ -44,7 +44,9 @@ class Unit:
         self.inventory = inventory
         self.cqs: dict[CqKey, Cq | None] = {}
         self.stored_cqs: set[CqKey] = set()
+        """Loaded CQs that Redis has."""
         self.subscribed_counts: dict[Subscriber, int] = {}
+        """Subscriber → number of its CQs, with the changes of this unit; only for subscribers that were looked up."""
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
         """CQ that becomes timer-based → True; CQ that is timer-based no longer → False; for SHOW TIMERS."""

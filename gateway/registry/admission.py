@@ -93,7 +93,7 @@ class Admission:
         return self._known[stream_id][1]
 
     def refresh(self, stream_ids: Sequence[StreamId], now_ms: int) -> None:
-        """Read the workers' statistics of streams, with one question to Redis."""
+        """Read the workers' statistics of streams, with one request to Redis."""
         found = self._working.evaluator.statistics(stream_ids)
         known = {stream_id: StreamStatistics(_readable(bodies)) for stream_id, bodies in found.items()}
         self._known |= {stream_id: (now_ms, statistics) for stream_id, statistics in known.items()}

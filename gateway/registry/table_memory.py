@@ -59,10 +59,10 @@ class _StreamTables:
     """The epoch and version of the tables that the report is about."""
     admitted: Expectations = field(default_factory=Expectations)
     counted: float = 0.0
-    """Bytes of the stream that its evaluator's figure includes."""
+    """The stream's part of `constants` of its evaluator, in bytes."""
 
     def count(self, nbytes: float) -> None:
-        """Have the evaluator's figure include these bytes for the stream."""
+        """Replace the stream's part of its evaluator's bytes."""
         self.evaluator.constants += nbytes - self.counted
         self.counted = nbytes
 
@@ -80,7 +80,7 @@ class TableMemory:
         self._streams: dict[StreamId, _StreamTables] = {}
 
     def observe(self, found: Mapping[StreamId, StreamStatistics], now_ms: int) -> None:
-        """Take over the workers' figures for streams, and for all tables of the evaluators of these streams."""
+        """Take over the workers' reports on streams, and on the joined tables of the evaluators of these streams."""
         for stream_id, known in found.items():
             stream = self._of(stream_id)
             if known.table_bytes is not None:

@@ -1,4 +1,4 @@
-"""A pass over all CQs in Redis, some thousands at a time, and the mark of a finished pass."""
+"""A pass over all CQs in Redis, a few thousand at a time, and the mark of a finished pass."""
 
 from __future__ import annotations
 

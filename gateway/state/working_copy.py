@@ -299,7 +299,7 @@ class WorkingCopy:
         yield from merge(stored, sorted(name for name, timed in changed.items() if timed and name > after))
 
     def _stored_timed(self, subscriber: Subscriber, after: str) -> Iterator[str]:
-        """Yield the names of a sorted set in Redis, in its order, some hundred with each request."""
+        """Yield the names of a sorted set in Redis, in its order, several hundred with each request."""
         place = b"(" + after.encode("utf-8", "surrogatepass") if after else b"-"
         key = self._keys.timed(subscriber)
         while True:
