@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from grouping.model.errors import InputError
 
-__all__ = ["STEP", "ColumnPlace", "RecordPath", "parse_path", "path_text", "place_in_value"]
+__all__ = ["STEP", "ColumnPlace", "RecordPath", "declared_path", "parse_path", "path_text", "place_in_value"]
 
 RecordPath = tuple[str | int, ...]
 """Steps from the top of a JSON value: names of fields, and places in an array from 0."""
@@ -16,6 +16,8 @@ RecordPath = tuple[str | int, ...]
 STEP = re.compile(r"""\.([^.\[\]'"\s*]+)|\["([^"]+)"\]|\['([^']+)'\]|\[(0|[1-9][0-9]{0,8})\]""")
 """A step of a path."""
 _BARE = re.compile(r"""[^.\[\]'"\s*]+""")
+_FILTER = "?("
+"""The beginning of a filter of JSONPath."""
 _MOST_STEPS = 32
 _LONGEST = 1_000
 _LAST_ELEMENT = 255
@@ -91,6 +93,28 @@ def place_in_value(text: str) -> ColumnPlace:
     return ColumnPlace("value", parse_path(text))
 
 
+def declared_path(text: str) -> str:
+    """Return a path as it is written in a declaration, unless it has a filter of JSONPath.
+
+    `parse_path` takes a filter for the name of a field, since stored paths may have such names without quotes.
+
+    Raises:
+        InputError: ``syntax-error``.
+
+    Example:
+        >>> declared_path("$.data['a?(b)']")
+        "$.data['a?(b)']"
+    """
+    if any(_FILTER in (step[1] or "") for step in STEP.finditer(text)):
+        raise InputError(
+            f'path "{text[:_SHOWN]}" has a filter',
+            code="syntax-error",
+            detail="A path has names and numbers of elements only, and ?( begins a filter.",
+            hint="A column of type ARRAY has all elements; a field with such a name is quoted, as in '$[\"a?(b)\"]'.",
+        )
+    return text
+
+
 def parse_path(text: str) -> RecordPath:
     """Return the steps of a path.
 
@@ -142,7 +166,7 @@ def path_text(path: RecordPath) -> str:
 def _step_text(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    if _BARE.fullmatch(step):
+    if _BARE.fullmatch(step) and _FILTER not in step:
         return f".{step}"
     return f"['{step}']" if '"' in step else f'["{step}"]'
 

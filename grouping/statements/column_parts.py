@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot.tokenizer_core import TokenType
 
-from grouping.model.column_place import ColumnPlace, parse_path, place_in_value
+from grouping.model.column_place import ColumnPlace, declared_path, parse_path, place_in_value
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
 from grouping.model.refusals import unsupported
@@ -163,11 +163,11 @@ def read_place(tokens: Tokens) -> str:
             )
         return str(ColumnPlace("header", header=name))
     if tokens.accept("KEY"):
-        path = parse_path(tokens.string("a path")) if tokens.type() is TokenType.STRING else None
+        path = parse_path(declared_path(tokens.string("a path"))) if tokens.type() is TokenType.STRING else None
         return str(ColumnPlace("key", path))
     if tokens.type() is not TokenType.STRING:
         raise tokens.unexpected("a path such as '$.data.price', HEADER 'name' or KEY")
-    return str(place_in_value(tokens.string("a path")))
+    return str(place_in_value(declared_path(tokens.string("a path"))))
 
 
 def declared_key(columns: Iterable[tuple[str, SqlType]], key: Iterable[str], kind: str, source: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import msgspec
 
 from grouping.model.change_format import CHANGE_FORMATS, ENVELOPE_FIELDS, is_change_format
 from grouping.model.column import EventTime, StreamColumn
-from grouping.model.column_place import ColumnPlace
+from grouping.model.column_place import ColumnPlace, declared_path
 from grouping.model.errors import InputError
 from grouping.model.explode import explode_levels, explode_text
 from grouping.model.query import AlterStream, CreateStream
@@ -104,7 +104,7 @@ def read_stream(tokens: Tokens) -> CreateStream:
     for column, _ in columns:
         if column not in places:
             check_envelope_field(form, column)
-    levels = explode_levels(str(options["explode"])) if "explode" in options else ()
+    levels = explode_levels(declared_path(str(options["explode"]))) if "explode" in options else ()
     check_outer(places, len(levels))
     return CreateStream(
         name=name,
