@@ -100,9 +100,12 @@ class EdgeRows(TakenPlaces):
         if self._is_edge(name) or self._place is not None:
             found: list[object] = self.column(name).take(pa.array(rows)).to_pylist()
             return found
-        distinct, which = np.unique(self._taken[rows], return_inverse=True)
+        taken = self._taken[rows]
+        if (np.diff(taken) > 0).all():
+            return self._rows.values_at(name, taken.astype(np.int32))
+        distinct, which = np.unique(taken, return_inverse=True)
         values = self._rows.values_at(name, distinct.astype(np.int32))
-        return values if distinct.size == rows.size else [values[place] for place in which.tolist()]
+        return [values[place] for place in which.tolist()]
 
     def column(self, name: Reference) -> pa.Array:
         """Return a column as a plain Arrow array."""

@@ -174,8 +174,11 @@ class Events:
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> list[object]:
         """Return a declared column of some events, as in `rows.row_source.RowSource`."""
         values = self.values(name)
-        # The rows are distinct: as many rows as there are events are all events.
-        return values if len(rows) == self.count else [values[row] for row in rows.tolist()]
+        if len(rows) == self.count:
+            return values
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+            return values[rows[0] : rows[-1] + 1]
+        return [values[row] for row in rows.tolist()]
 
     def column(self, name: Reference) -> pa.Array:
         """Return a column, or one of the record's own fields, as an Arrow array.

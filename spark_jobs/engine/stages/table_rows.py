@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,7 +12,7 @@ from grouping.model.catalog import Stream
 from grouping.model.change_format import is_change_format
 from spark_jobs.engine.operators.lookup_join.table_events import TableEvents
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers, key_columns
-from spark_jobs.engine.operators.row_before.last_values import LastValues, grown
+from spark_jobs.engine.operators.row_before.last_values import grown
 from spark_jobs.engine.rows.arrays import Ints
 from spark_jobs.engine.rows.edge_rows import SNAPSHOT, EdgeRows
 from spark_jobs.engine.rows.events import Events
@@ -20,10 +23,36 @@ from spark_jobs.engine.stages.whole_rows import whole_rows
 __all__ = ["TableRows"]
 
 _NO_ROW = -1
+_SMALL = 100_000
+"""Among up to this many rows, those that are overwritten are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TopicRows:
+    """Rows in the order of the topic."""
+
+    columns: dict[str, pa.Array]
+    marks: Ints
+    """Four numbers by row: the record's position, time and bytes, and the number of the change within the record."""
+
+    @classmethod
+    def joined(cls, runs: Sequence[_TopicRows]) -> _TopicRows:
+        """Return the rows of all runs, in their order."""
+        columns = {name: pa.concat_arrays([run.columns[name] for run in runs]) for name in runs[0].columns}
+        return cls(columns, np.concatenate([run.marks for run in runs], axis=1))
+
+    def take(self, places: Ints) -> _TopicRows:
+        """Return some rows."""
+        return _TopicRows(
+            {name: column.take(pa.array(places)) for name, column in self.columns.items()}, self.marks[:, places]
+        )
 
 
 class TableRows:
-    """The last row of each key, with the place and time of the record that set it."""
+    """The last row of each key, with the place and time of the record that set it.
+
+    The rows of a batch are kept as they come; rows that later ones overwrite are dropped once they are half of all.
+    """
 
     def __init__(self, stream: Stream, partition: int) -> None:
         """Begin without rows.
@@ -35,37 +64,38 @@ class TableRows:
         self._stream = stream
         self._partition = partition
         self._keys = KeyNumbers()
-        self._offsets: Ints = np.empty(0, np.int64)
-        self._times: Ints = np.empty(0, np.int64)
-        self._sizes: Ints = np.empty(0, np.int64)
-        self._changes: Ints = np.empty(0, np.int64)
-        """By key: the number of the change within the record that set the row."""
-        self._columns: dict[str, LastValues] = {}
+        self._places: Ints = np.empty(0, np.int64)
+        """By key: the place of its row among the rows of all runs."""
+        self._runs: list[_TopicRows] = []
+        self._count = 0
+        """The rows of all runs."""
 
     def fold(self, events: Events) -> None:
         """Take in changes, in the order of the topic."""
         rows = whole_rows(events, self) if events.count else events
         if not rows.count:
             return
-        numbers = self.numbers(rows)
-        distinct, place = np.unique(numbers[::-1], return_index=True)
-        last, count = rows.count - 1 - place, self._keys.count
-        offsets = rows.offsets[last]
+        numbers, places = self.numbers(rows), np.arange(self._count, self._count + rows.count)
         if rows.removals is not None:
-            offsets = np.where(rows.removals[last], _NO_ROW, offsets)
-        self._offsets = grown(self._offsets, count, _NO_ROW)
-        self._times, self._sizes = grown(self._times, count, 0), grown(self._sizes, count, 0)
-        self._changes = grown(self._changes, count, 0)
-        self._offsets[distinct], self._times[distinct] = offsets, rows.time_ms[last]
-        self._sizes[distinct] = rows.record_bytes[last]
-        if rows.number is not None:
-            self._changes[distinct] = rows.number[last]
-        places = pa.array(last)
-        for column in self._stream.columns:
-            values = rows.column(column.name).take(places)
-            kept = self._columns.setdefault(column.name, LastValues(values.type, 0))
-            kept.grow(count)
-            kept.put(distinct, values)
+            places[rows.removals] = _NO_ROW
+        self._places = grown(self._places, self._keys.count, _NO_ROW)
+        self._places[numbers] = places  # NumPy leaves the last of several changes of a key
+        columns = {column.name: rows.column(column.name) for column in self._stream.columns}
+        change = np.zeros(rows.count, np.int64) if rows.number is None else rows.number
+        self._runs.append(_TopicRows(columns, np.stack([rows.offsets, rows.time_ms, rows.record_bytes, change])))
+        self._count += rows.count
+        if self._count > max(_SMALL, 2 * self._keys.count):
+            self._last_rows()
+
+    def _last_rows(self) -> _TopicRows:
+        """Drop the rows that are overwritten or removed; return the others, in the order of the topic."""
+        keys = np.flatnonzero(self._places != _NO_ROW)
+        keys = keys[np.argsort(self._places[keys])]
+        if len(self._runs) != 1 or keys.size < self._count:
+            self._runs = [_TopicRows.joined(self._runs).take(self._places[keys])]
+            self._places[keys] = np.arange(keys.size)
+            self._count = keys.size
+        return self._runs[0]
 
     def numbers(self, rows: RowSource) -> Ints:
         """Return the number of each row's key."""
@@ -73,17 +103,17 @@ class TableRows:
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
         """Return a column of the rows with some keys, NULL for a key without a row; None where no key has a row."""
-        if (column := self._columns.get(name)) is None:
+        if not self._runs:
             return None
-        self._offsets = grown(self._offsets, self._keys.count, _NO_ROW)
-        column.grow(self._keys.count)
-        places = pa.array(np.arange(numbers.size), mask=self._offsets[numbers] == _NO_ROW)
-        return column.take(numbers).take(places)
+        rows = self._last_rows()
+        self._places = grown(self._places, self._keys.count, _NO_ROW)
+        places = self._places[numbers]
+        return rows.columns[name].take(pa.array(places, mask=places == _NO_ROW))
 
     def keys(self) -> dict[str, pa.Array]:
         """Return the PRIMARY KEY columns of all rows, by name; no columns where no key was ever met."""
-        there = np.flatnonzero(self._offsets != _NO_ROW)
-        return {name: self._columns[name].take(there) for name in self._stream.partition_key if self._columns}
+        rows = self._last_rows() if self._runs else None
+        return {name: rows.columns[name] for name in self._stream.partition_key} if rows is not None else {}
 
     def snapshot(self) -> EdgeRows:
         """Return the rows as rows of a snapshot."""
@@ -92,19 +122,17 @@ class TableRows:
 
     def events(self) -> TableEvents:
         """Return the rows in the order of the records that set them, as if each record had come anew."""
-        there = np.flatnonzero(self._offsets != _NO_ROW)
-        there = there[np.lexsort((self._changes[there], self._offsets[there]))]
-        offsets, sizes, count = self._offsets[there] - self._stream.base, self._sizes[there], there.size
-        number = self._changes[there] if is_change_format(self._stream.format) else None
+        rows = self._last_rows() if self._runs else _TopicRows({}, np.empty((4, 0), np.int64))
+        positions, times, sizes, changes = rows.marks
+        number, count = changes if is_change_format(self._stream.format) else None, positions.size
         source = pa.record_batch(
             {
                 "key": pa.nulls(count, pa.binary()),
                 "value": pa.nulls(count, pa.binary()),
                 "partition": pa.array(np.full(count, self._partition), pa.int32()),
-                "offset": pa.array(offsets),
-                "timestamp": pa.array(self._times[there] * 1000, pa.timestamp("us", tz="UTC")),
+                "offset": pa.array(positions - self._stream.base),
+                "timestamp": pa.array(times * 1000, pa.timestamp("us", tz="UTC")),
                 "headers": pa.nulls(count, HEADERS),
             }
         )
-        arrays = {name: column.take(there) for name, column in self._columns.items()}
-        return TableEvents(self._stream, source, arrays, np.zeros(count, np.bool_), lambda: sizes, number=number)
+        return TableEvents(self._stream, source, rows.columns, np.zeros(count, np.bool_), lambda: sizes, number=number)

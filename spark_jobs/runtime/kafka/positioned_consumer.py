@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -100,7 +101,13 @@ class PositionedConsumer:
         # Wait for one message, and take the rest at hand: a call for many waits until it has them all.
         messages = self._consumer.consume(1, seconds)
         messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
-        records = [message for message in messages if self._note(message)]
+        records: list[Message] = []
+        for (place, is_record), run in groupby(messages, _sort):
+            if is_record:
+                records += self._noted(place, [*run])
+            else:
+                for message in run:
+                    self._note_end(place, message)
         self.silent = 0 if records else self.silent + 1
         self.empty = 0 if messages else self.empty + 1
         if self.silent in _RENEW_AFTER and self.reached:
@@ -109,25 +116,31 @@ class PositionedConsumer:
             self._assign()
         return records
 
-    def _note(self, message: Message) -> bool:
-        """Note how far a message's partition is; return whether the message is a record of a partition in use."""
-        place = (str(message.topic()), int(message.partition() or 0))
+    def _noted(self, place: SourcePlace, records: list[Message]) -> list[Message]:
+        """Note how far a partition is by its next records; return them if the partition is in use."""
+        if place not in self.reached:
+            return []  # the records were fetched before their partition was left
+        offsets = [int(record.offset() or 0) for record in records]
+        if offsets[0] < self.reached[place] or offsets != sorted(offsets):
+            self.rewound.add(place)
+        self.reached[place] = offsets[-1] + 1
+        self.shown.discard(place)
+        return records
+
+    def _note_end(self, place: SourcePlace, message: Message) -> None:
+        """Note the end of a partition, or raise what a message reports instead of a record."""
         offset, error = int(message.offset() or 0), message.error()
-        if error is not None and not message.topic():
+        assert error is not None, "no record"
+        if not message.topic():
             raise KafkaException(error)
         if place not in self.reached:
-            return False  # the message was fetched before its partition was left
-        if error is not None and error.code() != _END_OF_PARTITION:
+            return
+        if error.code() != _END_OF_PARTITION:
             raise PartitionUnreadable(place[0], error)
         if offset < self.reached[place]:
             self.rewound.add(place)
-        if error is not None:
-            self.reached[place] = offset
-            self.shown.add(place)
-            return False
-        self.reached[place] = offset + 1
-        self.shown.discard(place)
-        return True
+        self.reached[place] = offset
+        self.shown.add(place)
 
     def check_topics(self) -> None:
         """Check that the topics of all partitions in use exist: librdkafka does not report a missing topic.
@@ -156,3 +169,8 @@ class PositionedConsumer:
     def close(self) -> None:
         """Disconnect."""
         self._consumer.close()
+
+
+def _sort(message: Message) -> tuple[SourcePlace, bool]:
+    """Return a message's partition, and whether the message is a record."""
+    return (str(message.topic()), message.partition() or 0), message.error() is None

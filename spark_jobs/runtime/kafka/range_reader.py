@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -168,18 +169,26 @@ def record_batch(messages: Sequence[Message], end: int) -> pa.RecordBatch:
     Raises:
         RecordUnreadable: A record's timestamp is too large.
     """
-    messages = [message for message in messages if int(message.offset() or 0) < end]
-    millis = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
+    offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
+    if (behind := offsets >= end).any():
+        messages, offsets = [*compress(messages, ~behind)], offsets[~behind]
+    millis = np.fromiter((millis for _, millis in map(Message.timestamp, messages)), np.int64, len(messages))
     for place in np.flatnonzero(np.abs(millis) > _MOST_MILLIS)[:1]:
         raise RecordUnreadable(messages[int(place)])
-    headers = [[{"key": key, "value": value} for key, value in message.headers() or ()] for message in messages]
     return pa.record_batch(
         {
-            "key": pa.array([message.key() for message in messages], pa.binary()),
-            "value": pa.array([message.value() for message in messages], pa.binary()),
-            "partition": pa.array([message.partition() for message in messages], pa.int32()),
-            "offset": pa.array([message.offset() for message in messages], pa.int64()),
+            "key": pa.array([*map(Message.key, messages)], pa.binary()),
+            "value": pa.array([*map(Message.value, messages)], pa.binary()),
+            "partition": pa.array([*map(Message.partition, messages)], pa.int32()),
+            "offset": pa.array(offsets),
             "timestamp": pa.array(millis * 1000, pa.timestamp("us", tz="UTC")),
-            "headers": pa.array([each or None for each in headers], HEADERS),
+            "headers": _headers([*map(Message.headers, messages)]),
         }
     )
+
+
+def _headers(headers: list[list[tuple[str, bytes]] | None]) -> pa.Array:
+    if not any(headers):
+        return pa.nulls(len(headers), HEADERS)
+    told = ([{"key": key, "value": value} for key, value in each or ()] for each in headers)
+    return pa.array([each or None for each in told], HEADERS)

@@ -117,12 +117,12 @@ def _by_partition(offsets: Mapping[int, int]) -> NDArray[np.int64]:
 
 def _batch(messages: Sequence[Message], ends: NDArray[np.int64]) -> pa.RecordBatch:
     """Return the records that lie before the ends."""
-    partitions = np.fromiter((message.partition() for message in messages), np.int32, len(messages))
-    offsets = np.fromiter((message.offset() for message in messages), np.int64, len(messages))
+    partitions = np.fromiter(map(Message.partition, messages), np.int32, len(messages))
+    offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
     batch = pa.record_batch(
         {
-            "key": pa.array([message.key() for message in messages], pa.binary()),
-            "value": pa.array([message.value() for message in messages], pa.binary()),
+            "key": pa.array([*map(Message.key, messages)], pa.binary()),
+            "value": pa.array([*map(Message.value, messages)], pa.binary()),
             "partition": pa.array(partitions),
             "offset": pa.array(offsets),
         }
