@@ -64,8 +64,8 @@ def pending_records(
         return
     raw = np.frombuffer(matches.destination.buffers()[1], np.uint8).reshape(-1, ID_BYTES)[matches.destination.offset :]
     wanted = matches.select[found], matches.event[found]
-    computed = isinstance(events, SilentRows)
-    offsets = events.positions if isinstance(events, SilentRows) else events.offsets
+    silent = events if isinstance(events, SilentRows) else None
+    offsets = events.offsets if silent is None else silent.positions
     for pool in value_pools(events, matches.selects, *wanted, evaluate_expression, stored=True):
         sizes = pool.sizes
         fits = sizes[pool.value] <= MAX_ROW_BYTES
@@ -85,7 +85,7 @@ def pending_records(
                 rows.astype(np.int32),
                 pool.values.take(pa.array(used)).to_pylist(),
                 None if events.number is None else events.number[event],
-                computed=computed,
+                computed=silent is not None,
             )
             packed.append((partition, body))
             if len(packed) == _BATCH_RECORDS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import weakref
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -81,6 +81,10 @@ class RowMatches:
         self._places: dict[bytes, array[int]] = {}
         self.log = PendingLog(self._span)
         """The records, in a log of one partition."""
+        self.rows = 0
+        """The number of the table's rows, set by whoever adds the records."""
+        self.reasons: dict[str, str] = {}
+        """Work units that were not evaluated for some of the rows, with the reason; their digests are left out."""
 
     def add(self, body: bytes) -> None:
         """Append a record.
@@ -107,15 +111,12 @@ class RowMatches:
         return DigestQuestion(store, stored, Cursor(), _VISIBLE, _ALL_TIMES, None)
 
 
-def row_digests(
-    order: Order, matches: RowMatches, reasons: Mapping[str, str], write: WriteDigest, run: RunStep
-) -> Records:
+def row_digests(order: Order, matches: RowMatches, write: WriteDigest, run: RunStep) -> Records:
     """Yield the records of the digests of an order over the rows of a table; a digest that cannot be made is left out.
 
     Args:
         order: The order, without digests of pending matches.
         matches: The matches among the rows.
-        reasons: Work units that were not evaluated for some of the rows, with the reason; their digests are left out.
         write: Yields the records of a digest.
         run: Runs a step under the guard of work units.
     """
@@ -127,7 +128,7 @@ def row_digests(
     for each in order.digests:
         assert each.of_rows is not None, "a digest of rows"
         group_id, select_id, _ = each.of_rows
-        reason = reasons.get(group_id) or reasons.get(unit_of(group_id, select_id))
+        reason = matches.reasons.get(group_id) or matches.reasons.get(unit_of(group_id, select_id))
         if reason is not None:
             yield from write(_made(order, each, None, _not_made(_not_evaluated(reason))))
         elif selects[select_id].aggregation is None:

@@ -89,8 +89,7 @@ class RowDigestTask:
         constants = ConstantTables(stream.stream_id).at(_VERSION, CutQueries(cut))
         opened = partial(table_task, stream, constants, settings, PROCESS.begin(stream, settings, self.fences))
         try:
-            matches, reasons = RowMatches(), dict[str, str]()
-            rows = yield from self._matches(stream, cut, tables, opened, matches, reasons)
+            matches = yield from self._matches(stream, cut, tables, opened)
         except OSError as error:
             fault = f"There is no room for the rows: {error.strerror or error}."
             yield from records.of_digests(left_out(order, fault))
@@ -98,46 +97,38 @@ class RowDigestTask:
             log.error("digests of rows left out", extra={"stream": order.stream_id, "reason": str(error)})
             yield from records.of_digests(left_out(order, f"The table's topic cannot be read: {error}."))
         else:
-            run = partial(opened().of_rows, rows=rows)
-            yield from row_digests(order, matches, reasons, records.of_digest, run)
+            run = partial(opened().of_rows, rows=matches.rows)
+            yield from row_digests(order, matches, records.of_digest, run)
 
     def _matches(
-        self,
-        stream: Stream,
-        cut: TableCut,
-        tables: _FoldedTables,
-        opened: Callable[[], TaskRun],
-        matches: RowMatches,
-        reasons: dict[str, str],
-    ) -> Generator[pa.RecordBatch, None, int]:
-        """Gather the matches among the rows of a table; yields dead letters, and returns the number of rows.
+        self, stream: Stream, cut: TableCut, tables: _FoldedTables, opened: Callable[[], TaskRun]
+    ) -> Generator[pa.RecordBatch, None, RowMatches]:
+        """Yield the dead letters of the rows of a table, and return the matches among the rows.
 
         Args:
             stream: The stream of the table's changes.
             cut: The rows.
             tables: Reads the rows.
             opened: Returns a task for the rows of a partition.
-            matches: Gets the matches.
-            reasons: Gets the units that are left out of some rows, with the reason.
 
         Raises:
             OSError: There is no room for the matches.
             _TableUnreadable: Kafka does not give the records of a partition.
         """
-        began, count = time.monotonic(), 0
+        began, matches = time.monotonic(), RowMatches()
         for partition, end in cut.ends.items():
             rows, task = tables.rows(stream, int(partition), end), opened()
-            count += rows.count
+            matches.rows += rows.count
             for made in task.matches(rows):
                 if dead_letter_code(made) is not None:
                     yield made
                     continue
                 for body in made["value"].to_pylist():
                     matches.add(body)
-            reasons |= task.guard.not_evaluated.reasons
+            matches.reasons |= task.guard.not_evaluated.reasons
         seconds = round(time.monotonic() - began, 3)
         log.info("rows of a tick matched", extra={"stream": stream.stream_id, "seconds": seconds})
-        return count
+        return matches
 
 
 class _TableUnreadable(Exception):

@@ -169,6 +169,7 @@ def _made(order: Order, parts: Sequence[TableRows], guard: UnitGuard | None = No
             assert set(output["topic"].to_pylist()) == {_SETTINGS.topics.pending}
             for body in output["value"].to_pylist():
                 matches.add(body)
+    matches.reasons |= reasons
     made: list[MadeDigest] = []
 
     def write(each: MadeDigest) -> Iterator[Any]:
@@ -177,7 +178,7 @@ def _made(order: Order, parts: Sequence[TableRows], guard: UnitGuard | None = No
 
     guard = guard or _guard(CpuBudget(math.inf))
     with guard.batch(0):
-        assert [*row_digests(order, matches, reasons, write, guard.run)] == []
+        assert [*row_digests(order, matches, write, guard.run)] == []
     return made
 
 
