@@ -148,9 +148,11 @@ class RedisKeys:
     snapshots_made = _Single("snapshots-made", "hash", "workers", "gateway",
                              "destinations to `SnapshotNote`s that are written, until the catalog says so")
     snapshot_tries = _Single("snapshot-tries", "hash", "workers", "",
-                             "destinations to how often a worker has begun their snapshot")
-    snapshot_writer = _Each[str]("snapshot-writer:{destination}", "string", "workers", "",
-                                 "the worker that writes a snapshot; lapses")
+                             "parts of snapshots to how often a worker has begun them")
+    snapshot_parts = _Each[str]("snapshot-parts:{destination}", "hash", "workers", "",
+                                "parts of an owed snapshot that are written to their rows' number; lapses")
+    snapshot_writer = _Each[str]("snapshot-writer:{part}", "string", "workers", "",
+                                 "the worker that writes a part of a snapshot; lapses")
     replicas = _Each[str]("replicas:{source}", "hash", "workers", "gateway", "workers to `ReplicaNote`; lapses")
 
     # -- CQs and destinations (gateway/model/stored_form.py) --

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -10,10 +10,12 @@ from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
 from grouping.store.keys import RedisKeys
 
-__all__ = ["SnapshotNote", "SnapshotStore"]
+__all__ = ["SnapshotNote", "SnapshotPart", "SnapshotStore"]
 
 _WRITER_MS = 5_000
-"""Time without a sign of a worker after which another worker writes its snapshot."""
+"""Time without a sign of a worker after which another worker writes its part."""
+_PARTS_SECONDS = 86_400
+"""Time after which the notes of the written parts lapse where the snapshot is not owed any more."""
 
 
 class SnapshotNote(msgspec.Struct, frozen=True, array_like=True):
@@ -48,8 +50,22 @@ class SnapshotNote(msgspec.Struct, frozen=True, array_like=True):
 _decode = msgspec.msgpack.Decoder(SnapshotNote).decode
 
 
+class SnapshotPart(NamedTuple):
+    """A part of a snapshot, which one worker writes: the rows of a source partition, or the record at the end."""
+
+    destination_id: str
+    """The destination that waits for the snapshot."""
+    number: int
+    """The source partition; for the end, the number of partitions."""
+
+    @property
+    def name(self) -> str:
+        """The part's name in Redis."""
+        return f"{self.destination_id}/{self.number}"
+
+
 class SnapshotStore:
-    """The evaluator's side. A single worker at a time writes a snapshot; a repetition has the same records."""
+    """The evaluator's side. A single worker at a time writes a part; a repetition has the same records."""
 
     def __init__(self, redis: Any, keys: RedisKeys) -> None:
         """Use a connection to Redis."""
@@ -67,26 +83,49 @@ class SnapshotStore:
         notes = {name.decode(): SnapshotNote.unpack(body) for name, body in bodies.items()}
         return {name: note for name, note in notes.items() if stream_id in (None, note.stream_id)}
 
-    def take(self, destination_id: str, worker: str) -> int:
-        """Take charge of a snapshot.
-
-        Args:
-            destination_id: The destination that waits for the snapshot.
-            worker: Names the worker.
-
-        Returns:
-            How often workers took charge of the snapshot, including this time; 0 if another worker is in charge now.
+    def written(self, destination_id: str) -> dict[int, int]:
+        """Return the number of rows of each part of a snapshot that Kafka has, by the number of the part.
 
         Raises:
             StoreUnavailable: Redis does not answer.
         """
         with mapped():
-            if not self._redis.set(self._keys.snapshot_writer(destination_id), worker, nx=True, px=_WRITER_MS):
+            rows = self._redis.hgetall(self._keys.snapshot_parts(destination_id))
+        return {int(number): int(count) for number, count in rows.items()}
+
+    def take(self, part: SnapshotPart, worker: str) -> int:
+        """Take charge of a part.
+
+        Args:
+            part: The part.
+            worker: Names the worker.
+
+        Returns:
+            How often workers took charge of the part, including this time; 0 if another worker is in charge now or has
+            written the part, or the snapshot is not owed any more.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        with mapped():
+            if not self._redis.set(self._keys.snapshot_writer(part.name), worker, nx=True, px=_WRITER_MS):
                 return 0
-            return int(self._redis.hincrby(self._keys.snapshot_tries, destination_id, 1))
+            pipeline = self._redis.pipeline(transaction=False)
+            pipeline.hexists(self._keys.snapshots, part.destination_id)
+            pipeline.hexists(self._keys.snapshot_parts(part.destination_id), str(part.number))
+            if pipeline.execute() == [True, False]:
+                return self.count_try(part.name)
+            self._redis.delete(self._keys.snapshot_writer(part.name))
+            return 0
 
     def count_try(self, name: str) -> int:
-        """Count a try to carry out an order of digests of rows; return the number of tries since the last `release`.
+        """Count a try at a part of a snapshot, or at an order of digests of rows.
+
+        Args:
+            name: Names the part or the order.
+
+        Returns:
+            The number of tries since the last `release`.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -94,38 +133,63 @@ class SnapshotStore:
         with mapped():
             return int(self._redis.hincrby(self._keys.snapshot_tries, name, 1))
 
-    def keep(self, destination_id: str, worker: str) -> bool:
-        """Stay in charge of a snapshot; return whether it is still to be written.
+    def keep(self, part: SnapshotPart, worker: str) -> bool:
+        """Stay in charge of a part; return whether its snapshot is still to be written.
 
         Raises:
             StoreUnavailable: Redis does not answer.
         """
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
-            pipeline.set(self._keys.snapshot_writer(destination_id), worker, px=_WRITER_MS)
-            return bool(pipeline.hexists(self._keys.snapshots, destination_id).execute()[-1])
+            pipeline.set(self._keys.snapshot_writer(part.name), worker, px=_WRITER_MS)
+            return bool(pipeline.hexists(self._keys.snapshots, part.destination_id).execute()[-1])
 
-    def made(self, destination_id: str, note: SnapshotNote) -> None:
-        """Note that Kafka has a snapshot.
+    def wrote(self, part: SnapshotPart, rows: int) -> None:
+        """Note that Kafka has a part of a snapshot.
+
+        Args:
+            part: The part.
+            rows: The number of its rows.
+
+        Raises:
+            StoreUnavailable: Redis does not answer.
+        """
+        parts = self._keys.snapshot_parts(part.destination_id)
+        with mapped():
+            pipeline = self._redis.pipeline(transaction=True)
+            pipeline.hset(parts, str(part.number), rows)
+            pipeline.expire(parts, _PARTS_SECONDS)
+            self._forget(pipeline, part.name)
+
+    def made(self, part: SnapshotPart, note: SnapshotNote) -> None:
+        """Note that Kafka has a snapshot, or that the snapshot is given up.
+
+        Args:
+            part: The part that was written last.
+            note: The snapshot.
 
         Raises:
             StoreUnavailable: Redis does not answer.
         """
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
-            pipeline.hdel(self._keys.snapshots, destination_id)
-            pipeline.hset(self._keys.snapshots_made, destination_id, note.pack())
-            self._forget(pipeline, destination_id)
+            pipeline.hdel(self._keys.snapshots, part.destination_id)
+            pipeline.hset(self._keys.snapshots_made, part.destination_id, note.pack())
+            pipeline.delete(self._keys.snapshot_parts(part.destination_id))
+            self._forget(pipeline, part.name)
 
-    def release(self, destination_id: str) -> None:
-        """Give up the charge of a snapshot that is not needed any more, or of an order that is carried out.
+    def release(self, name: str) -> None:
+        """Give up the charge of a part that is not needed any more, or of an order that is carried out.
+
+        Args:
+            name: Names the part or the order.
 
         Raises:
             StoreUnavailable: Redis does not answer.
         """
         with mapped():
-            self._forget(self._redis.pipeline(transaction=True), destination_id)
+            self._forget(self._redis.pipeline(transaction=True), name)
 
-    def _forget(self, pipeline: Any, destination_id: str) -> None:
-        pipeline.hdel(self._keys.snapshot_tries, destination_id)
-        pipeline.delete(self._keys.snapshot_writer(destination_id)).execute()
+    def _forget(self, pipeline: Any, name: str) -> None:
+        pipeline.hdel(self._keys.snapshot_tries, name)
+        pipeline.delete(self._keys.snapshot_writer(name)).execute()

@@ -83,7 +83,8 @@ class SnapshotJobThread:
             time.sleep(wait)
             try:
                 for stream in self._streams():
-                    run_tasks(self._spark, SnapshotTask(stream, self._settings, self._fences), 1)
+                    tasks = len(stream.start_offsets)
+                    run_tasks(self._spark, SnapshotTask(stream, self._settings, self._fences), tasks)
                 wait = _LOOK_SECONDS
             except OperationalError:
                 pass  # Redis is away: the thread that renews the lease decides what follows

@@ -190,5 +190,5 @@ def record_batch(messages: Sequence[Message], end: int) -> pa.RecordBatch:
 def _headers(headers: list[list[tuple[str, bytes]] | None]) -> pa.Array:
     if not any(headers):
         return pa.nulls(len(headers), HEADERS)
-    told = ([{"key": key, "value": value} for key, value in each or ()] for each in headers)
-    return pa.array([each or None for each in told], HEADERS)
+    pairs = ([{"key": key, "value": value} for key, value in each or ()] for each in headers)
+    return pa.array([each or None for each in pairs], HEADERS)

@@ -1,9 +1,9 @@
 """Writes the rows of a table for queries with EMIT CHANGES WITH SNAPSHOT, before the changes of these rows.
 
 A snapshot has the rows of the table as of the position from which on changes are results, by source partition. The
-rows are a function of the topic up to there, so a worker that begins a snapshot anew writes the same records. Tasks of
-the stream complete all snapshots that are owed before they evaluate anything; a job of the driver does so where the
-table does not change.
+rows are a function of the topic up to there, so a worker that begins a part anew writes the same records. The rows of
+a source partition are a part, and workers write the parts side by side. Tasks of the stream complete all snapshots that
+are owed before they evaluate anything; a job of the driver does so where the table does not change.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -25,7 +26,7 @@ from grouping.settings.settings import Settings
 from grouping.store.constant_table import Segment
 from grouping.store.fence import Fence
 from grouping.store.notes import TableVersion
-from grouping.store.snapshot_notes import SnapshotNote
+from grouping.store.snapshot_notes import SnapshotNote, SnapshotPart
 from grouping.store.table_store import TableStore
 from grouping.values.times import instant
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
@@ -44,7 +45,7 @@ log = logging.getLogger(__name__)
 
 _WAIT_SECONDS = 0.05
 _MOST_TRIES = 10
-"""After this many workers have begun a snapshot and died, the snapshot is given up: the changes go on."""
+"""After this many workers have begun a part and died, the snapshot is given up: the changes go on."""
 _VERSION = TableVersion(1, 1)
 
 OpenRun = Callable[[Snapshot], Callable[[EdgeRows], Iterator[pa.RecordBatch]]]
@@ -70,7 +71,7 @@ class TableSnapshots:
         self._opened = opened
         self._worker = f"{os.getpid()}/{secrets.token_hex(8)}"
         self._rows: dict[tuple[int, int], EdgeRows] = {}
-        """The rows of the table, by partition and position, for the snapshot that was written last."""
+        """The rows of the table, by partition and position, for the parts that this worker wrote last."""
 
     def complete(self, notes: Mapping[str, SnapshotNote], settings: bytes, fence: Fence | None) -> None:
         """Return when Kafka has all of these snapshots, whichever worker writes them.
@@ -89,57 +90,74 @@ class TableSnapshots:
             writer.write(rows, lambda: None if fence is None else watch.check(fence))
 
         for destination, note in notes.items():
-            tries = self._taken(destination)
-            if not tries:
-                continue
-            began, rows = time.monotonic(), 0
-            for made in self._records(destination, note, tries):
-                write(made)
-                rows += made.num_rows
-            writer.flush()
-            if not self._notes.keep(destination, self._worker):
-                self._notes.release(destination)
-                continue
-            self._notes.made(destination, note)
-            seconds = round(time.monotonic() - began, 3)
-            log.info("snapshot written", extra={"destination": destination, "records": rows, "seconds": seconds})
+            while (charge := self._taken(destination, note)) is not None:
+                began, rows = time.monotonic(), 0
+                for made in self._records(charge, note):
+                    write(made)
+                    rows += made.num_rows if dead_letter_code(made) is None else 0
+                writer.flush()
+                self._note(charge, note, rows)
+                report = {"destination": destination, "part": charge.part.number, "records": rows}
+                log.info("part of a snapshot written", extra=report | {"seconds": round(time.monotonic() - began, 3)})
 
-    def _taken(self, destination: str) -> int:
-        """Take charge of a snapshot; returns 0 once another worker has completed it, or it is not owed any more."""
-        while not (tries := self._notes.take(destination, self._worker)):
-            if destination not in self._notes.due(self._stream.stream_id):
-                return 0
+    def _taken(self, destination: str, note: SnapshotNote) -> _TakenPart | None:
+        """Take charge of a part, the end after all others; returns None once the snapshot is made, or not owed."""
+        parts = [SnapshotPart(destination, number) for number in range(len(note.since))]
+        parts.sort(key=lambda part: (part.number, note.since[part.number]) not in self._rows)
+        while destination in self._notes.due(self._stream.stream_id):
+            written = self._notes.written(destination)
+            left = [part for part in parts if part.number not in written]
+            for part in left or [SnapshotPart(destination, len(parts))]:
+                if tries := self._notes.take(part, self._worker):
+                    return _TakenPart(part, tries, sum(written.values()))
             time.sleep(_WAIT_SECONDS)
-        if self._notes.keep(destination, self._worker):
-            return tries
-        self._notes.release(destination)
-        return 0
+        return None
 
-    def _records(self, destination: str, note: SnapshotNote, tries: int) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a snapshot; ends early once the snapshot is not owed any more."""
+    def _records(self, charge: _TakenPart, note: SnapshotNote) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a part; ends early once the snapshot is not owed any more."""
+        part, tries, rows = charge
         if tries > _MOST_TRIES:
-            log.error("snapshot given up", extra={"destination": destination, "tries": tries - 1})
-            detail = f"The snapshot of {destination} was not made: {tries - 1} workers died of it."
+            log.error("snapshot given up", extra={"destination": part.destination_id, "tries": tries - 1})
+            detail = f"The snapshot of {part.destination_id} was not made: {tries - 1} workers died of it."
             yield dead_letters(no_record(0, note.since[0]), {0: detail}, "not-evaluated", self._stream, self._settings)
-            return
-        run, rows = self._opened(one_query(self._stream.stream_id, note, self._store)), 0
-        for partition, since in enumerate(note.since):
-            table = self._table(destination, partition, since)
+        elif part.number == len(note.since):
+            yield end_record(self._stream, part.destination_id, note, rows, self._settings)
+        else:
+            run = self._opened(one_query(self._stream.stream_id, note, self._store))
+            table = self._table(part, note.since[part.number])
             for made in run(table) if table.count else ():
-                if not self._notes.keep(destination, self._worker):
+                if not self._notes.keep(part, self._worker):
                     return
-                rows += made.num_rows if dead_letter_code(made) is None else 0
                 yield made
-        yield end_record(self._stream, destination, note, rows, self._settings)
 
-    def _table(self, destination: str, partition: int, since: int) -> EdgeRows:
+    def _note(self, charge: _TakenPart, note: SnapshotNote, rows: int) -> None:
+        """Note that Kafka has a part."""
+        part = charge.part
+        if not self._notes.keep(part, self._worker):
+            self._notes.release(part.name)
+        elif part.number == len(note.since) or charge.tries > _MOST_TRIES:
+            self._notes.made(part, note)
+        else:
+            self._notes.wrote(part, rows)
+
+    def _table(self, part: SnapshotPart, since: int) -> EdgeRows:
         """Return the rows of the table in a partition before a position."""
-        place = (partition, since)
+        place = (part.number, since)
         if place not in self._rows:
-            self._rows = {known: rows for known, rows in self._rows.items() if known[0] != partition}
-            keep = partial(self._notes.keep, destination, self._worker)
-            self._rows[place] = read_rows(self._stream, partition, since, self._settings, keep).snapshot()
+            self._rows = {known: rows for known, rows in self._rows.items() if known[0] != part.number}
+            keep = partial(self._notes.keep, part, self._worker)
+            self._rows[place] = read_rows(self._stream, *place, self._settings, keep).snapshot()
         return self._rows[place]
+
+
+class _TakenPart(NamedTuple):
+    """A part of which a worker has taken charge."""
+
+    part: SnapshotPart
+    tries: int
+    """How often workers took charge of the part."""
+    rows: int
+    """The number of rows in the parts that are written."""
 
 
 def read_rows(

@@ -8,7 +8,9 @@ import threading
 from typing import Any, NamedTuple
 
 import pytest
+from redis import Redis
 
+from grouping.store.keys import RedisKeys
 from tests.kafka_tail import Result
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
@@ -110,8 +112,9 @@ def _offset(result: tuple[str, str, Any]) -> int:
 
 
 @pytest.mark.traceback(WORKER_DEATH)
-def test_a_snapshot_comes_before_the_changes(stack: Stack, lab: Lab) -> None:
-    """Rows, end and changes come once and in this order, while records come and workers die amid the snapshot."""
+@pytest.mark.parametrize("killed", ["workers", "gateway", "evaluator"])
+def test_a_snapshot_comes_before_the_changes(stack: Stack, lab: Lab, killed: str) -> None:
+    """Rows, end and changes come once and in this order, while records come and a role dies amid the snapshot."""
     topic = _Topic(lab)
     for first in range(0, _KEYS, 1000):
         topic.publish([_Record(key, 6.0 + key % 3) for key in range(first, first + 1000)])
@@ -131,7 +134,10 @@ def test_a_snapshot_comes_before_the_changes(stack: Stack, lab: Lab) -> None:
     try:
         later = [len(records) for records in topic.records]
         busy = [lab.create(f"busy_{number}", select) for number in range(2)]
-        stack.kill_workers()
+        if killed == "workers":
+            stack.kill_workers()
+        else:
+            stack.await_restart(killed, stack.kill(killed))
         for created in busy:
             lab.results.until(
                 lambda created=created: any(one.kind == "cq.snapshot" for one in _of(lab, created)), "the snapshot"
@@ -146,3 +152,6 @@ def test_a_snapshot_comes_before_the_changes(stack: Stack, lab: Lab) -> None:
             "the last change",
         )
         _check(topic, created, places)
+    keys = RedisKeys("cq")
+    with Redis.from_url(stack.redis_url) as redis:
+        lab.results.until(lambda: not redis.exists(keys.snapshots, keys.snapshots_made), "the catalog without debts")
