@@ -37,6 +37,7 @@ from tests.benchmarks.whole import (
     recovery,
     registration,
     silences,
+    snapshot,
     start,
 )
 
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "stays": stays,
     "frames": frames,
     "changes": changes,
+    "snapshot": snapshot,
     "silences": silences,
     "kinds": kinds,
     "paper": paper,

@@ -1,15 +1,13 @@
-"""Changes of a table's rows for many CQs, beside a plain copy; and the rows a second of a snapshot.
+"""Changes of a table's rows for many CQs, beside a plain copy.
 
 The sides with CQs `industry = ? AND price < ?`, by EMIT CHANGES and by EMIT ON ENTER, and the copy run in one Spark
 application over the same topic, in turns. The topic begins with the rows of the table; the changes follow, and each
-updates a row. An update leads to about one result of EMIT CHANGES. A snapshot is made by the whole product: all rows
-match, and the time is from the command to the record ``cq.snapshot`` on the topic of results.
+updates a row. An update leads to about one result of EMIT CHANGES.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,9 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, TopicPartition
 
-from gateway.sdk import Client
 from grouping.model.catalog import StreamColumn
 from grouping.model.table import Table
 from grouping.plan.table_changes import table_changes
@@ -30,18 +26,14 @@ from tests.benchmarks.rates.contest import bench_session, in_turns, make_outputs
 from tests.benchmarks.rates.copies import plain_copy
 from tests.benchmarks.rates.pipeline import Run, through
 from tests.benchmarks.report import Report
-from tests.benchmarks.whole.product import Product, open_product
 from tests.ground import Ground, open_ground
-from tests.kafka_client import wait_until
 
-__all__ = ["add_options", "main"]
+__all__ = ["COLUMNS", "add_options", "main", "table_records"]
 
 _TOPIC = "profiles"
 _PLAIN, _CHANGES, _ENTER = "plain copy", "EMIT CHANGES", "EMIT ON ENTER"
 _QUERY = "SELECT symbol, price FROM profiles WHERE industry = 'S00000' AND price < 1.5"
-_COLUMNS = {"symbol": "STRING", "industry": "STRING", "price": "DOUBLE"}
-_LONGEST_SECONDS = 600.0
-_LOOK_SECONDS = 0.05
+COLUMNS = {"symbol": "STRING", "industry": "STRING", "price": "DOUBLE"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -61,10 +53,6 @@ def main(options: argparse.Namespace, folder: Path) -> None:
     report_sides(report, runs)
     report_ratio(report, runs, _CHANGES, _PLAIN, ">= 0.5")
     report_ratio(report, runs, _ENTER, _PLAIN, ">= 0.5")
-    with open_product() as product, product.client("bench") as client:
-        seconds = _snapshot_seconds(product, client, rows)
-    report.add(f"SNAPSHOT of {rows:,} rows, all written in", seconds, "s")
-    report.add("SNAPSHOT", rows / seconds, "rows/s", ">= 300,000")
     report.write(folder)
 
 
@@ -72,15 +60,15 @@ def _measure(ground: Ground, cqs: int, rows: int, changes: int, rounds: int) -> 
     settings = ground.settings
     ground.make_topic(_TOPIC, quotes.PARTITIONS)
     make_outputs(ground, "copy")
-    quotes.send(settings.kafka.bootstrap, _TOPIC, _records(range(rows)))
+    quotes.send(settings.kafka.bootstrap, _TOPIC, table_records(range(rows)))
     updated = quotes.keys_in_turns(np.random.default_rng(2), rows, changes)
-    quotes.send(settings.kafka.bootstrap, _TOPIC, _records(updated.tolist()))
+    quotes.send(settings.kafka.bootstrap, _TOPIC, table_records(updated.tolist()))
     constants = quotes.quote_rows(cqs)
     # A row is as likely to cease to match as to begin, so half as many matches make one result a change.
     constants["c1"] = pc.divide(constants["c1"], pa.scalar(2.0))
     tables, sides = Tables(settings), {_PLAIN: plain_copy(_TOPIC, "copy")}
     for clause, table_id in ((_CHANGES, "t_changes"), (_ENTER, "t_enter")):
-        columns = tuple(StreamColumn(*column) for column in _COLUMNS.items())
+        columns = tuple(StreamColumn(*column) for column in COLUMNS.items())
         table = Table(table_id, "profiles", columns, ("symbol",), _TOPIC, "json", "2026-01-01T00:00:00Z")
         starts = {str(partition): rows // quotes.PARTITIONS for partition in range(quotes.PARTITIONS)}
         stream = msgspec.structs.replace(table_changes(table), start_offsets=starts)
@@ -90,41 +78,9 @@ def _measure(ground: Ground, cqs: int, rows: int, changes: int, rounds: int) -> 
         return dict(in_turns(spark, sides, changes, rounds, settings))
 
 
-def _records(numbers: Sequence[int]) -> Iterator[tuple[str, str]]:
+def table_records(numbers: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Yield keys and rows: each row has its industry for good, and a new price each time."""
     prices = np.random.default_rng(len(numbers)).uniform(0, quotes.TOP_PRICE, len(numbers)).tolist()
     for number, price in zip(numbers, prices, strict=True):
         symbol, industry = f"C{number:07d}", quotes.symbol(number % quotes.SYMBOLS)
         yield symbol, f'{{"symbol": "{symbol}", "industry": "{industry}", "price": {price:.4f}}}'
-
-
-def _snapshot_seconds(product: Product, client: Client, rows: int) -> float:
-    """Return the seconds from a command to the end of its snapshot; a small snapshot warms the workers up."""
-    client.create_table("profiles", _COLUMNS, "symbol", partitions=quotes.PARTITIONS)
-    quotes.send(product.bootstrap, _TOPIC, _records(range(rows)))
-    for name, where in (("warm", "WHERE price < 1"), ("whole", "")):
-        began = time.monotonic()
-        select = f"SELECT symbol, industry, price FROM profiles {where} EMIT CHANGES WITH SNAPSHOT"
-        created = client.create(name, select)
-        _await_snapshot(product.bootstrap, created.destination.topic)
-    return time.monotonic() - began
-
-
-def _await_snapshot(bootstrap: str, topic: str) -> None:
-    """Return when the last record of a topic is the end of a snapshot."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
-    place = TopicPartition(topic, 0)
-
-    def is_last() -> bool:
-        _, end = consumer.get_watermark_offsets(place)
-        if not end:
-            time.sleep(_LOOK_SECONDS)
-            return False
-        consumer.assign([TopicPartition(topic, 0, end - 1)])
-        found = consumer.poll(1.0)
-        return found is not None and ("ce_type", b"cq.snapshot") in (found.headers() or [])
-
-    try:
-        wait_until(is_last, "the end of the snapshot", _LONGEST_SECONDS)
-    finally:
-        consumer.close()
