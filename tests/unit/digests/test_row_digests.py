@@ -169,8 +169,7 @@ def _made(order: Order, parts: Sequence[TableRows], guard: UnitGuard | None = No
             assert set(output["topic"].to_pylist()) == {_SETTINGS.topics.pending}
             for body in output["value"].to_pylist():
                 matches.add(body)
-    matches.reasons |= reasons
-    made: list[MadeDigest] = []
+    matches.reasons, made = reasons, list[MadeDigest]()
 
     def write(each: MadeDigest) -> Iterator[Any]:
         made.append(each)
