@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from gateway.model.rotation import Rotation
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import StreamId
 from grouping.store.connection import mapped
@@ -31,6 +32,7 @@ class MatchCounts:
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
         self._connection = working.connection
+        self._rotation = Rotation()
         self._counts: dict[StreamId, np.ndarray] = {}
         self._last_ms: dict[StreamId, np.ndarray] = {}
         self._changed: dict[StreamId, set[int]] = {}
@@ -91,7 +93,7 @@ class MatchCounts:
 
     def step(self) -> None:
         """Add the tallies that workers have pushed."""
-        for stream_id in list(self._working.inventory.streams):
+        for stream_id in self._rotation.choose(self._working.inventory.streams):
             self._drain(stream_id)
 
     def of(self, stream_id: StreamId, number: int) -> tuple[int, int | None]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.model.dependencies import Dependency
+from gateway.model.rotation import Rotation
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.ids import GroupId, StreamId
 from grouping.model.table import DroppedTable
@@ -58,6 +59,7 @@ class TableUpkeep:
         self._thread_redis = connect(settings)
         self._working = working
         self._connection = working.connection
+        self._rotation = Rotation()
         self._distinct: dict[str, tuple[int, dict[str, int]]] = {}
         self._thread = ThreadPoolExecutor(1, "merge")
         self._merge: _Merge | None = None
@@ -81,7 +83,7 @@ class TableUpkeep:
         if self._merge is not None and self._merge.own.done():
             merge, self._merge = self._merge, None
             self._replace(merge)
-        for stream_id in list(self._working.inventory.streams):
+        for stream_id in self._rotation.choose(self._working.inventory.streams):
             version = self._working.inventory.versions[stream_id]
             pinned = self._working.evaluator.oldest_pin(stream_id)
             loaded = self._loaded(stream_id) if pinned is None else min(version, pinned.version)
