@@ -87,7 +87,7 @@ def cq_result(
         None if cq.expire_ms is None else instant(cq.expire_ms),
         _destination_result(settings, cq, member, destination, shared),
         _pauses(cq) if destination.mode == "virtual" else UNSET,
-        query_warnings(shared.plan, destination.row, cq.text) or UNSET,
+        query_warnings(shared.plan, destination.row, cq.text, shared.select) or UNSET,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from grouping.model.expression import Call, Column, Expression, Slot, walk
+from grouping.model.expression import Call, Column, Expression, Slot, Value, walk
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import STRING
 from grouping.plan.expression_text import render_part
-from grouping.plan.group import GroupPlan
+from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
 
 __all__ = ["query_warnings"]
@@ -18,7 +18,8 @@ _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "like", "rlike"))
 _NOT_NULL = frozenset(("<>",))
 _AS_WHOLE = frozenset(("<>", "<", "<=", ">", ">="))
 """Comparisons that may be TRUE for a text with a fraction, but are NULL once the text is CAST to BIGINT."""
-_ARITHMETIC = frozenset("+-*/%") | {"neg", "div"}
+_PASSING = frozenset("+-*/%") | {"neg", "div", "case", "coalesce"}
+"""Operators whose value depends on an operand that is NULL."""
 _WHOLE_CAST = " AS BIGINT)"
 _WHOLE_NAME = re.compile(r"\b(?:BIGINT|LONG)\b", re.IGNORECASE)
 _DOUBLED = re.compile(r"\\\\[dwsbDWSB.+*?()\[\]{}|^$]")
@@ -27,17 +28,20 @@ _MOST = 80
 """Most characters of an operand in a warning."""
 
 
-def query_warnings(plan: GroupPlan, row: ConstantRow, text: CqText | None = None) -> tuple[str, ...]:
-    r"""Return the distinct warnings about the predicate of a query with these constants.
+def query_warnings(
+    plan: GroupPlan, row: ConstantRow, text: CqText | None = None, select: SelectList | None = None
+) -> tuple[str, ...]:
+    r"""Return the distinct warnings about a query with these constants.
 
-    Three mistakes are found: a comparison with NULL, which is never TRUE; a regular expression with doubled
-    backslashes, which match backslashes in the text; and a comparison of a STRING with a whole number, in which Spark
-    casts the STRING to BIGINT, so a text such as ``99.5`` becomes NULL.
+    Three mistakes are found: in the predicate, a comparison with NULL, which is never TRUE, and a regular expression
+    with doubled backslashes, which match backslashes in the text; and, in the SELECT list as well, a comparison of a
+    STRING with a whole number, in which Spark casts the STRING to BIGINT, so a text such as ``99.5`` becomes NULL.
 
     Args:
         plan: The group of the query.
         row: The constants of the query.
         text: The command; a command with the word BIGINT gets no warning about a CAST to BIGINT.
+        select: The SELECT list of the query, if it is to be checked.
 
     Example:
         >>> equal = Call("=", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")
@@ -46,16 +50,17 @@ def query_warnings(plan: GroupPlan, row: ConstantRow, text: CqText | None = None
         >>> query_warnings(GroupPlan("g_1", "s_1", "", (equal,)), ConstantRow(("DOUBLE",), (1.0,)))
         ()
     """
-    odd = _may_be_odd(row)
-    cast = _WHOLE_CAST in plan.signature and not (text is not None and _WHOLE_NAME.search(str(text)))
-    if not odd and not cast:
-        return ()
     parts = (*plan.conjuncts, *(plan.kept.having if plan.kept is not None else ()))
-    calls = [node for part in parts for node in walk(part) if isinstance(node, Call)]
-    found = [warning for call in calls for warning in _warnings(call, row)] if odd else []
-    if cast:
-        found += [warning for call in calls for warning in _whole_warnings(call, row)]
+    found = [warning for call in _calls(parts) for warning in _warnings(call, row)] if _may_be_odd(row) else []
+    selected = [each for each in select.expressions if isinstance(each, Call)] if select is not None else []
+    cast = (*parts, *selected) if _WHOLE_CAST in plan.signature else selected
+    if cast and not (text is not None and _WHOLE_NAME.search(str(text))):
+        found += [warning for call in _calls(cast) for warning in _whole_warnings(call, row)]
     return tuple(dict.fromkeys(found))
+
+
+def _calls(parts: Iterable[Expression]) -> Iterator[Call]:
+    return (node for part in parts for node in walk(part) if isinstance(node, Call))
 
 
 def _may_be_odd(row: ConstantRow) -> bool:
@@ -97,23 +102,30 @@ def _whole_warnings(call: Call, row: ConstantRow) -> Iterator[str]:
         if (text := _text_as_whole(operand)) is None:
             continue
         shown = _shown(text, row)
-        number = row.values[other.index] if isinstance(other, Slot) else None
-        write = f"{number}.0 instead of {number}" if isinstance(number, int) else f"CAST({shown} AS DOUBLE)"
+        number = _number(other, row) if isinstance(operand, Call) and operand.args[0] is text else None
+        write = f"{number}.0 instead of {number}" if number is not None else f"CAST({shown} AS DOUBLE)"
         yield (
-            f'"{shown}" is a STRING beside a whole number and is read as BIGINT: a text such as 99.5 is NULL, '
-            f"and the comparison is not TRUE. Write {write} to compare as DOUBLE."
+            f'"{shown}" is a STRING beside a whole number and is read as BIGINT, so that a text such as 99.5 is NULL. '
+            f"Write {write} to compare as DOUBLE."
         )
 
 
 def _text_as_whole(operand: Expression) -> Expression | None:
-    """Return the STRING that an operand casts to BIGINT, directly or within arithmetic; None without such a cast."""
+    """Return the STRING that an operand casts to BIGINT, directly or within `_PASSING`; None without such a cast."""
     if not isinstance(operand, Call):
         return None
     if operand.op == "cast" and operand.type_text == "BIGINT":
         text = operand.args[0]
         return text if isinstance(text, Call | Column) and text.type == STRING else None
-    found = map(_text_as_whole, operand.args) if operand.op in _ARITHMETIC else ()
+    found = map(_text_as_whole, operand.args) if operand.op in _PASSING else ()
     return next((text for text in found if text is not None), None)
+
+
+def _number(operand: Expression, row: ConstantRow) -> int | None:
+    """Return the whole number that an operand is; None for any other operand."""
+    constant = row.values[operand.index] if isinstance(operand, Slot) else None
+    constant = operand.value if isinstance(operand, Value) else constant
+    return constant if isinstance(constant, int) else None
 
 
 def _shown(operand: Expression, row: ConstantRow) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Constant, pinned
+from grouping.binding.bound import Bound, Constant, Term, is_null, pinned
 from grouping.binding.constants import coerce, read_again
 from grouping.functions.results import common_type
 from grouping.model.decimal_types import WIDEST
+from grouping.model.refusals import mismatch
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, SqlType
 
-__all__ = ["by_digits", "of_shape", "read_as"]
+__all__ = ["by_digits", "check_json_parts", "of_shape", "read_as"]
 
 _AS_THEY_ARE = (BOOLEAN, DATE, TIMESTAMP)
 
@@ -38,6 +39,26 @@ def _promoted(sql_type: SqlType) -> SqlType | None:
     if sql_type.is_number:
         return BIGINT if sql_type.is_whole else DOUBLE
     return sql_type if sql_type in _AS_THEY_ARE else None
+
+
+def check_json_parts(operands: Sequence[Bound]) -> None:
+    """Refuse a comparison of get_json_object with whole numbers.
+
+    Spark casts the STRING to BIGINT, so that the comparison fails for a JSON number with a fraction.
+
+    Raises:
+        InputError: ``type-mismatch``; the hint has the forms that compare as DOUBLE and as BIGINT.
+    """
+    parts = [operand for operand in operands if isinstance(operand, Term) and operand.op == "get_json_object"]
+    if not parts or read_as([operand.type for operand in operands if not is_null(operand)]) != BIGINT:
+        return
+    wholes = [operand.text for operand in operands if isinstance(operand, Constant) and operand.reader == "literal"]
+    double = f"{wholes[0]}.0 instead of {wholes[0]}" if wholes else "CAST(get_json_object(…) AS DOUBLE)"
+    raise mismatch(
+        '"get_json_object" is compared with a whole number',
+        "Spark reads its STRING as BIGINT, and a number with a fraction, such as 99.5, is no BIGINT.",
+        f"Write {double} to compare as DOUBLE, or CAST(get_json_object(…) AS BIGINT) if all numbers are whole.",
+    )
 
 
 def of_shape(operand: Bound) -> Bound:

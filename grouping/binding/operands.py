@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grouping.binding.bound import CAST_NULL, Bound, Constant, Term, is_null, is_text_null
 from grouping.binding.constants import coerce, column_text, plainly_among, read_again
-from grouping.binding.implicit import by_digits, of_shape, read_as
+from grouping.binding.implicit import by_digits, check_json_parts, of_shape, read_as
 from grouping.binding.intervals import alike, is_interval
 from grouping.functions.functions import CASTS
 from grouping.functions.results import common_type
@@ -69,6 +69,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
             raise unsupported("IN with an interval", "Intervals are compared only with operators such as =.", "Use OR.")
         return alike(operands)[1]
     if looked_up and STRING in {operand.type for operand in operands}:
+        check_json_parts(operands)
         operands = _with_texts_read(operands)
         if not among and len(operands) == 2:
             operands = _beside_text(*operands)

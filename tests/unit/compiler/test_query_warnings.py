@@ -57,11 +57,14 @@ def test_an_ordinary_predicate(where: str) -> None:
 @pytest.mark.parametrize(
     ("where", "written", "instead"),
     [
-        ("get_json_object(symbol, '$.risk') > 70", "get_json_object(symbol, '$.risk')", "70.0 instead of 70"),
-        ("70 <= get_json_object(symbol, '$.risk')", "get_json_object(symbol, '$.risk')", "70.0 instead of 70"),
+        ("upper(symbol) > 70", "upper(symbol)", "70.0 instead of 70"),
+        ("70 <= reverse(symbol)", "reverse(symbol)", "70.0 instead of 70"),
         ("NOT trim(symbol) = 7", "trim(symbol)", "7.0 instead of 7"),
         ("symbol < volume", "symbol", "CAST(symbol AS DOUBLE)"),
-        ("trim(symbol) + 1 > 70", "trim(symbol)", "70.0 instead of 70"),
+        ("trim(symbol) + 1 > 70", "trim(symbol)", "CAST(trim(symbol) AS DOUBLE)"),
+        ("get_json_object(symbol, '$.a') * 2 > 70", "get_json_object(symbol, '$.a')", "AS DOUBLE)"),
+        ("coalesce(trim(symbol), 0) > 70", "trim(symbol)", "CAST(trim(symbol) AS DOUBLE)"),
+        ("CASE WHEN price > 1 THEN trim(symbol) ELSE 0 END > 70", "trim(symbol)", "CAST(trim(symbol) AS DOUBLE)"),
         ("upper(symbol) BETWEEN 1 AND volume", "upper(symbol)", "1.0 instead of 1"),
         ("replace(symbol, 'a') > 5", "replace(symbol, 'a')", "5.0 instead of 5"),
     ],
@@ -72,14 +75,23 @@ def test_a_text_beside_a_whole_number(where: str, written: str, instead: str) ->
     query = compile_select(text.partition(" AS ")[2], catalog())
     warnings = " ".join(query_warnings(query.plan, query.row, CqText.cut(text)))
     assert f'"{written}" is a STRING beside a whole number and is read as BIGINT' in warnings
-    assert f"Write {instead} to compare as DOUBLE." in warnings
+    assert f"{instead} to compare as DOUBLE." in warnings
+
+
+def test_a_text_beside_a_whole_number_in_the_select_list() -> None:
+    """A comparison in the SELECT list is NULL for a fraction as well."""
+    text = "SELECT symbol, CASE WHEN trim(symbol) > 70 THEN 'high' ELSE 'low' END AS risk FROM quotes"
+    query = compile_select(text, catalog())
+    [warning] = query_warnings(query.plan, query.row, select=query.select)
+    assert warning.startswith('"trim(symbol)" is a STRING beside a whole number')
+    assert "Write 70.0 instead of 70 to compare as DOUBLE." in warning
 
 
 @pytest.mark.parametrize(
     "where",
     [
         "get_json_object(symbol, '$.risk') > 70.0",
-        "get_json_object(symbol, '$.user') = 7",
+        "CAST(get_json_object(symbol, '$.risk') AS DOUBLE) > 70",
         "trim(symbol) IN (1, 2)",
         "CAST(symbol AS BIGINT) > 70",
         "bigint(symbol) > 70",

@@ -18,6 +18,10 @@ _STORED = """{"node":"call","op":"=","args":[{"node":"call","op":"element","args
 "type":"ARRAY<STRING>"},{"node":"value","value":1,"type":"INT"}],"type":"STRING"},
 {"node":"slot","index":0}],"type":"BOOLEAN"}"""
 """Stored by a version that took '|' literally; in Spark it is a pattern, which matches the empty text."""
+_WHOLE = """{"node":"call","op":">","args":[{"node":"call","op":"cast","args":[{"node":"call","op":"get_json_object",
+"args":[{"node":"column","name":"s","type":"STRING"},{"node":"value","value":"$.a","type":"STRING"}],"type":"STRING"}],
+"type":"BIGINT"},{"node":"slot","index":0}],"type":"BOOLEAN"}"""
+"""Stored by a version that accepted get_json_object beside a whole number."""
 
 
 def test_it_is_evaluated_as_before() -> None:
@@ -28,3 +32,15 @@ def test_it_is_evaluated_as_before() -> None:
     tables = snapshot([stored], [entry(0, ("STRING",), ("b",))])
 
     assert match(tables, Events({"s": ("STRING", ["a|b", "b|a", "|b|", None, "ab"])})).event.tolist() == [0, 2]
+
+
+def test_a_json_number_beside_a_whole_number_is_read_as_bigint() -> None:
+    """The stored plan is that of the CAST which the refusal names, so both texts share a group."""
+    with pytest.raises(InputError, match="is compared with a whole number"):
+        compile_select("SELECT s FROM q WHERE get_json_object(s, '$.a') > 70", Catalog([_STREAM]))
+    stored = msgspec.json.decode(_WHOLE, type=Call)
+    tables = snapshot([stored], [entry(0, ("BIGINT",), (70,))])
+    cast = compile_select("SELECT s FROM q WHERE CAST(get_json_object(s, '$.a') AS BIGINT) > 70", Catalog([_STREAM]))
+
+    assert (stored,) == cast.plan.conjuncts
+    assert match(tables, Events({"s": ("STRING", ['{"a": 99.5}', '{"a": 71}', '{"a": 70}'])})).event.tolist() == [1]
