@@ -11,7 +11,7 @@ from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import PLAIN_TYPES, STRING, SqlType, array_of, decimal, map_of, struct_of
-from grouping.model.type_names import WITHOUT_SIGN, nearest_type
+from grouping.model.type_names import nearest_type
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = ["declared_key", "read_key", "read_place", "read_type"]
@@ -23,6 +23,13 @@ _NESTED = tuple(_FORMS)
 _DEEPEST = 16
 """Deepest nesting of types."""
 _DEFAULT_DECIMAL = (10, 0)
+_LONGEST_TYPE = 16
+"""Most tokens that are read of the type of another system."""
+_SIGNS = ("SIGNED", "UNSIGNED", "ZEROFILL")
+_OF_BINARY = ("LARGE", "VARYING")
+_ZONED = ("WITH", "WITHOUT")
+_CONSTRAINTS = """AUTO_INCREMENT CHECK COLLATE COMMENT CONSTRAINT DEFAULT ENCODE GENERATED NOT NULL REFERENCES
+    UNIQUE""".split()
 
 
 def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
@@ -42,52 +49,56 @@ def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
         return PLAIN_TYPES[word]
     if word == "DECIMAL":
         tokens.index += 1
-        return _decimal(tokens)
+        sql_type = _decimal(tokens)
+        _check_behind(tokens, str(sql_type))
+        return sql_type
     if word in _NESTED:
         return _nested(tokens, depth)
-    name = " ".join(tokens.source().upper().split())  # two words may be one token, such as DOUBLE PRECISION
-    if not word and (not name.replace(" ", "").isidentifier() or nearest_type(name) is None):
+    nearest = nearest_type(_written(tokens))
+    if not word and (nearest is None or not tokens.source()[0].isalpha()):
         raise tokens.unexpected("the type of the column")
     raise InputError(
         f'type "{clipped(tokens.source())}" does not exist',
         code="syntax-error",
         detail=f"The types are {', '.join(PLAIN_TYPES)}, DECIMAL(p,s), STRUCT<name: type, …>, ARRAY<type> and "
         "MAP<STRING, type>.",
-        hint=nearest_type(name, _size(tokens)) or near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL", *_NESTED)),
+        hint=nearest or near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL", *_NESTED)),
     )
 
 
 def _check_behind(tokens: Tokens, name: str) -> None:
-    """Refuse additions of other systems to the name of a type: a length, a sign, brackets, a time zone.
+    """Refuse additions of other systems to a type: a length, a sign, brackets, a time zone, a constraint.
 
     Raises:
         InputError: ``syntax-error`` with the nearest form.
     """
     word = tokens.word()
+    detail = "Only DECIMAL(p,s), STRUCT, ARRAY and MAP have anything behind the name of the type."
+    hint = nearest_type(f"{name} {_written(tokens)}")
     if tokens.type() is TokenType.L_PAREN:
-        what, instead = f'type "{name}" takes no length', name
+        what = f'type "{name}" takes no length'
     elif tokens.type() is TokenType.L_BRACKET:
-        what, instead = f'an ARRAY is not written "{name}[]"', f"ARRAY<{name}>"
-    elif word in ("UNSIGNED", "ZEROFILL"):
-        what, instead = f'type "{name} {word}" does not exist', WITHOUT_SIGN.get(name, name)
-    elif word == "SIGNED" or (word in ("WITH", "WITHOUT") and tokens.word(1) in ("TIME", "LOCAL")):
-        what, instead = f'type "{name} {word}" does not exist', name
+        what = f'an ARRAY is not written "{name}[]"'
+    elif word in _SIGNS or word in _OF_BINARY or (word in _ZONED and tokens.word(1) in ("TIME", "LOCAL")):
+        what = f'type "{name} {word}" does not exist'
+    elif word in _CONSTRAINTS:
+        what, detail = f'"{word}" does not belong to a column', "A column has a name, a type, and FROM with a place."
+        hint = "Leave it out. Every column may be NULL."
     else:
         return
-    raise InputError(
-        what,
-        code="syntax-error",
-        detail="Only DECIMAL(p,s), STRUCT, ARRAY and MAP have anything behind the name of the type.",
-        hint=f'Use "{instead}".',
-    )
+    raise InputError(what, code="syntax-error", detail=detail, hint=hint)
 
 
-def _size(tokens: Tokens) -> str:
-    """Return the digits in parentheses after the next word, without blanks; empty without parentheses."""
-    behind = [tokens.source(ahead) for ahead in range(1, 6)]
-    length = 3 if behind[2] == ")" else 5
-    text = "".join(behind[:length])
-    return text if text[1:-1].replace(",", "").isdigit() and text[0] + text[-1] == "()" else ""
+def _written(tokens: Tokens) -> str:
+    """Return the next words in capitals, as far as the comma or the bracket after the column."""
+    parts: list[str] = []
+    depth = 0
+    while len(parts) < _LONGEST_TYPE and (source := tokens.source(len(parts))):
+        if depth == 0 and (source in ",)>" or (parts and tokens.word(len(parts)) in _CONSTRAINTS)):
+            break
+        depth += (source in "(<[") - (source in ")>]")
+        parts.append(source.upper())
+    return " ".join(parts)
 
 
 def _nested(tokens: Tokens, depth: int) -> SqlType:

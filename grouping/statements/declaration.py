@@ -90,6 +90,10 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
         if place:
             places[name] = place
         if not tokens.accept_symbol(TokenType.COMMA):
+            if tokens.type() is TokenType.PRIMARY_KEY:
+                raise tokens.unexpected(
+                    '")"', hint="A PRIMARY KEY is for CREATE TABLE; a stream has PARTITION KEY (…)."
+                )
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return DeclaredColumns(tuple(columns.values()), key, places)
 

@@ -131,6 +131,46 @@ _NEAREST = {
     "POINT": "STRUCT<lon: DOUBLE, lat: DOUBLE>",
     "GEOGRAPHY": "STRING",
     "GEOMETRY": "STRING",
+    "FLOAT(53)": "DOUBLE",
+    "INT(10) UNSIGNED": "BIGINT",
+    "TINYINT(3) UNSIGNED": "SMALLINT",
+    "MEDIUMINT UNSIGNED": "INT",
+    "DECIMAL(10,2) UNSIGNED": "DECIMAL(10,2)",
+    "NUMBER(38)": "DECIMAL(38)",
+    "NUMBER(*,2)": "DECIMAL(p,s)",
+    "BIGNUMERIC(40,10)": "DECIMAL(p,s)",
+    "BIT(8)": "STRING",
+    "BIT VARYING(8)": "STRING",
+    "VARBIT": "STRING",
+    "SERIAL4": "INT",
+    "SERIAL8": "BIGINT",
+    "LONG RAW": "BINARY",
+    "LONG VARCHAR": "STRING",
+    "BINARY LARGE OBJECT": "BINARY",
+    "CHARACTER LARGE OBJECT": "STRING",
+    "NATIONAL CHARACTER VARYING(10)": "STRING",
+    "VARCHAR(MAX)": "STRING",
+    "VARCHAR2(20 CHAR)": "STRING",
+    "TEXT[]": "ARRAY<STRING>",
+    "INT4[]": "ARRAY<INT>",
+    "INT8[]": "ARRAY<BIGINT>",
+    "VARCHAR(20)[]": "ARRAY<STRING>",
+    "NUMERIC(10,2)[]": "ARRAY<DECIMAL(10,2)>",
+    "_INT4": "ARRAY<INT>",
+    "TIMESTAMPTZ(6)": "TIMESTAMP",
+    "TIMESTAMP(6) WITH LOCAL TIME ZONE": "TIMESTAMP",
+    "TIMESTAMP[MS]": "TIMESTAMP",
+    "INT96": "TIMESTAMP",
+    "SQL_VARIANT": "VARIANT",
+    "OID": "BIGINT",
+    "XMLTYPE": "STRING",
+    "TSTZRANGE": "STRING",
+    "ROWID": "STRING",
+    "HIERARCHYID": "STRING",
+    "KEYWORD": "STRING",
+    "UNSIGNED_LONG": "DECIMAL(20,0)",
+    "OBJECTID": "STRING",
+    "VARINT": "DECIMAL(38,0)",
 }
 """By what is written: the type to write."""
 
@@ -157,6 +197,18 @@ def test_a_type_of_another_system_has_the_nearest(written: str, nearest: str) ->
 def test_a_wrapper_is_the_type_within(written: str) -> None:
     """A wrapper without a meaning for records is left out."""
     assert "within the parentheses" in str(_refusal(written).hint)
+
+
+@pytest.mark.parametrize("written", ["INT NOT NULL", "STRING DEFAULT 'x'", "BIGINT UNIQUE", "STRING COMMENT 'x'"])
+def test_a_constraint_is_left_out(written: str) -> None:
+    """A constraint behind a type is named, within a STRUCT too."""
+    assert _refusal(written).message.endswith("does not belong to a column")
+    assert "Every column may be NULL" in str(_refusal(f"STRUCT<x: {written}>").hint)
+
+
+def test_a_primary_key_of_a_stream() -> None:
+    """The hint names the key that a stream has."""
+    assert "PARTITION KEY" in str(_refusal("INT PRIMARY KEY").hint)
 
 
 def test_eighty_types() -> None:
