@@ -37,8 +37,26 @@ _BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _RANGE = re.compile(r"([0-9]{1,2}|[A-Za-z]{3})-([0-9]{1,2}|[A-Za-z]{3})", re.ASCII)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?", re.ASCII | re.IGNORECASE)
-_EVERY = re.compile(r"@every\s+([0-9]{1,9})([smhd])|rate\(([0-9]{1,9}) (minute|hour|day)s?\)", re.ASCII)
-_UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day"}
+_RATE = re.compile(r"(?:rate\(|every )?([0-9]{1,9}) (second|minute|hour|day|week)s?\)?", re.ASCII)
+_EVERY = re.compile(r"@every\s+((?:[0-9]{1,6}[smhd])+)", re.ASCII)
+_DURATION = re.compile(r"p(?:[0-9]+[dw])?(?:t(?:[0-9]+[hms])+)?", re.ASCII)
+_UNITS = {"d": (86_400, "day"), "h": (3600, "hour"), "m": (60, "minute"), "s": (1, "second")}
+_ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)")
+_STEP = re.compile(r"\*/([0-9]{1,9})", re.ASCII)
+_STEPS = ((60, "minute"), (24, "hour"))
+"""For the first fields, the length of the whole, which a step must not exceed, and the unit."""
+_QUARTZ_DAY = re.compile(r"(?<![#/0-9])([1-7])(?=[-,#/L]|$)", re.ASCII)
+_ABBREVIATIONS = {
+    "America/Chicago": "CDT CST",
+    "America/Denver": "MDT",
+    "America/Los_Angeles": "PDT PST",
+    "America/New_York": "EDT",
+    "Asia/Kolkata": "IST",
+    "Asia/Tokyo": "JST",
+    "Australia/Sydney": "AEDT AEST",
+    "Europe/Berlin": "CEST",
+    "Europe/London": "BST",
+}
 _EXAMPLE = "'0 8 * * MON' is every Monday at eight."
 
 
@@ -62,6 +80,7 @@ def parse_cron(expression: str, zone: str = "UTC") -> CronBased:
         if len(fields) != _FIELDS or len(expression) > _LONGEST:
             raise CronSimError("Wrong number of fields")
         next(CronSim(" ".join(known), _BASE))
+        _check_steps(known)
     except (CronSimError, ValueError, ArithmeticError, AssertionError) as error:
         detail = "A cron expression has the fields minute, hour, day of month, month and day of week."
         raise InputError(
@@ -89,27 +108,41 @@ def _plain(field: str, place: int) -> str:
     return _WORD.sub(lambda found: found[0][:3] if found[0].upper() in names else found[0], field)
 
 
+def _check_steps(fields: list[str]) -> None:
+    """Refuse a step that is longer than the whole: `*/90` of minutes would fire each hour.
+
+    Raises:
+        CronSimError: A step is too long.
+    """
+    for field, (whole, unit) in zip(fields, _STEPS, strict=False):
+        if (found := _STEP.fullmatch(field)) and int(found[1]) > whole:
+            raise CronSimError(f"A step of {found[1]} {unit}s is longer than the {whole} {unit}s of its field")
+
+
 def _nearest(expression: str, fields: list[str]) -> str | None:
     """Return the hint for a form of another scheduler, or for a mistake in a field."""
     if len(expression) > _LONGEST:
         return None
-    if found := _EVERY.fullmatch(expression.lower()):
-        unit = _UNITS[found[2]] if found[2] else found[4]
-        return f"Write EVERY '{counted(int(found[1] or found[3]), unit)}', without CRON."
+    if interval := _interval(expression, fields):
+        return f"Write EVERY '{interval}', without CRON."
     if expression.startswith("@"):
         return near_name(expression, (*_MACROS,)) or f"The short forms are {', '.join(_MACROS)}."
+    if zoned := _zoned(expression):
+        return zoned
     if expression.lower().startswith("cron(") and expression.endswith(")"):
-        inner = [_plain(field, place) for place, field in enumerate(expression[5:-1].split())]
-        return _valid(inner[:_FIELDS])
+        return _valid(_from_sunday(expression[5:-1].split())[:_FIELDS])
+    if joined := _valid(re.sub(r",\s+", ",", expression).split()):
+        return joined
     if len(fields) in _QUARTZ_FIELDS:
-        return _valid([_plain(field, place) for place, field in enumerate(fields[1 : _FIELDS + 1])], "without seconds")
+        year = expression.split()[_FIELDS + 1 :]
+        why = "without seconds" if year in ([], ["*"], ["?"]) else "without seconds and year"
+        # Quartz has seven fields, or a "?", and counts the days of the week from 1 for Sunday.
+        read = _from_sunday(expression.split()[1:]) if year or "?" in expression else fields[1:]
+        return _valid(read[:_FIELDS], why)
     if len(fields) != _FIELDS:
         return None
-    for place, field in enumerate(fields):
-        if (instead := _other_field(field, place)) and (
-            hint := _valid([*fields[:place], instead, *fields[place + 1 :]])
-        ):
-            return hint
+    if hint := _valid([_other_field(field, place) or field for place, field in enumerate(fields)]):
+        return hint
     for place, (what, names, _) in _NAMES.items():
         short = [name[:3] for name in names]
         for word in re.findall(r"[A-Za-z]+", fields[place]):
@@ -119,13 +152,63 @@ def _nearest(expression: str, fields: list[str]) -> str | None:
     return None
 
 
+def _interval(expression: str, fields: list[str]) -> str | None:
+    """Return the interval that a form of another scheduler stands for; None for any other text."""
+    text = expression.lower()
+    if found := _RATE.fullmatch(text):
+        return counted(int(found[1]), found[2])
+    if found := _EVERY.fullmatch(text):
+        total = sum(int(number) * _UNITS[unit][0] for number, unit in re.findall(r"([0-9]+)([smhd])", found[1]))
+        units = [_UNITS[found[1][-1]], *_UNITS.values()]
+        return next((counted(total // seconds, unit) for seconds, unit in units if total % seconds == 0), None)
+    if len(text) > 1 and _DURATION.fullmatch(text):
+        return expression.upper()
+    if len(fields) == _QUARTZ_FIELDS[0] and {*fields[1:]} == {"*"}:
+        found = _STEP.fullmatch(fields[0])
+        return counted(int(found[1]), "second") if found else "1 second" if fields[0] == "*" else None
+    if len(fields) == _FIELDS and {*fields[1:]} == {"*"} and (found := _STEP.fullmatch(fields[0])):
+        return counted(int(found[1]), "minute") if int(found[1]) > _STEPS[0][0] else None
+    if len(fields) == _FIELDS and {*fields[2:]} == {"*"} and (found := _STEP.fullmatch(fields[1])):
+        return counted(int(found[1]), "hour") if int(found[1]) > _STEPS[1][0] else None
+    return None
+
+
+def _zoned(expression: str) -> str | None:
+    """Return the hint for an expression with its zone before or behind it; None for any other text."""
+    rest, _, zone = expression.rpartition(" ")
+    if found := _ZONED.fullmatch(expression):
+        zone, rest = found.groups()
+    known = _zones().get(zone.casefold())
+    if known is None or _valid(rest.split()) is None:
+        return None
+    return f"Write '{' '.join(rest.split())}' AT TIME ZONE '{known}'."
+
+
+def _from_sunday(fields: list[str]) -> list[str]:
+    """Return plain fields; days of the week that are counted from 1 for Sunday become names."""
+    known = [_plain(field, place) for place, field in enumerate(fields)]
+    last = _FIELDS - 1
+    days = [_QUARTZ_DAY.sub(_day_from_sunday, field) for field in known[last:_FIELDS]]
+    return [*known[:last], *days, *known[_FIELDS:]]
+
+
+def _day_from_sunday(found: re.Match[str]) -> str:
+    """Return the name of a day; before L, which takes no names, its number from 0."""
+    place = int(found[1]) - 1
+    return str(place) if found.string[found.end() :].startswith("L") else _DAYS[place][:3]
+
+
 def _other_field(field: str, place: int) -> str | None:
     """Return the likely meaning of an invalid field: a range beyond the end, 24 for midnight, H for any minute."""
     low, high = _BOUNDS[place]
     if field == "24" and place == 1:
         return "0"
-    if field == "H":
+    if field.startswith("H/"):
+        return f"*{field[1:]}"
+    if field == "H" or field.startswith("H("):
         return str(low)
+    if place == _FIELDS - 1 and field.endswith("L") and (day := _number(field[:-1], place)) is not None:
+        return f"{day}L"
     if found := _RANGE.fullmatch(field):
         first, last = (_number(text, place) for text in found.groups())
         if first is not None and last is not None and low <= last < first <= high:
@@ -179,8 +262,15 @@ def _zone(name: str) -> str:
         f'time zone "{_shown(name)}" is not known',
         code="bad-interval",
         detail="Zones are those of the IANA time zone database, and offsets such as +02:00.",
-        hint=near_name(name[:_LONGEST], _zones().values()) or "Europe/Madrid is one.",
+        hint=_near_zone(name[:_LONGEST]) or "Europe/Madrid is one.",
     )
+
+
+def _near_zone(name: str) -> str | None:
+    for zone, abbreviations in _ABBREVIATIONS.items():
+        if name.strip().upper() in abbreviations.split():
+            return f"An abbreviation may mean several zones: {zone} is one."
+    return near_name(name, _zones().values())
 
 
 @lru_cache(maxsize=1)

@@ -66,6 +66,26 @@ _NEAREST = {
     "* * * *": "every Monday at eight",
     "0 0 31 4 *": "every Monday at eight",
     "0 0 15W * *": "every Monday at eight",
+    "@every 1h30m": "EVERY '90 minutes'",
+    "@every 24h": "EVERY '24 hours'",
+    "every 5 minutes": "EVERY '5 minutes'",
+    "PT5M": "EVERY 'PT5M'",
+    "*/30 * * * * *": "EVERY '30 seconds'",
+    "* * * * * *": "EVERY '1 second'",
+    "*/90 * * * *": "EVERY '90 minutes'",
+    "0 */36 * * *": "EVERY '36 hours'",
+    "0 15 10 ? * 6#3": "'15 10 * * FRI#3', without seconds",
+    "0 15 10 ? * 2-6": "'15 10 * * MON-FRI', without seconds",
+    "0 15 10 ? * 6L 2026": "'15 10 * * 5L', without seconds and year",
+    "0 0 8 ? * 1,7": "'0 8 * * SUN,SAT', without seconds",
+    "0 0 8 * * 1-5": "'0 8 * * 1-5', without seconds",
+    "cron(0 8 ? * 2 *)": "'0 8 * * MON'",
+    "0 0 * * FRIL": "'0 0 * * 5L'",
+    "H/15 * * * *": "'*/15 * * * *'",
+    "H H(0-7) * * *": "'0 0 * * *'",
+    "0 8 * * MON, WED": "'0 8 * * MON,WED'",
+    "CRON_TZ=Europe/Madrid 0 8 * * *": "'0 8 * * *' AT TIME ZONE 'Europe/Madrid'",
+    "0 8 * * MON europe/madrid": "'0 8 * * MON' AT TIME ZONE 'Europe/Madrid'",
 }
 _ZONES = {
     "Europe/Madrid": "Europe/Madrid",
@@ -104,6 +124,13 @@ def test_another_form_is_refused_with_the_nearest(written: str, hint: str) -> No
 def test_a_zone_may_be_an_offset(written: str, read: str) -> None:
     """An offset has one form, whatever its spelling; a name of the database stays a name."""
     assert parse_cron("0 8 * * *", written).zone == read
+
+
+def test_an_abbreviation_is_no_neighbouring_zone() -> None:
+    """PST is not MST: the hint names a zone with this abbreviation."""
+    with pytest.raises(InputError) as raised:
+        parse_cron("0 8 * * *", "PST")
+    assert "America/Los_Angeles" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize("zone", ["+19:00", "+01:60", "++1", "02:00", "+", "UTC+", "+1:2:3"])
