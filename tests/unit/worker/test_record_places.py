@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import msgspec
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from gateway.cli.scripts.definitions import create_statement
 from gateway.sources.streams import describe_stream
-from gateway.testing import Record
+from gateway.testing import Record, evaluate
 from gateway.testing import Stream as KitStream
 from gateway.testing.records import placed
 from grouping.model.catalog import Stream, StreamColumn
@@ -108,7 +109,14 @@ def test_a_wrong_type_is_a_dead_letter_that_names_the_path(column: str, value: b
         ('"2026-11-21 10:00:00 +0000 UTC"', "a stream takes it with lenient = true"),
         ('"2026-11-21T10:00:00 +0100"', "a stream takes it with lenient = true"),
         ('"Sat, 21 Nov 2026 10:00:00 GMT"', "to_timestamp(column, format) reads other forms in a STRING"),
-        ('"2026-11-21T10:00:00+25:00"', "the zone is a day or more from UTC"),
+        ('"2026-11-21T10:00:00+25:00"', "the zone is a day or more from UTC."),
+        ('"2026-02-30T10:00:00Z"', "day is out of range for month."),
+        ('"20261121"', "in a STRING: to_timestamp(column, 'yyyyMMdd')"),
+        ("20261121100000", "to_timestamp(string(column), 'yyyyMMddHHmmss') reads it in a BIGINT"),
+        ('"20261321"', "a stream takes it with lenient = true and timestamps = 'seconds'"),
+        ('"2026-1-5 1:2:3"', "CAST(column AS TIMESTAMP) reads it in a STRING"),
+        ('""', "a stream with lenient = true reads it as NULL"),
+        ('{"$date": "2026-11-21T10:00:00Z"}', "FROM with a path names a value within an object"),
         ("true", "a boolean is no string."),
     ],
 )
@@ -116,6 +124,36 @@ def test_a_time_in_another_form_is_refused_with_the_form_to_write(value: str, wo
     """The unit is the one in which the number is a usual time."""
     _, letters = decode(batch([f'{{"at": {value}}}'.encode()]), declared("at TIMESTAMP"), SETTINGS)
     assert words in header(letters.to_pylist()[0], "detail")
+
+
+TEN = "2026-11-21T10:00:00Z"
+FORMS = {
+    "20261121100000": TEN,
+    "20261121": "2026-11-21T00:00:00Z",
+    "2026/11/21 10:00:00": TEN,
+    "21.11.2026 10:00:00": TEN,
+    "21-Nov-2026 10:00:00": TEN,
+    "11/21/2026 10:00:00 AM": TEN,
+    "21/Nov/2026:11:00:00 +0100": TEN,
+    "Sat, 21 Nov 2026 10:00:00 GMT": TEN,
+    "Sat, 21 Nov 2026 05:00:00 -0500": TEN,
+    "2026-11-21T11:00:00+01:00[Europe/Madrid]": TEN,
+    "2026-11-21T10:00:00.123Z[UTC]": "2026-11-21T10:00:00.123000Z",
+    "2026-11-21 10:00:00 UTC": TEN,
+    "2026-11-21T11:00:00 Europe/Madrid": TEN,
+    "2026-1-5T1:2:3Z": "2026-01-05T01:02:03Z",
+}
+
+
+@pytest.mark.parametrize(("text", "time"), FORMS.items())
+def test_the_call_in_the_detail_reads_the_time(text: str, time: str) -> None:
+    """The detail of a dead letter has the call that reads a usual form, and the call does so."""
+    _, letters = decode(batch([json.dumps({"at": text}).encode()]), declared("at TIMESTAMP"), SETTINGS)
+    found = re.search(r"(?:CAST|to_timestamp)\((?!column, format).*\)", header(letters.to_pylist()[0], "detail"))
+    assert found is not None
+    call = found[0].replace("column", "at")
+    [row] = evaluate(f"SELECT {call} AS v FROM s", KitStream("s (at STRING)"), [{"at": text}])
+    assert row.result == {"v": time}
 
 
 def test_a_date_in_another_form_is_refused_without_words_of_the_library() -> None:
