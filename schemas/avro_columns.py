@@ -25,14 +25,25 @@ _PRIMITIVES = {
     "float": "DOUBLE",
     "double": "DOUBLE",
     "enum": "STRING",
+    "bytes": "BINARY",
+    "fixed": "BINARY",
 }
-_NARROW = {"int": ("TINYINT", "SMALLINT"), "float": ("FLOAT",), "bytes": ("BINARY",), "fixed": ("BINARY",)}
+_NARROW = {"int": ("TINYINT", "SMALLINT"), "float": ("FLOAT",)}
 """Avro type → narrower SQL types that a column may have; values of an int are then checked."""
 _LOGICAL = {
     ("int", "date"): "DATE",
     ("long", "timestamp-millis"): "TIMESTAMP",
     ("long", "timestamp-micros"): "TIMESTAMP",
 }
+_COUNTS = {
+    "local-timestamp-millis": "timestamp_millis({})",
+    "local-timestamp-micros": "timestamp_micros({})",
+    "local-timestamp-nanos": "timestamp_micros({} div 1000)",
+    "timestamp-nanos": "timestamp_micros({} div 1000)",
+}
+"""Logical types of times that are counts here, and the call that makes a TIMESTAMP of a count."""
+_MOST_DIGITS = 38
+"""Digits of the widest DECIMAL; a decimal with more digits is its bytes."""
 _READ_AS_TIMES = frozenset(logical for _, logical in _LOGICAL)
 _PROMOTED = {
     "int": ("BIGINT", "FLOAT", "DOUBLE"),
@@ -87,7 +98,8 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
         found = types.sql_text(types.fields[name], kind, promote=resolved)
         if found is None or _normal(found) != _normal(kind):
             what = f"is of type {found}" if found else "has a type that no column can hold"
-            raise AvroMismatch(f'column "{name}" is not a {kind} in the Avro schema', f"The field {what} there.")
+            detail = f"The field {what} there.{types.advice(types.fields[name], name, kind)}"
+            raise AvroMismatch(f'column "{name}" is not a {kind} in the Avro schema', detail)
 
 
 class AvroTypes:
@@ -146,7 +158,7 @@ class AvroTypes:
                 part = definition["items" if kind == "array" else "values"]
                 element = self.sql_text(part, getattr(wanted, "element", None), promote=promote)
                 return element and (f"ARRAY<{element}>" if kind == "array" else f"MAP<STRING, {element}>")
-            case "bytes" | "fixed" if logical == "decimal":
+            case "bytes" | "fixed" if logical == "decimal" and definition["precision"] <= _MOST_DIGITS:
                 precision, scale = definition["precision"], definition.get("scale", 0)
                 if promote and precision < getattr(wanted, "precision", 0) and scale == getattr(wanted, "scale", 0):
                     return str(wanted)
@@ -156,6 +168,24 @@ class AvroTypes:
         if promote and logical is None and str(wanted) in _PROMOTED.get(str(kind), ()):
             return str(wanted)
         return _LOGICAL.get((str(kind), str(logical))) or _PRIMITIVES.get(str(kind))
+
+    def advice(self, avro: Any, name: str, wanted: object) -> str:
+        """Return a sentence, after a blank, about a field that cannot be a column of the declared type; empty for most.
+
+        Args:
+            avro: The Avro type of the field.
+            name: The name of the field.
+            wanted: The declared type.
+        """
+        if isinstance(avro, list) and len(members := [each for each in avro if each != "null"]) > 1:
+            kinds = [str(each.get("logicalType", each.get("type"))) for each in map(self.found, members)]
+            return f" It is a union of {', '.join(kinds[:-1])} and {kinds[-1]}."
+        definition = self.found(avro)
+        if definition.get("type") == "record" and not getattr(wanted, "fields", ()):
+            fields = ", ".join(f'"{field["name"]}"' for field in definition["fields"])
+            return f" Its fields are {fields or 'none'}."
+        call = _COUNTS.get(str(definition.get("logicalType")))
+        return f" {call.format(name)} is its time." if call and str(wanted) == "TIMESTAMP" else ""
 
 
 def single_object_header(schema_text: str) -> bytes:

@@ -71,10 +71,10 @@ class _FieldTypes:
             case "array" | "map":
                 part = self._text(definition["items" if kind == "array" else "values"], (*around, ""))
                 return part and (f"ARRAY<{part}>" if kind == "array" else f"MAP<STRING, {part}>")
-            case "bytes" | "fixed" if logical == "decimal":
-                return self._types.sql_text(avro, None) if definition["precision"] <= _MOST_DIGITS else None
-            case "bytes" | "fixed":
-                return "BINARY" if logical is None else None
+            case "bytes" | "fixed" if logical == "decimal" and definition["precision"] > _MOST_DIGITS:
+                return None
+            case "bytes" | "fixed" if logical not in (None, "decimal"):
+                return None
             case "float":
                 return "FLOAT"
         return self._types.sql_text(avro, None)

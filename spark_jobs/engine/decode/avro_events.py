@@ -11,7 +11,7 @@ import fastavro
 import pyarrow as pa
 
 from grouping.model.catalog import StreamColumn
-from grouping.model.sql_type import STRING
+from grouping.model.sql_type import DATE, STRING, TIMESTAMP
 from grouping.model.wording import are, counted
 from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns, reading_schema, single_object_header
 from schemas.avro_limits import body_check
@@ -93,11 +93,14 @@ class AvroBody:
             columns: The columns; a column that the schema lacks is NULL.
             schema: The writer's schema.
         """
+        self._text = schema
         self._schema = reading_schema(schema, [column.name for column in columns])
         self._check_body = body_check(self._schema)
         types = AvroTypes(schema)
         there = [column for column in columns if column.name in types.fields]
         self._texts = [column.name for column in there if column.type == STRING or column.type.is_nested]
+        self._times = [column for column in there if column.type in (DATE, TIMESTAMP)]
+        self._types = types
         self._nulls = {column.name: None for column in columns if column.name not in types.fields}
         checks = ((column, _check_of(column, types)) for column in there)
         self._checks = [(column, check) for column, check in checks if check]
@@ -119,6 +122,9 @@ class AvroBody:
             record = self._read(value, start, "strict")
         except UnicodeDecodeError:
             record, broken = self._read(value, start, "surrogateescape"), True
+        except (OverflowError, ValueError):
+            self._check_times(value, start)
+            raise
         for column, check in self._checks:
             if (found := record[column.name]) is not None:
                 try:
@@ -135,11 +141,27 @@ class AvroBody:
             record.update(self._nulls)
         return record
 
-    def _read(self, value: bytes, start: int, unicode_errors: str) -> dict[str, Any]:
+    def _check_times(self, value: bytes, start: int) -> None:
+        """Look for a time beyond the years 1 to 9999, which fastavro refuses without its name.
+
+        Raises:
+            WrongRecord: A column has such a time.
+        """
+        record = self._read(value, start, "surrogateescape", reading_schema(self._text, ()))
+        checks = NestedChecks(self._types)
+        for column in self._times:
+            try:
+                checks.column(column)(record[column.name])
+            except Misfit as exc:
+                raise WrongRecord(misfit_detail(column, exc)) from None
+
+    def _read(
+        self, value: bytes, start: int, unicode_errors: str, schema: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         body = io.BytesIO(value)
         body.seek(start)
         record: dict[str, Any] = fastavro.schemaless_reader(  # type: ignore[assignment]  # the schema is a record's
-            body, self._schema, None, handle_unicode_errors=unicode_errors
+            body, schema or self._schema, None, handle_unicode_errors=unicode_errors
         )
         if body.tell() != len(value):
             left = len(value) - body.tell()

@@ -201,6 +201,10 @@ def test_fingerprint_is_the_specification_s():
     assert b"\xc3\x01" + crc.to_bytes(8, "little") == single_object_header(text)
 
 
+DURATION = {"type": "fixed", "name": "Span", "size": 20, "logicalType": "duration"}
+LOCAL = {"type": "long", "logicalType": "local-timestamp-millis"}
+
+
 def test_matching_columns_are_accepted():
     """Columns that the schema gives in their types, nullable or not, in any order and number, are accepted."""
     check_avro_columns(SCHEMA, [tuple(column.split(" ", 1)) for column in reversed(COLUMNS)])
@@ -214,11 +218,17 @@ def test_matching_columns_are_accepted():
         (SCHEMA, ("i", "BIGINT"), "The field is of type INT there."),
         (SCHEMA, ("n", "DECIMAL(30,3)"), "The field is of type DECIMAL(30,2) there."),
         (SCHEMA, ("day", "TIMESTAMP"), "The field is of type DATE there."),
-        (record_schema({"x": "bytes"}), ("x", "STRING"), "The field has a type that no column can hold there."),
+        (record_schema({"x": "bytes"}), ("x", "STRING"), "The field is of type BINARY there."),
+        (record_schema({"x": DURATION}), ("x", "STRING"), "The field is of type BINARY there."),
         (
-            record_schema({"x": ["null", "int", "long"]}),
+            record_schema({"x": ["null", "int", LOCAL]}),
             ("x", "BIGINT"),
-            "The field has a type that no column can hold",
+            "The field has a type that no column can hold there. It is a union of int and local-timestamp-millis.",
+        ),
+        (
+            record_schema({"x": ["null", LOCAL]}),
+            ("x", "TIMESTAMP"),
+            "The field is of type BIGINT there. timestamp_millis(x) is its time.",
         ),
         (
             record_schema({"x": {"type": "array", "items": "int"}}),
@@ -229,7 +239,7 @@ def test_matching_columns_are_accepted():
         (NESTED, ("who", SqlType.of("STRUCT<Id: BIGINT>")), "The field is of type STRUCT<> there."),
         (NESTED, ("tags", SqlType.of("ARRAY<INT>")), "The field is of type ARRAY<STRING> there."),
         (NESTED, ("times", SqlType.of("MAP<STRING, DATE>")), "The field is of type MAP<STRING, TIMESTAMP> there."),
-        (NESTED, ("who", "STRING"), "The field is of type STRUCT<> there."),
+        (NESTED, ("who", "STRING"), "The field is of type STRUCT<> there. Its fields are "),
         (record_schema({"x": "nothing"}), ("x", "INT"), "The schema does not parse:"),
         ('{"type":"record"', ("x", "INT"), "The schema does not parse:"),
         ("7", ("x", "INT"), "The schema does not parse:"),
@@ -248,6 +258,45 @@ def test_other_columns_are_refused(schema, column, detail):
         check_avro_columns(schema, [column])
 
     assert caught.value.detail.startswith(detail)
+
+
+@pytest.mark.parametrize(
+    "avro",
+    [
+        DURATION,
+        {"type": "fixed", "name": "U", "size": 20, "logicalType": "uuid"},
+        {"type": "fixed", "name": "D", "size": 20, "logicalType": "decimal", "precision": 40, "scale": 2},
+    ],
+)
+def test_a_logical_type_without_a_column_type_is_its_bytes(avro):
+    """As in Avro, a reader that does not know a logical type reads the type below; also within an array."""
+    schema = record_schema({"x": avro, "xs": {"type": "array", "items": avro["name"]}})
+    value = bytes(range(20)) + b"\x02" + bytes(20) + b"\0"
+    source = stream("x BINARY", "xs ARRAY<BINARY>", form="avro", schema=schema, framing="raw")
+    events, letters = decode(batch([value]), source, SETTINGS)
+
+    assert letters is None
+    assert [events.values(name) for name in ("x", "xs")] == [[bytes(range(20))], [[bytes(20)]]]
+
+
+@pytest.mark.parametrize(
+    ("logical", "column", "detail"),
+    [
+        ("timestamp-micros", "TIMESTAMP", "the time is beyond the years 1 to 9999"),
+        ("timestamp-millis", "TIMESTAMP", "the time is beyond the years 1 to 9999"),
+        ("date", "DATE", "the date is beyond the years 1 to 9999"),
+    ],
+)
+def test_a_time_beyond_the_years_names_its_column(logical, column, detail):
+    """The dead letter has no words of the library."""
+    kind = "int" if logical == "date" else "long"
+    schema = record_schema({"a": "string", "x": ["null", {"type": kind, "logicalType": logical}]})
+    far = b"\xfe\xff\xff\xff\x0f" if kind == "int" else b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+    source = stream("a STRING", f"x {column}", form="avro", schema=schema, framing="raw")
+    _, letters = decode(batch([b"\x02a\x02" + far]), source, SETTINGS)
+
+    [letter] = letters.to_pylist()
+    assert header(letter, "detail") == f'Column "x" of type {column} cannot hold the value: {detail}.'
 
 
 def test_named_type_that_a_field_before_defines():
