@@ -26,9 +26,9 @@ _STEP = timedelta(milliseconds=1)
 class Record:
     """A record of the source topic, for tests that set more than its value."""
 
-    value: Mapping[str, object] | bytes | None
-    """The row, which is encoded in the stream's format, with the schema of the largest id if there are several; bytes
-    are taken unchanged, and None makes a record without a value."""
+    value: Mapping[str, object] | list[object] | bytes | None
+    """The row, which is encoded in the stream's format, with the schema of the largest id if there are several; a list
+    is a JSON array; bytes are taken unchanged, and None makes a record without a value."""
     key: str | bytes | None = None
     time: datetime | None = None
     """A time with a zone; by default a millisecond after the previous record."""
@@ -39,7 +39,7 @@ class Record:
     """The headers, for columns FROM HEADER."""
 
 
-Row = Mapping[str, object] | bytes | Record | None
+Row = Mapping[str, object] | list[object] | bytes | Record | None
 
 
 def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedRecord]:
@@ -76,15 +76,17 @@ def _bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def _written(value: Mapping[str, object] | bytes | None, stream: Stream) -> bytes | None:
+def _written(value: Mapping[str, object] | list[object] | bytes | None, stream: Stream) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     declared = stream.declared
-    if declared.descriptor and declared.message:
-        return _proto_record(value, stream)
-    if declared.format != "avro":
+    if declared.format not in ("avro", "protobuf"):
         framed = declared.format == "json" and declared.framing == "confluent"
         return (id_header(0) if framed else b"") + json_record(value)
+    if isinstance(value, list):
+        raise ValueError(f"a list is no record of stream {stream.name}")
+    if declared.descriptor and declared.message:
+        return _proto_record(value, stream)
     schema, schema_id = declared.avro_schema or "", 0
     if declared.schemas:
         schema_id, written = max(read_writers(declared.schemas).items())
@@ -114,9 +116,11 @@ def _proto_record(row: Mapping[str, object], stream: Stream) -> bytes:
     return id_header(0) + message_header(message_path(found)) + body if declared.framing == "confluent" else body
 
 
-def json_record(row: Mapping[str, object]) -> bytes:
+def json_record(row: Mapping[str, object] | list[object]) -> bytes:
     """Return a row as JSON, with NaN and lone surrogates, which JSON does not have and the decoder refuses."""
-    return json.dumps(dict(row), default=_json_value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps(row if isinstance(row, list) else dict(row), default=_json_value, ensure_ascii=False).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def _json_value(value: object) -> object:

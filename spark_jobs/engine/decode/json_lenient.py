@@ -34,7 +34,8 @@ STRICT = Leniency()
 
 _MICROS = {"seconds": 1_000_000, "millis": 1000, "micros": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
+_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)\.?([0-9]*)|\.([0-9]+))((?:[eE][+-]?[0-9]{1,9})?)", re.ASCII)
+"""A number in a text; the signs, zeros and points that JSON refuses are those that a DECIMAL takes in a text."""
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False, "-0": False}
 _MOST_DIGITS = 40
 """Digits that a whole number or a time may have; more are out of range."""
@@ -86,9 +87,20 @@ def _of_text(text: str, sql_type: SqlType) -> object:
         return text
     if sql_type == BOOLEAN:
         return _BOOLEANS.get(text.lower(), text)
-    if _NUMBER.fullmatch(text) and not sql_type.is_decimal:
-        return JsonNumber(text)
-    return _ZONE.sub(r"\1", text) if sql_type == TIMESTAMP else text
+    if sql_type == TIMESTAMP or (sql_type.is_number and not sql_type.is_decimal):
+        return _number(text) or _ZONE.sub(r"\1", text)
+    return text
+
+
+def _number(text: str) -> JsonNumber | None:
+    """Return the number in a text as JSON spells it; None for any other text."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    sign, whole, fraction, alone, exponent = found.groups()
+    fraction = fraction or alone
+    whole = (whole or "").lstrip("0") or "0"
+    return JsonNumber(f"{sign.removeprefix('+')}{whole}{f'.{fraction}' if fraction else ''}{exponent}")
 
 
 def _of_number(text: str, sql_type: SqlType) -> object:

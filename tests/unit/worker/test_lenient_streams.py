@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -42,6 +43,14 @@ FIT = [
     ("DOUBLE", '"1e3"', 1000.0),
     ("DOUBLE", '""', None),
     ("DOUBLE", '"null"', None),
+    ("DOUBLE", '".50"', 0.5),
+    ("DOUBLE", '"-.5"', -0.5),
+    ("DOUBLE", '"5."', 5.0),
+    ("DOUBLE", '"+5"', 5.0),
+    ("DOUBLE", '"-00.5e1"', -5.0),
+    ("DOUBLE", '"."', MISFIT),
+    ("DOUBLE", '"+-5"', MISFIT),
+    ("DOUBLE", '"1,234"', MISFIT),
     ("DOUBLE", '"NaN"', MISFIT),
     ("DOUBLE", '"-inf"', MISFIT),
     ("DOUBLE", '" 1"', MISFIT),
@@ -50,6 +59,10 @@ FIT = [
     ("INT", "1.0", 1),
     ("INT", '"7"', 7),
     ("INT", '"7.0"', 7),
+    ("INT", '"007"', 7),
+    ("INT", '"+7."', 7),
+    ("BIGINT", '"+009007199254740993.0"', 9007199254740993),
+    ("DECIMAL(4,2)", '"+.5"', Decimal("0.50")),
     ("INT", "1.5", MISFIT),
     ("INT", "2147483648", MISFIT),
     ("INT", "0.9999999999999999999", MISFIT),
@@ -69,6 +82,7 @@ FIT = [
     ("STRING", '""', ""),
     ("STRING", '"a\\ud800b"', "a\N{REPLACEMENT CHARACTER}b"),
     ("DATE", '""', None),
+    ("DATE", '"20261121"', date(2026, 11, 21)),
     ("DATE", '"21/11/2026"', MISFIT),
     ("TIMESTAMP", "1763719200", MISFIT),
     ("TIMESTAMP", '"2025-11-21 10:00:00 +0000 UTC"', AT),
