@@ -264,3 +264,12 @@ def test_elements_are_gone_through_in_slices(monkeypatch: pytest.MonkeyPatch) ->
     whole = [row.result for row in evaluate(text, stream, rows)]
     monkeypatch.setattr(residual, "ELEMENTS", 3)
     assert whole == [row.result for row in evaluate(text, stream, rows)]
+
+
+def test_a_list_is_a_json_array() -> None:
+    """Rows of a stream with columns FROM an array at the top are lists; an Avro record is no list."""
+    pairs = Stream("pairs (name STRING FROM '$[0]', price DOUBLE FROM '$[1][0]')")
+    [row] = evaluate("SELECT name, price FROM pairs WHERE price > 1", pairs, [["XBT", [1.5]]])
+    assert row.result == {"name": "XBT", "price": 1.5}
+    with pytest.raises(ValueError, match="a list is no record"):
+        evaluate("SELECT symbol FROM q", Stream("q (symbol STRING)", format="avro", schema=SCHEMA), [["XBT"]])
