@@ -29,7 +29,7 @@ from spark_jobs.engine.rows.event_column import EventColumn, EventColumns
 
 __all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
 
-_FEW = 4
+_RARE = 4
 """If at most one distinct value in this many meets a row, only these values are looked up."""
 
 RowNumbers = NDArray[np.int32]
@@ -214,7 +214,7 @@ class Lookup:
         keys = self._space.events(column)
         order = column.order(self._space.name, keys)
         reached = index.reach(keys, order)
-        if reached.size * _FEW <= keys.size:
+        if reached.size * _RARE <= keys.size:
             selected = column.among(reached, selected)
             return Candidates(selected, index.at(index.cuts(column.take(keys, selected))), self._alive)
         return Candidates(selected, index.at(column.take(index.cuts(keys, order), selected)), self._alive)

@@ -83,8 +83,8 @@ class KeyedValues:
                 np.searchsorted(disordered, end[some]),
             )
             for rise, row in runs.pairs(_PAIRS):
-                counts = self.times[row] <= waits.until[some[rise]]
-                rises, rows = some[rise[counts]], row[counts]
+                follows = self.times[row] <= waits.until[some[rise]]
+                rises, rows = some[rise[follows]], row[follows]
                 np.minimum.at(least, rises, np.where(self.is_match[rows], self.values[rows], _HIGHEST))
                 stays[rises[~self.is_match[rows]]] = False
             stays &= ~waits.is_bounded | (least > waits.floor)

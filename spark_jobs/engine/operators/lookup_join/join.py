@@ -81,7 +81,7 @@ class LookupJoinOperator:
         if not self.computation.nodes:
             yield events.count, events
             return
-        scattered = any(len(one.keys) > 1 and not one.single for one in self.computation.nodes)
+        scattered = any(len(node.keys) > 1 and not node.single for node in self.computation.nodes)
         width = _PROBES if scattered else max(events.count, 1)
         waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]
         while waiting:
@@ -142,36 +142,36 @@ def _joined(
 
 
 def _further_joined(
-    rows: JoinedEvents, one: LookupJoin, view: TableView, value_bytes: int, most: int | None
+    rows: JoinedEvents, node: LookupJoin, view: TableView, value_bytes: int, most: int | None
 ) -> JoinedEvents:
     """Return the rows that a further join makes."""
-    columns = tuple(key.column for key in one.keys)
-    probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in one.keys], most)
-    if one.rest and probe.size:
-        pairs = rows.meeting(probe, one, view, row)
-        true = holds(one.rest, EventColumns(pairs, value_bytes), np.arange(pairs.count))
+    columns = tuple(key.column for key in node.keys)
+    probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in node.keys], most)
+    if node.rest and probe.size:
+        pairs = rows.meeting(probe, node, view, row)
+        true = holds(node.rest, EventColumns(pairs, value_bytes), np.arange(pairs.count))
         probe, row = probe[true], row[true]
-    if one.outer:
-        probe, row = _with_alone(rows.count, probe, row, everyone=one.undecided)
+    if node.outer:
+        probe, row = _with_padded(rows.count, probe, row, every_row=node.undecided)
         _check(probe.size, most)
-    return rows.meeting(probe, one, view, row)
+    return rows.meeting(probe, node, view, row)
 
 
-def _with_alone(count: int, probe: Ints, row: Ints, *, everyone: bool) -> tuple[Ints, Ints]:
-    """Add a pair of a row and -1 for each row without a partner, or for every row if `everyone` is true.
+def _with_padded(count: int, probe: Ints, row: Ints, *, every_row: bool) -> tuple[Ints, Ints]:
+    """Add a pair of a row and -1 for each row without a partner, or for every row if `every_row` is true.
 
     The added pair comes after the other pairs of its row.
     """
-    alone = np.ones(count, np.bool_)
-    if not everyone:
-        alone[probe] = False
-    lonely = np.flatnonzero(alone)
-    if not lonely.size:
+    is_padded = np.ones(count, np.bool_)
+    if not every_row:
+        is_padded[probe] = False
+    padded = np.flatnonzero(is_padded)
+    if not padded.size:
         return probe, row
-    place = np.arange(probe.size) + (np.cumsum(alone) - alone)[probe]
-    between = np.searchsorted(probe, lonely, side="right") + np.arange(lonely.size)
-    probes, rows = np.empty(probe.size + lonely.size, np.int64), np.full(probe.size + lonely.size, -1)
-    probes[place], probes[between], rows[place] = probe, lonely, row
+    place = np.arange(probe.size) + (np.cumsum(is_padded) - is_padded)[probe]
+    between = np.searchsorted(probe, padded, side="right") + np.arange(padded.size)
+    probes, rows = np.empty(probe.size + padded.size, np.int64), np.full(probe.size + padded.size, -1)
+    probes[place], probes[between], rows[place] = probe, padded, row
     return probes, rows
 
 

@@ -75,27 +75,27 @@ class JoinedEvents:
         """Return the events before anything is joined with them."""
         return cls(events, np.arange(events.count), {})
 
-    def meeting(self, probe: Ints, one: LookupJoin, view: TableView, row: Ints) -> JoinedEvents:
+    def meeting(self, probe: Ints, node: LookupJoin, view: TableView, row: Ints) -> JoinedEvents:
         """Return the rows that a further join makes of these rows.
 
         Args:
             probe: For each new row, the row that it is made of; ascending. A row that is not in `probe` is left out.
-            one: The join.
+            node: The join.
             view: The table.
             row: For each new row, the row of the table; -1 for none.
         """
         rows = {name: (table, taken[probe]) for name, (table, taken) in self._rows.items()}
-        rows[one.prefix] = (view, row)
+        rows[node.prefix] = (view, row)
         undecided = {name: before.taken(self, probe) for name, before in self._undecided.items()}
-        if one.undecided:
-            undecided[one.prefix] = UndecidedRows.of(probe, row)
+        if node.undecided:
+            undecided[node.prefix] = UndecidedRows.of(probe, row)
         event = self.event[probe]
         return JoinedEvents(
             self._events,
             event,
             rows,
-            several=self._several or not one.single,
-            numbers=self._numbers.after(one, event, probe, row),
+            several=self._several or not node.single,
+            numbers=self._numbers.after(node, event, probe, row),
             undecided=undecided,
         )
 

@@ -36,10 +36,10 @@ class OldRows:
         probes = SoughtValues(keys)
         for part in parts:
             probe, row = part.find(tuple(key), probes)
-            counts = part.partition[row] == partitions[probe]
+            is_present = part.partition[row] == partitions[probe]
             if part.ended is not None:
-                counts &= part.ended[row] == NEVER
-            self._found.append((probe[counts], row[counts]))
+                is_present &= part.ended[row] == NEVER
+            self._found.append((probe[is_present], row[is_present]))
 
     def column(self, name: str, count: int) -> tuple[list[pa.Array], Ints]:
         """Return the values of a column in these rows, and by key the place of its value; -1 for a key without a row.

@@ -26,20 +26,20 @@ class Numbers(NamedTuple):
     shared: Ints | None
     """The number of each row, if rows may share numbers; None if the rows of each event have successive numbers."""
 
-    def after(self, one: LookupJoin, event: Ints, probe: Ints, row: Ints) -> Numbers:
+    def after(self, node: LookupJoin, event: Ints, probe: Ints, row: Ints) -> Numbers:
         """Return the numbers of the rows that a further join makes.
 
         Args:
-            one: The join.
+            node: The join.
             event: For each new row, its event.
             probe: For each new row, the row before the join of which it is made; ascending.
             row: For each new row, the row of the table; -1 for none.
         """
-        numbered = self.numbered or not (one.single or one.unique)
-        if not numbered or not (one.undecided or one.unique or self.shared is not None):
-            return Numbers(numbered, _zeros_or_none(self, one, probe))
+        numbered = self.numbered or not (node.single or node.unique)
+        if not numbered or not (node.undecided or node.unique or self.shared is not None):
+            return Numbers(numbered, _zeros_or_none(self, node, probe))
         place = run_places(probe)
-        place[(row < 0) | one.unique | one.single] = 0
+        place[(row < 0) | node.unique | node.single] = 0
         if not self.numbered:
             return Numbers(True, place)
         return Numbers(True, _ranks(event, probe if self.shared is None else self.shared[probe], place))
@@ -59,8 +59,8 @@ NO_NUMBERS = Numbers(False, None)
 """The numbers of events before any join."""
 
 
-def _zeros_or_none(numbers: Numbers, one: LookupJoin, probe: Ints) -> Ints | None:
-    if one.unique or numbers.shared is not None:
+def _zeros_or_none(numbers: Numbers, node: LookupJoin, probe: Ints) -> Ints | None:
+    if node.unique or numbers.shared is not None:
         return np.zeros(probe.size, np.int64)
     return None
 

@@ -91,13 +91,13 @@ class TablePart:
         self.ended[rows] = offsets
         self._ends += int(rows.size)
 
-    def counting(self, rows: NDArray[np.integer], pins: Ints) -> NDArray[np.bool_] | None:
+    def visible(self, rows: NDArray[np.integer], pins: Ints) -> NDArray[np.bool_] | None:
         """Tell which of some rows are visible at a pin, given as offsets by partition; None if all rows are."""
         if self.begun is None and self.ended is None:
             return None
         pin = pins.take(self.partition.take(rows))
-        counts = np.ones(rows.size, np.bool_) if self.begun is None else self.begun.take(rows) < pin
-        return counts if self.ended is None else counts & (self.ended.take(rows) >= pin)
+        seen = np.ones(rows.size, np.bool_) if self.begun is None else self.begun.take(rows) < pin
+        return seen if self.ended is None else seen & (self.ended.take(rows) >= pin)
 
     def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
         """Tell which rows are visible at some pin from the horizon on; None if all rows are."""

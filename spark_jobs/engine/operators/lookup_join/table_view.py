@@ -117,8 +117,8 @@ class TableView:
         if self._count is None:
             self._count = 0
             for part in self._parts:
-                counting = part.counting(np.arange(len(part)), self._pins)
-                self._count += len(part) if counting is None else int(np.count_nonzero(counting))
+                visible = part.visible(np.arange(len(part)), self._pins)
+                self._count += len(part) if visible is None else int(np.count_nonzero(visible))
         return self._count
 
     @property
@@ -139,8 +139,8 @@ class TableView:
         The columns `by` are looked up in an index, and the columns `rest` are compared.
         """
         probe, row = part.find(by, probes)
-        if (counting := part.counting(row, self._pins)) is not None:
-            probe, row = probe[counting], row[counting]
+        if (visible := part.visible(row, self._pins)) is not None:
+            probe, row = probe[visible], row[visible]
         if rest:
             asked = KeyTuples([values[name] for name in rest]).take(probe)
             stored = part.values(rest, row)
