@@ -124,17 +124,24 @@ def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
         return "it meets no row of the tables that it is joined with"
     if not reasons and not failed and standing.query.edge == "silence":
         return "its key was not silent for the interval, as far as the rows go, or its time was late"
-    if not reasons and not failed and standing.query.plan.lasting is not None:
-        return (
-            "the event before it was a match too, or its key did not stay in for the interval, as far as the rows go, "
-            "or its time was late"
-        )
+    if not reasons and standing.query.plan.lasting is not None:
+        return _no_lasting_edge(standing.query.edge, failed)
     if not reasons and standing.query.edge and standing.query.edge != "silence":
         return _no_edge(standing.query.edge, failed, stays=standing.query.plan.stay is not None)
     reasons += failed
     if not reasons:
         raise InternalError("the index and the predicate disagree", detail=f"All of it is TRUE: {list(conjuncts)}.")
     return ", ".join(reasons)
+
+
+def _no_lasting_edge(edge: Edge, failed: Sequence[str]) -> str:
+    """Return why an event is no edge of a query with FOR."""
+    if failed:
+        why = ", ".join(failed)
+        return why if edge == "enter" else f"{why}, and no stay of the interval ended with it, or its time was late"
+    if edge == "exit":
+        return "it is a match, which is no exit"
+    return "its key was in already, or did not stay in for the interval, as far as the rows go, or its time was late"
 
 
 def _no_edge(edge: Edge, failed: Sequence[str], *, stays: bool) -> str:

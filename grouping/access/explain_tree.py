@@ -178,7 +178,7 @@ def _line(node: dict[str, Any]) -> str:
                 return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
             if by := node.get("lasting_by"):
                 interval = timedelta(milliseconds=node["lasting_milliseconds"])
-                rows = f"the row with which {', '.join(by)} enters and stays in for {interval}"
+                rows = f"the rows with which {', '.join(by)} enters and stays in for {interval}, and leaves after that"
                 return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
             return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event{before}{frames}"
         case "table":

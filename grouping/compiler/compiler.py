@@ -84,8 +84,10 @@ def _lifted(draft: Draft) -> Draft:
     expressions, keys, kept = lifted[:where], lifted[where:keyed], lifted[keyed : keyed + len(draft.having)]
     stay = None
     if draft.until:
-        assert draft.computation is not None and draft.computation.before is not None, "UNTIL stands behind EMIT"
-        stay = checked_stay(draft.computation.before, expressions, lifted[keyed:])
+        assert draft.computation is not None, "UNTIL stands behind EMIT"
+        node = draft.computation.before or draft.computation.lasting
+        assert node is not None, "EMIT with UNTIL has BY"
+        stay = checked_stay(node.by, expressions, lifted[keyed:])
         check_bounds(stay, row)
     select = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
     if draft.aggregation is not None:

@@ -209,11 +209,11 @@ def read_until(text: str) -> exp.Expr:
     return condition
 
 
-def checked_stay(before: RowBefore, where: Sequence[Expression], until: Sequence[Expression]) -> Stay:
+def checked_stay(by: Sequence[Column], where: Sequence[Expression], until: Sequence[Expression]) -> Stay:
     """Return the bounds of WHERE and of UNTIL.
 
     Args:
-        before: The key.
+        by: The columns of the key.
         where: The conjuncts of WHERE, over slots.
         until: The conjuncts of UNTIL, over slots.
 
@@ -237,7 +237,7 @@ def checked_stay(before: RowBefore, where: Sequence[Expression], until: Sequence
             _OPPOSITE,
             f"Write {_FORM}",
         )
-    keys = frozenset(column.stored for column in before.by if column.type not in (FLOAT, DOUBLE))
+    keys = frozenset(column.stored for column in by if column.type not in (FLOAT, DOUBLE))
     for conjunct in where:
         leaves = [leaf for leaf in walk(conjunct) if isinstance(leaf, Column)]
         if conjunct != beginnings[0].conjunct and any(leaf.stored not in keys for leaf in leaves):

@@ -200,11 +200,12 @@ class _Planner:
             of_table = table is not None
             scope = check_frames(scope, self._emit, outermost=outermost, aggregation=aggregation, of_table=of_table)
             return _with_frames(tree, base, scope, conditions)
+        if emit is not None and emit.until:
+            self.until = boolean(binder.bind(read_until(emit.until)), "UNTIL")
         if emit is not None and emit.interval_ms:
-            scope, conditions = with_interval(scope, emit, conditions, aggregation=aggregation)
+            scope, conditions = with_interval(scope, emit, conditions, self.until, aggregation=aggregation)
         elif emit is not None and scope is not None:
             scope = _with_row_before(scope, emit, table, aggregation=aggregation)
-            self.until = boolean(binder.bind(read_until(emit.until)), "UNTIL") if emit.until else None
         binder = Binder(with_edge(names, emit))
         if aggregation:
             items, self.aggregation = _aggregation(tree, binder)

@@ -143,7 +143,7 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
                     and time_ms < before_ms
                     and (covered is None or offset < covered.get(str(partition), 0))
                 )
-            if not always and not _sees(windows, time_ms):
+            if not always and not _sees(windows, time_ms, at_expire=computed):
                 continue
             if is_due:
                 # A micro-batch that is replayed after a crash writes its matches again, in the same order.
@@ -166,7 +166,9 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
     )
 
 
-def _sees(windows: list[Window], time_ms: int) -> bool:
+def _sees(windows: list[Window], time_ms: int, *, at_expire: bool) -> bool:
+    """Tell whether a CQ sees a time; with `at_expire` the time of EXPIRE, too."""
     return any(
-        (start is None or time_ms >= start) and (expire is None or time_ms < expire) for start, expire in windows
+        (start is None or time_ms >= start) and (expire is None or time_ms < expire + at_expire)
+        for start, expire in windows
     )

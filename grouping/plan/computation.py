@@ -35,7 +35,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The highest node of EMIT ON SILENCE; None for other queries. Not together with `before`."""
 
     lasting: LastingMatches | None = None
-    """The highest node of EMIT ON ENTER … FOR; None for other queries. Not together with `before`."""
+    """The highest node of EMIT with FOR; None for other queries. Not together with `before`."""
 
     @classmethod
     def of(

@@ -84,7 +84,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def lasting(self) -> LastingMatches | None:
-        """The node of EMIT ON ENTER … FOR; None for other queries."""
+        """The node of EMIT with FOR; None for other queries."""
         return self.computation.lasting if self.computation else None
 
     @property

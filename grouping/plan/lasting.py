@@ -1,4 +1,4 @@
-"""The node of EMIT ON ENTER … FOR: a key that enters and stays in for an interval becomes a row."""
+"""The node of EMIT ON ENTER or EXIT with FOR: a key that enters and stays in for an interval becomes a row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     """Rows with which a key enters, once the watermark has passed the row's time plus an interval.
 
     Each row of the key within the interval was a match, too. A row keeps its columns; the time of the result is the
-    time of the row plus the interval. A row is no match for any group unless `where` is TRUE.
+    time of the row plus the interval. The row with which such a stay ends is a result, too, with its own time. A row is
+    no match for any group unless `where` is TRUE.
     """
 
     batch_micros: ClassVar[float] = 1_500.0
@@ -37,13 +38,22 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     """The interval."""
     height: Height | None = None
     """None without a comparison in WHERE: then each row is a match if `where` is TRUE."""
+    until: bool = False
+    """Whether a stay ends by UNTIL, a bound of the column from the other side; then `height` is set and `where` empty.
+    """
 
     @classmethod
     def of(
-        cls, by: Iterable[Column], milliseconds: int, height: Height | None, where: tuple[Expression, ...]
+        cls,
+        by: Iterable[Column],
+        milliseconds: int,
+        height: Height | None,
+        where: tuple[Expression, ...],
+        *,
+        until: bool = False,
     ) -> LastingMatches:
         """Return the node of a key, an interval and conditions."""
-        return cls(key_of(by), where, milliseconds=milliseconds, height=height)
+        return cls(key_of(by), where, milliseconds=milliseconds, height=height, until=until)
 
     @property
     def due_after(self) -> int:
@@ -63,7 +73,8 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
         """The fields that make an id."""
         height = None if self.height is None else [self.height.column.stored, self.height.above]
         by = [column.stored for column in self.by]
-        return {"for": self.milliseconds, "by": by, "height": height, "where": self.where}
+        until = {"until": True} if self.until else {}
+        return {"for": self.milliseconds, "by": by, "height": height, "where": self.where, **until}
 
     @property
     def signature(self) -> str:

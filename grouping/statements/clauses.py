@@ -61,7 +61,7 @@ class KeyName(NamedTuple):
 
 
 class EmitClause(NamedTuple):
-    """EMIT ON ENTER | EXIT | ENTER OR EXIT | SILENCE BY columns FOR interval or UNTIL condition, or EMIT CHANGES."""
+    """EMIT ON ENTER | EXIT | ENTER OR EXIT | SILENCE BY columns FOR interval UNTIL condition, or EMIT CHANGES."""
 
     edge: Edge
     by: tuple[KeyName, ...] = ()
@@ -72,7 +72,7 @@ class EmitClause(NamedTuple):
     snapshot: bool = False
     """Whether EMIT CHANGES has WITH SNAPSHOT."""
     interval_ms: int = 0
-    """The interval of ON SILENCE, or of FOR behind ON ENTER, in milliseconds; 0 without an interval."""
+    """The interval of ON SILENCE, or of FOR, in milliseconds; 0 without an interval."""
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
@@ -109,14 +109,13 @@ def _read_emit(tokens: Tokens) -> EmitClause:
         by.append(_key_name(tokens))
         while tokens.accept_symbol(TokenType.COMMA):
             by.append(_key_name(tokens))
-        if edge != "silence" and tokens.accept("UNTIL"):
-            return EmitClause(edge, tuple(by), until=_SELECT + tokens.rest()[len(_SELECT) :])
     else:
         without_by = tokens.unexpected("BY and the columns of the key", hint=_EMIT_HINT)
     if edge != "silence" and tokens.accept("FOR"):
         interval = parse_interval(tokens.string("the interval of FOR"))
-        if edge != "enter" or tokens.word() == "UNTIL":
-            raise unsupported("FOR with ON EXIT or UNTIL", "FOR reports keys that enter and stay in.", _FOR_HINT)
+    if edge != "silence" and by and tokens.accept("UNTIL"):
+        until = _SELECT + tokens.rest()[len(_SELECT) :]
+        return EmitClause(edge, tuple(by), until=until, interval_ms=interval // timedelta(milliseconds=1))
     _check_emit(tokens)
     if tokens.type() is not None:
         raise without_by or tokens.unexpected(f"the end of the query, or {_CLAUSES}")
@@ -164,7 +163,6 @@ _NOT_IN_EMIT = {
     "AT": "Each edge is a result.",
 }
 """First word of a refused part of EMIT → the rule that applies instead."""
-_FOR_HINT = "Write EMIT ON ENTER BY symbol FOR '5 minutes'."
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
 _SELECT = "SELECT 1 AS a FROM s WHERE "  # shorter than any text before the condition of UNTIL
 

@@ -55,7 +55,7 @@ _FORMS: dict[tuple[str, ...], _Refusal] = {
     ("EMIT", "ON", "ENTER"): _Refusal("EMIT ON ENTER here", _EMIT_PLACE, _EMIT_FORM),
     ("EMIT", "ON", "EXIT"): _Refusal("EMIT ON EXIT here", _EMIT_PLACE, _EMIT_FORM),
     ("EMIT", "ON", "SILENCE"): _Refusal("EMIT ON SILENCE here", _EMIT_PLACE, _EMIT_FORM),
-    ("FOR", "'"): _Refusal("FOR '…' here", "FOR stands behind EMIT ON ENTER and its BY.", _STAYS),
+    ("FOR", "'"): _Refusal("FOR '…' here", "FOR stands behind EMIT ON ENTER or EXIT and its BY.", _STAYS),
     **{
         (word, "'"): _Refusal(f"{word} '…'", "Each match is a result.", _QUIET)
         for word in ("COOLDOWN", "THROTTLE", "SUPPRESS", "DEDUPLICATE")

@@ -188,7 +188,7 @@ class QueryReader:
 
     def _match(self, record: ResultRecord, sifted: Mapping[str, Any] | None) -> Match | None:
         source = source_of(record)
-        if source.mark <= self._marks.get(source.partition, _NOWHERE) or not self._sees(record.time):
+        if source.mark <= self._marks.get(source.partition, _NOWHERE) or not self._sees(record):
             return None
         if self._apply is not None and self._paused(record.written_at):
             return None
@@ -212,12 +212,17 @@ class QueryReader:
             before=None if (before := record.headers.get("before")) is None else msgspec.json.decode(before),
         )
 
-    def _sees(self, time: datetime) -> bool:
-        """Whether an event of this time is the CQ's own: another CQ may share the destination and see more."""
-        query = self._query
-        return (query.starts_at is None or time >= query.starts_at) and (
-            query.expires_at is None or time < query.expires_at
-        )
+    def _sees(self, record: ResultRecord) -> bool:
+        """Whether a match is the CQ's own by its time: another CQ may share the destination and see more.
+
+        A result that waited for the watermark has a cause, and may have the time of EXPIRE.
+        """
+        query, time = self._query, record.time
+        if query.starts_at is not None and time < query.starts_at:
+            return False
+        if query.expires_at is None or time < query.expires_at:
+            return True
+        return time == query.expires_at and "cause" in record.headers
 
     def _paused(self, written_at: datetime | None) -> bool:
         """Whether a virtual match was written during a pause of this CQ: other CQs of the group still wanted it."""

@@ -36,7 +36,7 @@ _ABOVE = {">": True, ">=": True, "<": False, "<=": False}
 
 
 def with_interval(
-    scope: Scope | None, emit: EmitClause, where: Sequence[Bound], *, aggregation: bool
+    scope: Scope | None, emit: EmitClause, where: Sequence[Bound], until: Bound | None, *, aggregation: bool
 ) -> tuple[Scope, tuple[Bound, ...]]:
     """Return the scope of a query with EMIT and an interval, and the conditions that its group decides.
 
@@ -44,6 +44,7 @@ def with_interval(
         scope: The scope of FROM; None over a table alone.
         emit: EMIT.
         where: The conditions of WHERE, of the query and of views.
+        until: The condition of UNTIL; None without UNTIL.
         aggregation: Whether the query has aggregates.
 
     Raises:
@@ -69,19 +70,24 @@ def with_interval(
         computation, above = Computation.of(scope.stream.stream_id, (), silence=silence), placed.above
     else:
         check_unconditional(scope)
-        lasting, above = _lasting(by, emit.interval_ms, where)
+        lasting, above = _lasting(by, emit.interval_ms, where, until)
         computation = Computation.of(scope.stream.stream_id, (), lasting=lasting)
     return scope._replace(computation=computation), above
 
 
 def _lasting(
-    by: frozenset[Column], milliseconds: int, where: Sequence[Bound]
+    by: frozenset[Column], milliseconds: int, where: Sequence[Bound], until: Bound | None
 ) -> tuple[LastingMatches, tuple[Bound, ...]]:
     """Return the node of EMIT with FOR, and the conditions that the group decides.
 
     The group decides conditions over the key alone, and the comparison of one column with a constant. All other
-    conditions are part of the node: an event for which they are not TRUE ends the stay of its key.
+    conditions are part of the node: an event for which they are not TRUE ends the stay of its key. With UNTIL the group
+    decides all conditions.
     """
+    if until is not None:
+        end = next((_height(each) for each in normalize(until)), None)
+        height = None if end is None else Height(end.column, not end.above)  # without, `checked_stay` refuses the query
+        return LastingMatches.of(by, milliseconds, height, (), until=True), tuple(where)
     exact = {column for column in by if column.type not in (FLOAT, DOUBLE)}
     above: list[Bound] = []
     others: list[Bound] = []

@@ -232,8 +232,9 @@ class ConstantTables:
             removed += [destinations(piece.removed)] if len(piece.removed) else []
             for block, table in piece.added.items():
                 variant = self._variants.setdefault((block.select_id, block.mode, block.edge), len(self._variants))
-                added = ConstantRows.of(table, variant, len(block.types))
-                for ending in (False, True) if self._plans[block.group_id].stay else (False,):
+                plan = self._plans[block.group_id]
+                added = ConstantRows.of(table, variant, len(block.types), at_expire=plan.timed is not None)
+                for ending in (False, True) if plan.stay else (False,):
                     rows[block.group_id, block.types, block.mode == "virtual", block.until, ending].append(added)
                 if "bounds" in table.column_names:
                     bounds = table["bounds"].to_pylist()

@@ -62,15 +62,19 @@ class ConstantRows:
     """Where entries with edges begin; None for entries without edges."""
 
     @classmethod
-    def of(cls, table: pa.Table, variant: int, slots: int) -> ConstantRows:
+    def of(cls, table: pa.Table, variant: int, slots: int, *, at_expire: bool = False) -> ConstantRows:
         """Return the entries of a segment's block.
 
         Args:
             table: The block's rows.
             variant: The variant of all entries of the block.
             slots: The number of slots.
+            at_expire: Whether the entries count at their EXPIRE, too: results that wait for the watermark do.
         """
         table = table.combine_chunks()
+        expires = _window(_one(table["expire_ms"]), np.iinfo(np.int64).max)
+        if expires is not None and at_expire:
+            expires = np.minimum(expires, np.iinfo(np.int64).max - 1) + 1
         ids = destinations(_one(table["destination"]))
         high = ids["high"].astype(np.uint64)
         rows = cls(
@@ -80,7 +84,7 @@ class ConstantRows:
             _one(table["partition"]).to_numpy(),
             np.full(table.num_rows, variant, np.int32),
             _window(_one(table["start_ms"]), np.iinfo(np.int64).min),
-            _window(_one(table["expire_ms"]), np.iinfo(np.int64).max),
+            expires,
             tuple(_packed(_one(table[f"c{slot}"])) for slot in range(slots)),
             Begins.of(_one(table["since"])) if "since" in table.column_names else None,
         )

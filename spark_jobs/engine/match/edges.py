@@ -173,8 +173,7 @@ class _EdgeLookup:
         began, lookup, snapshot = time.perf_counter(), self._side.lookup, self.snapshot
         kept = {ENTER: snapshot.enters, EXIT: snapshot.exits}
         kept |= dict.fromkeys((INSERT, DELETE, UPDATE), snapshot.changes)
-        found = self._differences(first, last) if self.crossings is None else self.crossings.edges(first, last)
-        for row, position, side in found if self.stays is None else self.stays.edges(found):
+        for row, position, side in self._edges(first, last):
             for kind in _KINDS_OF[side]:
                 if (variants := kept[kind]) is None:
                     continue
@@ -183,6 +182,16 @@ class _EdgeLookup:
                     codes, entries = (row[wanted] << KIND_BITS) + kind, position[wanted]
                     yield MatchedPairs.of(codes, lookup.rows, entries, lookup.group_of(entries))
         lookup.took(time.perf_counter() - began)
+
+    def _edges(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
+        """Yield rows in [first, last), the entries beside them, and the index into `_KINDS_OF`."""
+        found = self._differences(first, last) if self.crossings is None else self.crossings.edges(first, last)
+        for row, position, side in found if self.stays is None else self.stays.edges(found):
+            if (after := self.before.after) is None:
+                yield row, position, side
+            else:
+                counts = self._begins.at(position, self.rows.partitions[row]) > after[row]
+                yield row[counts], position[counts], side
 
     def _differences(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
         """Yield rows, the entries beside them, and the index into `_KINDS_OF`."""

@@ -1,4 +1,4 @@
-"""Matches of rows with which keys stayed in: crossings between the value before and the lowest value that followed."""
+"""Matches of rows with which stays began or ended: crossings between the value before and the value now."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def lasting_matches(
 ) -> Iterator[Matches]:
     """Yield the matches of rows in slices, which bounds the memory for any number of matches.
 
-    A row is a match for an entry where the key entered with the row, and each row that followed within the interval
-    was a match, too. Conditions of the entry grow with the values, so the lowest value decides for all rows.
+    An enter is a match for an entry where the key entered with the row, and each row that followed within the interval
+    was a match, too. Conditions of the entry grow with the values, so the lowest value decides for all rows. An exit is
+    a match where such a stay ended with the row.
 
     Args:
         snapshot: The tables of groups over one computation with keys that stay in.
@@ -40,5 +41,7 @@ def lasting_matches(
     Raises:
         Exception: Any exception, since predicates run code of libraries (`faults.FAULTS`).
     """
-    for found in coded_edges(snapshot, rows.lowest, rows.before, limit, loads, value_bytes):
-        yield found.of_rows((found.event >> KIND_BITS).astype(np.int32))
+    for found in coded_edges(snapshot, rows.now, rows.before, limit, loads, value_bytes):
+        event, kind = found.event >> KIND_BITS, found.event & (1 << KIND_BITS) - 1
+        own = np.flatnonzero(kind == rows.edges[event])  # with an exit, a key enters for entries that began later
+        yield found.of_rows(event.astype(np.int32)).taken(own)

@@ -20,10 +20,11 @@ from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import holds
 from spark_jobs.engine.match.table_lookup import TableLookup
 from spark_jobs.engine.rows.columns import SingleColumn
+from spark_jobs.engine.rows.edge_rows import EXIT
 from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.extremes import Extremes, extremes_name
 from spark_jobs.engine.rows.row_source import RowSource
-from spark_jobs.engine.rows.rows_before import RowsBefore
+from spark_jobs.engine.rows.rows_before import RowsBefore, StayRows
 
 __all__ = ["StayLookup"]
 
@@ -37,6 +38,8 @@ class StayLookup:
     end: StayBound
     extremes: Extremes
     rows: RowSource
+    lasting: StayRows | None
+    """The stays of the rows, for a group with FOR."""
 
     @classmethod
     def of(cls, lookup: TableLookup | None, rows: RowSource, before: RowsBefore) -> StayLookup | None:
@@ -44,7 +47,8 @@ class StayLookup:
         stay = None if lookup is None else lookup.part.shape.plan.stay
         if lookup is None or stay is None:
             return None
-        return cls(lookup, stay.begin, stay.end, before.extremes[extremes_name(stay)], rows)
+        extremes = before.extremes[extremes_name(stay.begin.column, above=stay.begin.above)]
+        return cls(lookup, stay.begin, stay.end, extremes, rows, before.stays)
 
     def edges(self, found: Iterable[tuple[Ints, Ints, int]]) -> Iterator[tuple[Ints, Ints, int]]:
         """Yield the edges among rows for which the table's condition becomes TRUE or stops being TRUE.
@@ -55,8 +59,31 @@ class StayLookup:
         ending = self.lookup.part.shape.ending
         for row, entry, number in found:
             if number == 0 and row.size:
-                kept = self._inside(row, entry) == ending
+                kept = self._inside(row, entry) == ending if self.lasting is None else self._lasts(row, entry)
                 yield row[kept], entry[kept], int(ending)
+
+    def _lasts(self, row: Ints, entry: Ints) -> NDArray[np.bool_]:
+        """Tell for pairs of a row with which stays began or ended, and an entry, whether it is such a stay's edge.
+
+        The extremes are those before the row with which the stays began; for exits of stays that had begun before the
+        rises that wait, those before the first of these rises.
+        """
+        lasting, ending = self.lasting, self.lookup.part.shape.ending
+        assert lasting is not None, "a group with FOR"
+        inside = self._inside(row, entry)
+        own = (lasting.kinds[row] == EXIT) == ending
+        if not ending:
+            lasts: NDArray[np.bool_] = own & ~inside & ~self._is_true(self.end, lasting.least, row, entry)
+            return lasts
+        begins = self.lookup.rows.begins
+        assert begins is not None, "an entry over rows before"
+        began = ~inside & self._is_true(self.begin, lasting.entered, row, entry)
+        began &= begins.at(entry, self.rows.partitions[row]) <= lasting.begin[row]
+        ends: NDArray[np.bool_] = own & np.where(lasting.is_known[row], began, inside)
+        return ends
+
+    def _is_true(self, bound: StayBound, values: pa.Array, row: Ints, entry: Ints) -> NDArray[np.bool_]:
+        return _Test(self.lookup, bound, values, entry)(np.arange(row.size), row)
 
     def _inside(self, row: Ints, entry: Ints) -> NDArray[np.bool_]:
         """Tell for pairs of a row and an entry whether the row's key was in before the row."""

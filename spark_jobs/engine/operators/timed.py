@@ -41,4 +41,6 @@ def timed_operator(
     parts = (part.rows.begins for table in snapshot.tables for part in table.parts)
     begins = tuple(each for each in parts if each is not None)
     kept_ms = round(settings.limits.last_row_days * _DAY_MS)
-    return LastingOperator(computation.lasting, name, reads, clock, value_bytes, begins, kept_ms)
+    variants = [part.variants for table in snapshot.tables for part in table.parts]
+    exits = snapshot.exits is not None and any(snapshot.exits[each].any() for each in variants)
+    return LastingOperator(computation.lasting, name, reads, clock, value_bytes, begins, kept_ms, exits)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from grouping.plan.stay import Stay
+from grouping.model.expression import Column
 from spark_jobs.engine.rows.arrays import Ints
 
 __all__ = ["Extremes", "ExtremesBuilder", "extremes_name", "is_extremes", "stored_column"]
@@ -33,11 +33,12 @@ The stored text of the column follows. No other name has a control character.
 _ROOT = 0
 """The node at the bottom of every chain; it has no event."""
 _NO_EVENT = -1
+_HIGHEST = (1 << 63) - 1
 
 
-def extremes_name(stay: Stay) -> str:
-    """Return the name of the column of extremes that decides the stays of a group."""
-    return (_ABOVE if stay.begin.above else _BELOW) + stay.begin.column.stored
+def extremes_name(column: Column, *, above: bool) -> str:
+    """Return the name of the extremes of a column by which keys enter with large values, or with small values."""
+    return (_ABOVE if above else _BELOW) + column.stored
 
 
 def is_extremes(name: str) -> bool:
@@ -156,6 +157,17 @@ class ExtremesBuilder:
         while low and latest <= offsets[below[low]]:  # no peak lies between the low and the low before it
             low = below[low]
         self._peak, self._low = peaks.put(peak, value, offset), lows.put(low, ~value, offset)
+
+    def latest(self, value: int) -> tuple[int, int]:
+        """Return the offset of the key's last event with at least a value, and the lowest value since.
+
+        The offset is -1 where there is no such event, and the value is high where no event followed.
+        """
+        peak, low, lows = self._peaks.without(self._peak, value - 1), self._low, self._lows
+        offset, lowest = self._peaks.offsets[peak], _HIGHEST
+        while lows.offsets[low] > offset:
+            low, lowest = lows.below[low], ~lows.values[low]
+        return offset, lowest
 
     def packed(self) -> bytes:
         """Return the key's events as bytes for `begin`."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from grouping.model.expression import Reference, stored_reference
 from spark_jobs.engine.rows.arrays import Ints
@@ -12,7 +15,28 @@ from spark_jobs.engine.rows.columns import TakenPlaces
 from spark_jobs.engine.rows.extremes import Extremes
 from spark_jobs.engine.rows.row_source import RowSource
 
-__all__ = ["RowsBefore"]
+__all__ = ["RowsBefore", "StayRows"]
+
+
+class StayRows(NamedTuple):
+    """The stays that began or ended with some rows, for groups with FOR and UNTIL."""
+
+    extremes: Extremes
+    """The extremes before the row with which the stays began."""
+    kinds: NDArray[np.int8]
+    """By row, whether stays began or ended with the row (`rows.edge_rows`)."""
+    entered: pa.Array
+    """The value of the row with which the stays began; NULL for stays before the rises that wait."""
+    begin: Ints
+    """The offset of the row with which the stays began."""
+    least: pa.Array
+    """For an enter, the lowest value within the interval."""
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Whether the row with which the stays began is known."""
+        known: NDArray[np.bool_] = self.entered.is_valid().to_numpy(zero_copy_only=False)
+        return known
 
 
 class RowsBefore(TakenPlaces):
@@ -31,6 +55,8 @@ class RowsBefore(TakenPlaces):
         kept: Mapping[str, pa.Array],
         equal: Collection[str],
         extremes: Mapping[str, Extremes] | None = None,
+        after: Ints | None = None,
+        stays: StayRows | None = None,
     ) -> None:
         """Keep the pairs.
 
@@ -42,6 +68,8 @@ class RowsBefore(TakenPlaces):
             kept: Columns of the earlier rows that came before the batch, by stored name.
             equal: The stored names of columns in which both rows of each pair are the same.
             extremes: By name, the extremes before each row of the batch, for groups with UNTIL.
+            after: By row of the batch, the offset behind which an entry began that counts; None where all entries do.
+            stays: The stays of the rows of the batch, for groups with FOR and UNTIL.
         """
         super().__init__(rows, of)
         self.count = int(of.size)
@@ -52,6 +80,8 @@ class RowsBefore(TakenPlaces):
         self._kept = kept
         self._equal = equal
         self.extremes = extremes or {}
+        self.after = after
+        self.stays = stays
         self._arrays: dict[Reference, pa.Array] = {}
 
     def column(self, name: Reference) -> pa.Array:

@@ -15,24 +15,39 @@ from grouping.model.expression import Reference, stored_reference
 from grouping.model.sql_type import STRING, SqlType
 from grouping.plan.lasting import LastingMatches
 from spark_jobs.engine.rows.arrays import Ints
-from spark_jobs.engine.rows.edge_rows import EDGE, ENTER, KINDS
+from spark_jobs.engine.rows.edge_rows import EDGE, KINDS
 from spark_jobs.engine.rows.events import arrow_type
+from spark_jobs.engine.rows.extremes import extremes_name
 from spark_jobs.engine.rows.row_source import RowSource
-from spark_jobs.engine.rows.rows_before import RowsBefore
+from spark_jobs.engine.rows.rows_before import RowsBefore, StayRows
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
 __all__ = [
+    "AFTER",
     "BEFORE",
     "BEFORE_OFFSET",
+    "CHAIN",
+    "ENTERED",
+    "IS_MATCH",
+    "KIND",
     "LEAST",
+    "NOW",
     "LastingRows",
     "LatestMatches",
     "SilentRows",
     "cause_offsets",
 ]
 
-LEAST, BEFORE, BEFORE_OFFSET = "#least", "#before", "#before_offset"
-"""Columns of keys that stayed in: the lowest value within the interval, and value and offset of the row before."""
+KIND, NOW, BEFORE, BEFORE_OFFSET, IS_MATCH, AFTER = "#kind", "#now", "#before", "#before_offset", "#is_match", "#after"
+"""Columns of stays that began or ended, by which one look-up finds the queries: the kind of the edge; the value now,
+and value and offset before; 1 if the value now is a match for some constants; only queries that began behind an offset
+count. For an enter, the value now is the lowest value of the interval.
+"""
+
+CHAIN, ENTERED, LEAST = "#chain", "#entered", "#least"
+"""Further columns of stays with UNTIL: the packed extremes before the row with which the stays began, the value of this
+row as a whole number, and the lowest value of the interval. Stays before all rises that wait have no value.
+"""
 
 _OFFSET_BITS = 21
 """The number of low bits of a position that are bits of the offset."""
@@ -175,34 +190,55 @@ class SilentRows:
 
 
 class LastingRows(SilentRows):
-    """Rows with which keys entered and stayed in (`rows.row_source.RowSource`)."""
+    """Rows with which keys enter and stay in, or leave after such a stay (`rows.row_source.RowSource`)."""
 
     def __init__(
-        self, stream: Stream, computation_id: str, partition: int, found: LatestMatches, node: LastingMatches
+        self,
+        stream: Stream,
+        computation_id: str,
+        partition: int,
+        found: LatestMatches,
+        node: LastingMatches,
+        stays: StayRows | None = None,
     ) -> None:
-        """Take rows; they must have the columns `LEAST`, `BEFORE` and `BEFORE_OFFSET`."""
+        """Take rows, which have the columns `KIND`, `NOW`, `BEFORE`, `BEFORE_OFFSET`, `IS_MATCH` and `AFTER`.
+
+        Args:
+            stream: The stream of the events.
+            computation_id: The source of the results.
+            partition: The source partition of the rows.
+            found: The rows, in the order of their positions.
+            node: The computation's node.
+            stays: The stays that began or ended with the rows, for a node with UNTIL.
+        """
         super().__init__(stream, computation_id, partition, found)
-        self.kinds: NDArray[np.int8] | None = np.full(self.count, ENTER, np.int8)
-        lowest = dict(found.columns)
-        before_offset = lowest[BEFORE_OFFSET].to_numpy()
+        self.edges = found.columns[KIND].to_numpy().astype(np.int8)
+        """The kind of each row."""
+        self.kinds: NDArray[np.int8] | None = self.edges
+        values, kept = dict(found.columns), {}
+        before_offset = found.columns[BEFORE_OFFSET].to_numpy()
         of = np.flatnonzero(before_offset >= 0)
-        kept = {}
         if node.height is not None:
             name = node.height.column.stored
-            lowest[name], kept[name] = lowest[LEAST], lowest[BEFORE].take(pa.array(of))
-        self.lowest = SilentRows(stream, computation_id, partition, found._replace(columns=lowest))
-        """The same rows, with the lowest value in place of the row's own value.
-
-        An entry that such a row matches is matched by the row itself and by all rows that followed within the interval.
-        """
-        keys = [column.stored for column in node.by]
-        self.before = RowsBefore(self.lowest, of, self.count + np.arange(of.size), before_offset[of], kept, keys)
-        """The rows before, for rows whose row before was a match for some constants."""
+            values[name], kept[name] = values[NOW], values[BEFORE].take(pa.array(of))
+        self.now = SilentRows(stream, computation_id, partition, found._replace(columns=values))
+        """The same rows with the value now in place of the row's own. For an enter, the matches of the row now are
+        those of all rows that followed within the interval."""
+        self.now.removals = found.columns[IS_MATCH].to_numpy() == 0
+        keys, after = [column.stored for column in node.by], found.columns[AFTER].to_numpy()
+        extremes = {}
+        if stays is not None and node.height is not None:
+            extremes[extremes_name(node.height.column, above=node.height.above)] = stays.extremes
+        self.before = RowsBefore(
+            self.now, of, self.count + np.arange(of.size), before_offset[of], kept, keys, extremes, after, stays
+        )
+        """The rows before, where these were matches for some constants. For an exit, the row before stands for all
+        rows of the stay."""
 
     def column(self, name: Reference) -> pa.Array:
         """Return a column as a plain Arrow array."""
         if name == EDGE and not self.has(name):
-            return pa.array([KINDS[ENTER]] * self.count, pa.string())
+            return pa.array(np.array(KINDS)[self.edges], pa.string())
         return super().column(name)
 
     def type_of(self, name: Reference) -> SqlType:

@@ -22,6 +22,8 @@ _SECONDS = 4
 def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     """A key that stays in is told once, a key that leaves is not, though the workers die within the interval.
 
+    A key that leaves after its stay is told a second time, and another key is not.
+
     A digest has each stay once, although the partition has no event between the stay's begin and the tick.
     """
     source = lab.stream("device STRING, temp DOUBLE, PARTITION KEY (device)")
@@ -30,6 +32,8 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     assert hot["trigger"] == {"kind": "change", "emit": "enter", "by": ["device"]}
     assert hot["group"] == warm["group"]
 
+    both = lab.create("both", text.format(90).replace("ON ENTER", "ON ENTER OR EXIT"), clauses="DO PUBLISH SHARED")
+    assert both["group"] == hot["group"]
     digested = lab.create("digested", text.format(70), clauses="EVERY '1 second' DO PUBLISH SHARED")
 
     begin = time.time_ns() // 1_000_000
@@ -58,3 +62,13 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     assert rows() == [{**events[place].values, "_edge": "enter"} for place in (0, 1, 5)]
     listed = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
     assert any("FOR 'PT4S'" in each["text"] for each in listed)
+
+    cool = Event({"device": "m0", "temp": 20.0}, 0, time_ms=time.time_ns() // 1_000_000)
+    [place] = source.publish([cool], lambda event: json.dumps(event.values).encode())
+    source.fence()
+    lab.results.until(lambda: len(lab.results.of(both["destination"])) >= 2, "the end of the stay")
+    entered, left = lab.settled_matches(both, source)
+    assert entered.row == {**events[0].values, "_edge": "enter"}
+    assert (left.row, left.headers["edge"]) == ({**cool.values, "_edge": "exit"}, "exit")
+    assert left.headers["ce_id"] == f"{left.headers['ce_source']}/0/{(cool.time_ms << 21) + place.offset}"
+    assert len(lab.results.of(hot["destination"])) == 1

@@ -2,235 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grouping.model.errors import InternalError
-from grouping.model.expression import Call, Column, Value
-from grouping.plan.group import GroupPlan
-from grouping.plan.lasting import Height, LastingMatches
-from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
-from spark_jobs.engine.match.lasting import lasting_matches
-from spark_jobs.engine.operators.event_clock import EventClock
-from spark_jobs.engine.operators.lasting.operator import LastingOperator
 from spark_jobs.engine.operators.lasting.pending_rises import PendingRises
-from spark_jobs.engine.rows.silent_rows import LastingRows
-from tests.unit.matching.event_batches import stream
-from tests.unit.matching.matching import Store, apart, compare, destination, entry, holds
-from tests.unit.operators.cutting import pieces
-from tests.unit.operators.timed_rows import timed_events
-
-STREAM = stream("k STRING", "p DOUBLE", "n BIGINT", "d DATE", "b BOOLEAN")
-K, B = Column("k", "STRING"), Column("b", "BOOLEAN")
-TRUE = Call("=", (B, Value(True, "BOOLEAN")), "BOOLEAN")
-TYPES = {"p": "DOUBLE", "n": "BIGINT", "d": "DATE"}
-VALUES: dict[str, list[Any]] = {
-    "p": [-1.5, -0.0, 0.0, 0.5, 1.0, 2.0, 1e300],
-    "n": [-(2**63), -1, 0, 1, 2, 2**53 + 1, 2**63 - 1],
-    "d": [f"2026-01-0{day}" for day in range(1, 6)],
-}
-INTERVAL, DELAY, KEPT = 10, 2, 40
-Row = dict[str, Any]
-StayRow = tuple[int, int, str]
-"""The end of the interval in seconds, the offset of the entering event, and the destination."""
-
-
-class Asked(NamedTuple):
-    """A query of a group."""
-
-    constant: Any
-    key: str
-    since: int
-    start: int | None
-
-
-class Form(NamedTuple):
-    """The condition of a group: a comparison of a column with a constant, one of the key, and one below."""
-
-    column: str
-    op: str
-    """"" for a group without the comparison of the column."""
-    keyed: bool
-    below: bool
-
-
-FORMS = st.builds(
-    Form, st.sampled_from([*TYPES]), st.sampled_from([">", ">=", "<", "<=", ""]), st.booleans(), st.booleans()
+from tests.unit.matching.matching import destination
+from tests.unit.operators.lasting_queries import (
+    CUTS,
+    FORMS,
+    MARKS,
+    STREAM,
+    Asked,
+    Form,
+    Row,
+    expected,
+    operator_of,
+    queries_of,
+    rows_of,
+    run,
+    tables_of,
 )
-CUTS = st.lists(st.integers(0, 30), max_size=4)
-MARKS = st.dictionaries(st.integers(0, 30), st.integers(0, 90), max_size=3)
-"""By offset, the watermark in seconds that the clock sets before the event."""
-
-
-def read(column: str, value: Any) -> Any:
-    """Return a JSON value as a constant."""
-    return np.datetime64(value).item() if column == "d" and value is not None else value
-
-
-def rows_of(column: str) -> st.SearchStrategy[list[Row]]:
-    """Return rows, the times of which go forth by steps and back a little."""
-    row = st.fixed_dictionaries(
-        {
-            "k": st.sampled_from(["a", "b", None]),
-            column: st.sampled_from([*VALUES[column], *VALUES[column], None]),
-            "b": st.sampled_from([True, True, True, False, None]),
-            "step": st.sampled_from([0, 0, 1, 2, 3, 9, 25]),
-            "back": st.sampled_from([0, 0, 0, 1, 2, 3, 6]),
-        }
-    )
-
-    def timed(rows: list[Row]) -> list[Row]:
-        ends = np.cumsum([row["step"] for row in rows]).tolist()
-        return [{**row, "at": 20 + end - row["back"]} for row, end in zip(rows, ends, strict=True)]
-
-    return st.lists(row, max_size=30).map(timed)
-
-
-def queries_of(column: str) -> st.SearchStrategy[list[Asked]]:
-    """Return queries."""
-    asked = st.builds(
-        Asked,
-        st.sampled_from(VALUES[column]),
-        st.sampled_from(["a", "b"]),
-        st.sampled_from([0, 0, 2, 5, 9, 14]),
-        st.sampled_from([None, None, 40]),
-    )
-    return st.lists(asked, min_size=1, max_size=6)
-
-
-def tables_of(form: Form, queries: Sequence[Asked], *, single: bool) -> Snapshot:
-    """Return the tables of a group; `single` gives each part an index of its own."""
-    kind = TYPES[form.column]
-    where = [compare("k", "=", "STRING", 0)] if form.keyed else []
-    where += [compare(form.column, form.op, kind, int(form.keyed))] if form.op else []
-    store = Store()
-    store.known_plans["g_1"] = GroupPlan("g_1", "s", "", tuple(where))  # type: ignore[arg-type]
-    types = (*(["STRING"] if form.keyed else []), *([kind] if form.op else []))
-    entries = [
-        entry(
-            number,
-            types,
-            (*([query.key] if form.keyed else []), *([read(form.column, query.constant)] if form.op else [])),
-            edge="enter",
-            since=(7, 7, 7, query.since),
-            window=(None if query.start is None else query.start * 1000, None),
-        )
-        for number, query in enumerate(queries)
-    ]
-    tables = ConstantTables("s").at(store.commit((), entries), store)  # type: ignore[arg-type]
-    return apart(tables) if single else tables
-
-
-def operator_of(form: Form, tables: Snapshot) -> LastingOperator:
-    """Return the operator of a group."""
-    column = Column(form.column, TYPES[form.column])
-    height = Height(column, form.op.startswith(">")) if form.op else None
-    node = LastingMatches.of([K], INTERVAL * 1000, height, (TRUE,) if form.below else ())
-    begins = [part.rows.begins for table in tables.tables for part in table.parts if part.rows.begins is not None]
-    return LastingOperator(
-        node, "j_1", (K, column), EventClock(DELAY * 1000), begins=tuple(begins), kept_ms=KEPT * 1000
-    )
-
-
-def expected(form: Form, queries: Sequence[Asked], rows: Sequence[Row], marks: dict[int, int]) -> list[StayRow]:
-    """Fold one event at a time, for one query after the other; marks stand before the events with their offsets."""
-    return sorted(stay for name, query in enumerate(queries) for stay in _stays(form, name, query, rows, marks))
-
-
-def _stays(form: Form, name: int, query: Asked, rows: Sequence[Row], marks: dict[int, int]) -> list[StayRow]:
-    watermark, before, waiting, reported = -(10**9), dict[Any, tuple[bool, int]](), list[list[Any]](), list[StayRow]()
-
-    def close() -> None:
-        for each in [each for each in waiting if each[1] + INTERVAL < watermark]:
-            waiting.remove(each)
-            end = each[1] + INTERVAL
-            if each[3] and (query.start is None or end >= query.start):
-                reported.append((end, each[0], destination(name)))
-
-    for offset, row in enumerate(rows):
-        if offset in marks:
-            watermark = max(watermark, marks[offset])
-            close()
-        at, key = row["at"], row["k"]
-        is_late, watermark = at < watermark, max(watermark, at - DELAY)
-        close()
-        if is_late or offset < query.since:
-            continue
-        is_match = not form.op or holds(form.op, read(form.column, row[form.column]), read(form.column, query.constant))
-        is_match = is_match and not (form.keyed and key != query.key) and not (form.below and row["b"] is not True)
-        for each in waiting:
-            if each[2] == key and at <= each[1] + INTERVAL and not is_match:
-                each[3] = False
-        was, when = before.get(key, (False, at))
-        if is_match and not (was and at - when <= KEPT):
-            waiting.append([offset, at, key, True])
-        before[key] = is_match, at
-    return reported
-
-
-def results(tables: Snapshot, rows: LastingRows, limit: int) -> list[StayRow]:
-    """Return the results of rows."""
-    assert rows.count == 0 or (np.diff(rows.positions) > 0).all()
-    assert rows.column("_edge").to_pylist() == ["enter"] * rows.count
-    found = []
-    for matches in lasting_matches(tables, rows, limit):
-        event, ids = matches.event, ["d_" + each.hex() for each in matches.destination.to_pylist()]
-        found += zip((rows.time_ms[event] // 1000).tolist(), rows.causes[event].tolist(), ids, strict=True)
-    return found
-
-
-def run(
-    one: LastingOperator,
-    state: PendingRises,
-    tables: Snapshot,
-    rows: Sequence[Row],
-    cuts: Sequence[int],
-    marks: dict[int, int],
-    first: int = 0,
-    *,
-    limit: int = 4_000_000,
-    stored: str = "",
-) -> tuple[PendingRises, list[StayRow]]:
-    """Take rows in by steps; marks make steps of their own.
-
-    Args:
-        one: The operator.
-        state: The state before the rows.
-        tables: The tables of the queries.
-        rows: The rows.
-        cuts: Where steps end.
-        marks: By offset, the watermark that the clock sets before the event.
-        first: The offset of the first row.
-        limit: Candidate pairs in a slice.
-        stored: How the state goes on between steps: ``snapshot`` or ``changes`` through bytes, else as it is.
-    """
-    found, begin = list[StayRow](), first
-    for piece in pieces(list(rows), [*cuts, *(offset - first for offset in marks if offset >= first)]):
-        state.position = begin
-        earlier = state.stored()
-        if stored:
-            state.begin()
-        marked = begin in marks
-        if marked:
-            made = one.rows(STREAM, 3, one.advance(state, marks[begin] * 1000))
-            found += results(tables, made, limit)
-        state, [step] = one.step(state, timed_events(STREAM, piece, begin))
-        assert isinstance(step, LastingRows)
-        found += results(tables, step, limit)
-        begin += len(piece)
-        state.position = begin
-        if stored == "snapshot":
-            state = one.restore(one.snapshot(state))
-        if stored == "changes":
-            changes, state = state.changes(), PendingRises.restored(earlier)
-            assert state.put_changes(changes)
-            one.advance(state, -(10**15), undoable=False)
-    return state, found
+from tests.unit.operators.timed_rows import timed_events
 
 
 @settings(max_examples=200, deadline=None)
@@ -239,7 +34,7 @@ def test_any_cutting_makes_the_same_results(
     form: Form, data: st.DataObject, cuts: list[int], marks: dict[int, int], stored: str, limit: int
 ) -> None:
     """Steps of any size tell what a fold over single events tells, with the state kept as it is or as bytes."""
-    rows, queries = data.draw(rows_of(form.column)), data.draw(queries_of(form.column))
+    rows, queries = data.draw(rows_of(form.column)), data.draw(queries_of(form))
     marks = {offset: watermark for offset, watermark in marks.items() if offset < len(rows)}
     tables = tables_of(form, queries, single=data.draw(st.booleans()))
     one = operator_of(form, tables)
@@ -253,7 +48,7 @@ def test_an_undone_task_leaves_no_trace(
     form: Form, data: st.DataObject, split: int, cuts: list[int], marks: dict[int, int]
 ) -> None:
     """A task that is carried out again tells the same, and so does one after a fold of all that came before."""
-    rows, queries = data.draw(rows_of(form.column)), data.draw(queries_of(form.column))
+    rows, queries = data.draw(rows_of(form.column)), data.draw(queries_of(form))
     marks = {offset: watermark for offset, watermark in marks.items() if offset < len(rows)}
     tables, split = tables_of(form, queries, single=False), min(split, len(rows))
     one, wanted = operator_of(form, tables), expected(form, queries, rows, marks)
@@ -271,7 +66,7 @@ def test_an_undone_task_leaves_no_trace(
     for begin in range(0, split, 7):
         one.fold(folded, timed_events(STREAM, rows[:split][begin : begin + 7], begin))
         folded.position = min(begin + 7, split)
-    assert (folded.watermark, folded.rows, folded.late) == (state.watermark, state.rows, state.late)
+    assert (folded.watermark, folded.rises.count, folded.late) == (state.watermark, state.rises.count, state.late)
     _, found = run(one, folded, tables, rows[split:], cuts, marks, split)
     assert sorted(earlier + found) == wanted
 
@@ -297,10 +92,48 @@ def test_the_end_of_the_interval_counts() -> None:
     """An event at the end of the interval ends the stay; a watermark that stands there tells nothing yet."""
     tables = tables_of(HOT, [Asked(1.0, "", 0, None)], single=False)
     one = operator_of(HOT, tables)
-    for low, stays in ((10, []), (11, [(10, 0, destination(0))])):
+    for low, stays in ((10, []), (11, [(10, 0, destination(0), "enter")])):
         rows = _hot(("a", 2.0, 0), ("b", 0.0, 12), ("a", 0.0, low), ("b", 0.0, 90))
         _, found = run(one, PendingRises(), tables, rows, (2,), {})
         assert found == stays
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2, 3), (3,)])
+def test_exits_follow_stays_that_lasted(cuts: tuple[int, ...]) -> None:
+    """Each stay decides for itself: one that began later by event time, and one that a late row within it ends."""
+    queries = [Asked(at, "", 0, None, "both") for at in (0.5, 1.5)]
+    tables = tables_of(HOT, queries, single=False)
+    for begin, wanted in (
+        (_hot(("a", 1.0, 22), ("a", 2.0, 20), ("b", 0.0, 33), ("a", 0.0, 33)), [[0, 3], [1, 3]]),
+        (_hot(("a", 1.0, 21), ("a", 2.0, 20), ("a", 0.0, 31), ("b", 0.0, 32)), [[], [1, 2]]),
+        (_hot(("a", 2.0, 20), ("a", 0.0, 31), ("a", 1.0, 30), ("b", 0.0, 32)), [[0, 1, 2], []]),
+        (_hot(("a", 2.0, 20), ("a", 0.0, 31), ("a", 0.0, 30), ("b", 0.0, 32)), [[], []]),
+        (_hot(("a", 1.0, 20), ("b", 0.0, 40), ("a", 2.0, 40), ("a", 1.2, 41), ("a", 0.0, 60)), [[0, 4], []]),
+    ):
+        rows = [*begin, *_hot(("b", 0.0, 90))]
+        _, found = run(operator_of(HOT, tables), PendingRises(), tables, rows, cuts, {})
+        assert sorted(found) == expected(HOT, queries, rows, {})
+        found.sort()
+        assert [[each[1] for each in found if each[2] == destination(at)] for at in range(2)] == wanted
+
+
+@pytest.mark.parametrize("cuts", [(), (1, 2, 3), (3,)])
+def test_exits_of_stays_with_until(cuts: tuple[int, ...]) -> None:
+    """A stay goes on between the two constants; exits follow the stays that lasted, each by its own begin."""
+    form = Form("p", ">", keyed=False, below=False, until="<")
+    queries = [Asked(begin, "", 0, None, "both", end) for begin, end in ((0.5, 0.0), (1.5, 1.0))]
+    tables = tables_of(form, queries, single=False)
+    for begin, wanted in (
+        (_hot(("a", 1.0, 22), ("a", 2.0, 20), ("b", 0.0, 33), ("a", -1.0, 33)), [[0, 3], [1, 3]]),
+        (_hot(("a", 2.0, 20), ("a", 0.2, 25), ("a", 0.3, 35), ("a", -1.0, 40)), [[0, 3], []]),
+        (_hot(("a", 2.0, 20), ("a", -1.0, 31), ("a", 0.2, 30), ("b", 0.0, 32)), [[0, 1], []]),
+        (_hot(("a", 2.0, 20), ("a", 1.2, 21), ("a", 3.0, 40), ("a", 0.2, 41), ("a", -1.0, 60)), [[0, 4], [0, 3]]),
+    ):
+        rows = [*begin, *_hot(("b", 0.0, 90))]
+        _, found = run(operator_of(form, tables), PendingRises(), tables, rows, cuts, {})
+        assert sorted(found) == expected(form, queries, rows, {})
+        found.sort()
+        assert [[each[1] for each in found if each[2] == destination(at)] for at in range(2)] == wanted
 
 
 def test_rises_and_keys_without_matches_leave_the_state() -> None:
@@ -319,14 +152,15 @@ def test_rises_and_keys_without_matches_leave_the_state() -> None:
     assert state.nbytes < 3_000_000
 
 
-def test_a_value_that_wavers_keeps_few_rises() -> None:
-    """Rises that no constant can have any more leave the state at once."""
-    tables = tables_of(HOT, [Asked(1.0, "", 0, None)], single=False)
-    one, state = operator_of(HOT, tables), PendingRises()
+@pytest.mark.parametrize("form", [HOT, HOT._replace(until="<")])
+def test_a_value_that_wavers_keeps_few_rises(form: Form) -> None:
+    """Rises that no constants can have any more leave the state at once."""
+    tables = tables_of(form, [Asked(1.0, "", 0, None, end=0.0)], single=False)
+    one, state = operator_of(form, tables), PendingRises()
     values = np.random.default_rng(7).normal(size=2_000)
     rows = _hot(*(("a", float(value), 0) for value in values))
     one.step(state, timed_events(STREAM, rows, 0))
-    assert state.rows <= 20
+    assert state.rows <= 50
 
 
 def test_a_torn_state_is_not_used() -> None:
@@ -342,6 +176,6 @@ def test_a_torn_state_is_not_used() -> None:
 def test_other_bytes_are_no_state() -> None:
     """A snapshot of another version or a torn one is refused."""
     stored = PendingRises().stored()
-    for broken in (b"lasting 2\n" + stored[10:], stored[:-1], b""):
+    for broken in (b"lasting 1\n" + stored[10:], stored[:-1], b""):
         with pytest.raises(ValueError, match="no whole snapshot"):
             PendingRises.restored(broken)

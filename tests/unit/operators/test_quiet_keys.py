@@ -11,7 +11,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grouping.model.expression import Column
-from grouping.plan.stay import Stay, StayBound
 from spark_jobs.engine.decode.decode import decode
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
@@ -25,7 +24,7 @@ _KEPT = 10
 _BEGIN = 28_000_000
 _N = Column("n", "INT")
 _OPERATOR = RowBeforeOperator((Column("k", "STRING"),), (_N,), _KEPT)
-_EXTREMES = extremes_name(Stay(StayBound("<", _N, 0), StayBound(">", _N, 1)))
+_EXTREMES = extremes_name(_N, above=False)
 _WITH_EXTREMES = replace(_OPERATOR, extremes=frozenset([_EXTREMES]))
 _RECENT = 8
 Timed = tuple[str, int]

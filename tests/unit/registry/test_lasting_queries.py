@@ -21,6 +21,8 @@ def test_constants_of_the_comparison_and_of_the_key_share_a_group() -> None:
     )
     assert first.plan == same.plan
     assert first.row.values == ("a", 5.0)
+    for edges in ("EXIT", "ENTER OR EXIT"):
+        assert compile_select(_TEXT.replace("ENTER", edges), catalog()).plan == first.plan
     computations = {first.plan.computation_id}
     for old, new in (
         ("5 minutes", "6 minutes"),
@@ -55,4 +57,4 @@ def test_stays_are_explained() -> None:
     [computation] = lines["plan"]["tree"]["inputs"]
     assert (computation["lasting_by"], computation["lasting_milliseconds"]) == (["symbol"], 300_000)
     assert computation["constants"] == [{"in": "name = 'b'", "decided_by": "stays"}]
-    assert "the row with which symbol enters and stays in for 0:05:00" in lines["text"]
+    assert "the rows with which symbol enters and stays in for 0:05:00, and leaves after that" in lines["text"]

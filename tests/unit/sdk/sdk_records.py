@@ -54,12 +54,14 @@ def match(
     key: str = "d_1",
     stream: str = "quotes",
     op: str | None = None,
+    cause: str | None = None,
 ) -> ResultRecord:
     """A match at an offset of the result topic, of the event at (partition, offset) or the event's n-th."""
     at = NOON + timedelta(seconds=seconds)
     ce_id = "/".join((stream, *map(str, source)))
     made = _record(offset, "cq.match", ce_id, at, row or {"n": source[1]}, key, stream)
-    return made if op is None else msgspec.structs.replace(made, headers={**made.headers, "op": op})
+    more = {name: value for name, value in (("op", op), ("cause", cause)) if value is not None}
+    return msgspec.structs.replace(made, headers={**made.headers, **more})
 
 
 def snapshot(offset: int, rows: int) -> ResultRecord:

@@ -103,6 +103,13 @@ def test_window_is_from_start_up_to_before_expire(seconds: float, seen: bool) ->
     assert seen == bool(read(reader(query), [records.match(0, (0, 7), seconds=seconds)]))
 
 
+@pytest.mark.parametrize(("seconds", "seen"), [(-0.001, False), (59.999, True), (60, True), (60.001, False)])
+def test_a_result_that_waited_is_seen_at_expire(seconds: float, seen: bool) -> None:
+    """The interval of a result with a cause may end at EXPIRE."""
+    query = records.query(starts_at=NOON, expires_at=NOON + timedelta(minutes=1))
+    assert seen == bool(read(reader(query), [records.match(0, (0, 7), seconds=seconds, cause="quotes/0/7")]))
+
+
 def test_a_match_is_given_with_all_that_identifies_it() -> None:
     """Row, time and source position come through as they were written."""
     [found] = read(reader(), [records.match(0, (1, 42), row={"symbol": "INTC", "price": None})])

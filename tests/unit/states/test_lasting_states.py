@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.model.expression import Call, Column, Slot, Value
+from grouping.model.expression import Call, Column, Value
 from grouping.model.ids import StreamId
+from grouping.model.query import Edge
 from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.plan.lasting import Height, LastingMatches
+from grouping.plan.stay import Stay, StayBound
 from grouping.store.constant_table import Entry
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
@@ -23,9 +26,17 @@ STREAM = stream("k STRING", "n INT", "b BOOLEAN")
 K, N, B = Column("k", "STRING"), Column("n", "INT"), Column("b", "BOOLEAN")
 TRUE = Call("=", (B, Value(True, "BOOLEAN")), "BOOLEAN")
 INTERVAL, DELAY = 6, 2
-COMPUTATION = Computation.of(StreamId("s_1"), (), lasting=LastingMatches.of([K], INTERVAL * 1000, Height(N), (TRUE,)))
-ABOVE = Call(">", (N, Slot(0)), "BOOLEAN")
-PLAN = GroupPlan("g_1", "s_1", "", (ABOVE,), COMPUTATION)  # type: ignore[arg-type]
+NODES = (
+    LastingMatches.of([K], INTERVAL * 1000, Height(N), (TRUE,)),
+    LastingMatches.of([K], INTERVAL * 1000, Height(N), (), until=True),
+)
+COMPUTATIONS = [Computation.of(StreamId("s_1"), (), lasting=node) for node in NODES]
+STAY = Stay(StayBound(">", N, 0), StayBound("<", N, 1))
+PLANS = [
+    GroupPlan("g_1", "s_1", "", (STAY.begin.conjunct,), COMPUTATIONS[0]),  # type: ignore[arg-type]
+    GroupPlan("g_1", "s_1", "", (STAY.begin.conjunct,), COMPUTATIONS[1], stay=STAY),  # type: ignore[arg-type]
+]
+"""Without UNTIL, and with it."""
 SELECTS = {"k": (K,), "n": (N, Column("_edge", "STRING")), "kn": (K, N)}
 Row = dict[str, Any]
 
@@ -48,11 +59,13 @@ class Asked(NamedTuple):
     select: str
     begins: int
     lasts: int
+    edge: Edge = "both"
 
-    def entry(self, name: int, first: int) -> Entry:
-        """Return the entry of the query in the constant tables."""
-        since = (0,) * PARTITION + (first,)
-        return entry(name, ("INT",), (self.constant,), select=self.select, edge="enter", since=since)
+    def entry(self, name: int, first: int, *, until: bool) -> Entry:
+        """Return the entry of the query in the constant tables; the constant of UNTIL is lower by 2."""
+        since, count = (0,) * PARTITION + (first,), 2 if until else 1
+        values = (self.constant, self.constant - 2)[:count]
+        return entry(name, ("INT",) * count, values, select=self.select, edge=self.edge, since=since)
 
 
 ROWS = st.lists(
@@ -67,8 +80,16 @@ ROWS = st.lists(
     min_size=1,
     max_size=24,
 )
+EDGES: st.SearchStrategy[Edge] = st.sampled_from(["enter", "exit", "both"])
 QUERIES = st.lists(
-    st.builds(Asked, st.sampled_from([-1, 1, 4, 6]), st.sampled_from([*SELECTS]), st.integers(0, 5), st.integers(1, 9)),
+    st.builds(
+        Asked,
+        st.sampled_from([-1, 1, 4, 6]),
+        st.sampled_from([*SELECTS]),
+        st.integers(0, 5),
+        st.integers(1, 9),
+        EDGES,
+    ),
     min_size=1,
     max_size=4,
 )
@@ -76,30 +97,44 @@ MARKS = st.dictionaries(st.integers(0, 9), st.lists(st.integers(0, 9), min_size=
 """By turn, the marks before its batch: how far each is ahead of the events so far, in seconds."""
 
 
+@dataclass
+class _Stay:
+    """A stay of a key, from a row on."""
+
+    row: Row
+    lasts: bool = True
+    """Whether each row within the interval was a match so far."""
+
+
 class _Stays:
     """The stays of a query, by a fold of single events."""
 
-    def __init__(self, constant: int) -> None:
+    def __init__(self, constant: int, *, until: bool) -> None:
         self._constant = constant
-        self._was: dict[Any, bool] = {}
-        self._waiting: list[tuple[int, Row]] = []
+        self._until = until
+        self._inside: dict[Any, _Stay] = {}
+        self._waiting: list[tuple[int, int, str, _Stay]] = []
+        """The time and the place of each result, its edge, and its stay."""
 
     def take(self, place: int, row: Row) -> None:
         """Take an event in that is not late."""
-        is_match = row["b"] and row["n"] is not None and row["n"] > self._constant
-        if not is_match:
-            self._waiting = [
-                each for each in self._waiting if each[1]["k"] != row["k"] or row["at"] > each[1]["at"] + INTERVAL
-            ]
-        elif not self._was.get(row["k"], False):
-            self._waiting.append((place, row))
-        self._was[row["k"]] = is_match
+        key, value = row["k"], row["n"]
+        is_match = value is not None and value > self._constant and (row["b"] or self._until)
+        if value < self._constant - 2 if self._until and value is not None else not (is_match or self._until):
+            for *_, stay in self._waiting:
+                if stay.row["k"] == key and row["at"] <= stay.row["at"] + INTERVAL:
+                    stay.lasts = False
+            if (ended := self._inside.pop(key, None)) is not None:
+                self._waiting.append((row["at"], place, "exit", ended))
+        elif is_match and key not in self._inside:
+            self._inside[key] = _Stay(row)
+            self._waiting.append((row["at"] + INTERVAL, place, "enter", self._inside[key]))
 
-    def ended(self, watermark: int) -> list[int]:
-        """Return the events the interval of which has ended."""
-        ended = [place for place, row in self._waiting if row["at"] + INTERVAL < watermark]
-        self._waiting = [each for each in self._waiting if each[0] not in ended]
-        return ended
+    def ended(self, watermark: int) -> list[tuple[int, str]]:
+        """Return the events, and the edges, that the watermark makes results."""
+        ended = [each for each in self._waiting if each[0] < watermark]
+        self._waiting = [each for each in self._waiting if each[0] >= watermark]
+        return [(place, edge) for _, place, edge, stay in ended if stay.lasts]
 
 
 class _Fold:
@@ -110,13 +145,13 @@ class _Fold:
         self._watermark = -(10**9)
         self.queries: dict[int, _Stays] = {}
 
-    def mark(self, watermark: int) -> list[tuple[int, int]]:
-        """Return the queries and the events that a mark tells."""
+    def mark(self, watermark: int) -> list[tuple[int, int, str]]:
+        """Return the queries, the events and the edges that a mark makes results."""
         self._watermark = max(self._watermark, watermark)
-        return [(name, place) for name, each in self.queries.items() for place in each.ended(self._watermark)]
+        return [(name, *each) for name, stays in self.queries.items() for each in stays.ended(self._watermark)]
 
-    def events(self, places: range) -> list[tuple[int, int]]:
-        """Return the queries and the events that some events tell."""
+    def events(self, places: range) -> list[tuple[int, int, str]]:
+        """Return the queries, the events and the edges that some events make results."""
         found = []
         for place in places:
             row = self._rows[place]
@@ -129,7 +164,15 @@ class _Fold:
 
 
 @settings(max_examples=50, deadline=None)
-@given(rows=ROWS, queries=QUERIES, turns=turns(10, 5, 3, "lost"), gap=st.sampled_from([1, 3]), marks=MARKS)
+@given(
+    rows=ROWS,
+    queries=QUERIES,
+    turns=turns(10, 5, 3, "lost"),
+    gap=st.sampled_from([1, 3]),
+    marks=MARKS,
+    edge=EDGES,
+    until=st.booleans(),
+)
 def test_stays_survive_workers_and_replays(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[Row],
@@ -137,27 +180,29 @@ def test_stays_survive_workers_and_replays(
     turns: list[tuple[int, int, int, str]],
     gap: int,
     marks: dict[int, list[int]],
+    edge: Edge,
+    until: bool,  # noqa: FBT001  # drawn
 ) -> None:
     """Each batch has the stays of a fold over single events, in any worker and after any number of replays.
 
     The first query lasts, since a state that begins anew knows no earlier watermark.
     """
     rows = [{**row, "at": 100 + 2 * place - row["late"]} for place, row in enumerate(rows)]
-    queries = [Asked(1, "kn", 0, 99), *queries]
+    queries = [Asked(1, "kn", 0, 99, edge), *queries]
     topic, folder, clock = PartitionTopic(STREAM, rows, gap), tmp_path_factory.mktemp("states"), [0.0]
     workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
     driver, store, fold = ClockDriver(workers[0].settings, STREAM), _Store(), _Fold(rows)
-    store.known_plans["g_1"] = PLAN
+    store.known_plans["g_1"] = PLANS[until]
     at = 0
     for number, (count, turn, pieces, fate) in enumerate(turns):
         first, last = at * gap, min(at + count, len(rows))
         began = [name for name, query in enumerate(queries) if query.begins == number]
         gone = [name for name in fold.queries if queries[name].begins + queries[name].lasts == number]
-        fold.queries |= {name: _Stays(queries[name].constant) for name in began}
+        fold.queries |= {name: _Stays(queries[name].constant, until=until) for name in began}
         for name in gone:
             del fold.queries[name]
         version = store.commit(
-            [destination(name) for name in gone], [queries[name].entry(name, first) for name in began]
+            [destination(name) for name in gone], [queries[name].entry(name, first, until=until) for name in began]
         )
         if fate == "lost":
             for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
@@ -181,21 +226,27 @@ def test_stays_survive_workers_and_replays(
             if fate == "elsewhere" and ahead is None:
                 workers[1 - turn].run(*run, complete=False, clock=state_clock)
             made = workers[turn].run(*run, complete=True, clock=state_clock)
-            expected = [_result(name, queries[name], place, rows[place], gap) for name, place in wanted]
-            assert sorted(map(_result_of, made)) == sorted(expected)
+            expected = [
+                _result(name, queries[name], place, edge, rows[place], gap)
+                for name, place, edge in wanted
+                if queries[name].edge in (edge, "both")
+            ]
+            assert sorted(_result_of(each, COMPUTATIONS[until]) for each in made) == sorted(expected)
         at = last
 
 
-def _result_of(row: dict[str, Any]) -> tuple[str, str, str, int]:
-    assert (header(row, "ce_source"), header(row, "edge")) == (COMPUTATION.computation_id, "enter")
-    shard, position = header(row, "ce_id").removeprefix(f"{COMPUTATION.computation_id}/").split("/")
+def _result_of(row: dict[str, Any], computation: Computation) -> tuple[str, str, str, str, int]:
+    assert header(row, "ce_source") == computation.computation_id
+    shard, position = header(row, "ce_id").removeprefix(f"{computation.computation_id}/").split("/")
     assert int(shard) == PARTITION
-    return row["key"].decode(), header(row, "cause"), repr(json.loads(row["value"])), int(position)
+    edge = header(row, "edge")
+    return row["key"].decode(), header(row, "cause"), edge, repr(json.loads(row["value"])), int(position)
 
 
-def _result(name: int, query: Asked, place: int, row: Row, gap: int) -> tuple[str, str, str, int]:
-    """Return the result of a stay that began with a row."""
-    values = {**row, "_edge": "enter"}
+def _result(name: int, query: Asked, place: int, edge: str, row: Row, gap: int) -> tuple[str, str, str, str, int]:
+    """Return the result of a stay that began or ended with a row."""
+    values = {**row, "_edge": edge}
     shown = {each.stored: values[each.stored] for each in SELECTS[query.select]}
-    position = ((row["at"] + INTERVAL) * 1000 << 21) + place * gap
-    return destination(name), f"quotes/{PARTITION}/{place * gap}", repr(shown), position
+    at = row["at"] + INTERVAL if edge == "enter" else row["at"]
+    position = (at * 1000 << 21) + place * gap
+    return destination(name), f"quotes/{PARTITION}/{place * gap}", edge, repr(shown), position

@@ -44,6 +44,23 @@ def test_a_row_is_told_when_its_key_has_stayed_in() -> None:
         assert all((row.result is None) == (row.why is not None) for row in outcomes)
 
 
+@pytest.mark.parametrize(
+    ("until", "wanted"),
+    [("", {0: "enter", 3: "exit", 7: "enter", 8: "exit"}), (" UNTIL temp < 85", {0: "enter", 4: "exit", 7: "enter"})],
+)
+def test_exits_follow_the_stays_that_lasted(until: str, wanted: dict[int, str]) -> None:
+    """The end of a stay is told where its enter was, by WHERE or by UNTIL; a stay of four minutes has no edge."""
+    temps = [(95, 0), (93, 2), (91, 5), (87, 6), (80, 7), (95, 8), (10, 12), (92, 20), (88, 60), (88, 99)]
+    records = [
+        Record({"device": "a", "temp": float(temp)}, time=_BEGIN + timedelta(minutes=at), partition=0)
+        for temp, at in temps
+    ]
+    query = f"SELECT device FROM machines WHERE temp > 90 EMIT ON ENTER OR EXIT BY device FOR '5 minutes'{until}"
+    results = evaluate(query, _STREAM, records)
+    assert {place: row.edge for place, row in enumerate(results) if row.result} == wanted
+    assert all((row.result is None) == (row.why is not None) for row in results)
+
+
 def test_a_stay_has_no_readers_filter() -> None:
     """Readers cannot find stays themselves."""
     with pytest.raises(InputError):
@@ -69,6 +86,21 @@ def test_a_digest_has_what_arose_before_its_tick(emit: str, wanted: dict[int, li
     assert found == {f"2026-01-01T00:{at}:00.000Z": devices for at, devices in wanted.items()}
     [last] = digests(f"{query} EXPIRE '2026-01-01T00:29:30Z' DO PUBLISH DIGEST LATEST BY device", _STREAM, records)[2:]
     assert (last["to"], last["rows"]) == ("2026-01-01T00:29:30.000Z", [{"device": "d"}])
+    *_, last = digests(f"{query} EXPIRE '2026-01-01T00:29:00Z' DO PUBLISH DIGEST LATEST BY device", _STREAM, records)
+    assert (last["to"], last["rows"]) == ("2026-01-01T00:29:00.000Z", [{"device": "d"}])
+
+
+@pytest.mark.parametrize("emit", ["ON ENTER BY device FOR '5 minutes'", "ON SILENCE '5 minutes' BY device"])
+def test_a_result_at_expire_still_comes(emit: str) -> None:
+    """The time of a result is the end of its interval, and EXPIRE lets this time through, but none after it."""
+    records = [
+        Record({"device": device, "temp": 95.0}, time=_BEGIN + timedelta(minutes=at), partition=0)
+        for device, at in (("a", 0), ("b", 1), ("c", 60))
+    ]
+    for second, wanted in ((0, [0]), (1, [0]), (59, [0])):
+        query = f"SELECT device FROM machines WHERE temp > 90 EMIT {emit} EXPIRE '2026-01-01T00:05:{second:02}Z'"
+        results = evaluate(query, _STREAM, records)
+        assert [place for place, row in enumerate(results) if row.result] == wanted
 
 
 @pytest.mark.parametrize("emit", ["ON ENTER BY device FOR '30 minutes'", "ON SILENCE '30 minutes' BY device"])

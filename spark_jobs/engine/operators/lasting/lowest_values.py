@@ -1,8 +1,10 @@
-"""For each rise, the lowest value of the rows that follow within its interval; for all keys of a batch at once."""
+"""The rows of a batch by key, and for each rise the lowest value of the rows that follow within its interval."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +12,24 @@ from numpy.typing import NDArray
 
 from spark_jobs.engine.index import Ints, Ranges
 
-__all__ = ["KeyedValues", "Lowest", "Waits"]
+__all__ = ["BatchRows", "KeyedValues", "LastMatches", "Lowest", "Waits"]
 
 _PAIRS = 1_000_000
 """The largest number of pairs of a rise and a row that are in memory at once."""
 _HIGHEST = np.iinfo(np.int64).max
 
 
+class LastMatches(NamedTuple):
+    """The last row of each of some keys, or the row before each of some rows."""
+
+    offset: Ints
+    """-1 where the row was no match for any constants."""
+    time: Ints
+    value: Ints
+
+
 class Waits(NamedTuple):
-    """Rises that wait for rows of a batch."""
+    """Rises and exits that wait for rows of a batch."""
 
     first: Ints
     """By rise, the first row of the batch that may follow the rise."""
@@ -33,17 +44,22 @@ class Waits(NamedTuple):
     is_bounded: NDArray[np.bool_]
     """By rise, whether it ends when its lowest value is not above its floor."""
 
+    @classmethod
+    def joined(cls, parts: Sequence[Waits]) -> Waits:
+        """Return all parts as one."""
+        return cls(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+
 
 class Lowest(NamedTuple):
     """The rises after a batch."""
 
     least: Ints
-    """By rise, the lowest value of the rise and of all rows that follow it."""
+    """By rise, the lowest value of all rows that count."""
     stays: NDArray[np.bool_]
-    """By rise, whether it goes on: all following rows are matches, and, if it is bounded, `least` is above `floor`."""
+    """Whether all rows that count were matches, and the lowest value is above the floor."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyedValues:
     """The rows of a batch ordered by key, then by arrival, without late rows."""
 
@@ -54,6 +70,24 @@ class KeyedValues:
     """The watermark after the row."""
     values: Ints
     is_match: NDArray[np.bool_]
+    is_renewed: NDArray[np.bool_]
+    """Whether the row before is too old: then the stays so far are over, without exits."""
+
+    @cached_property
+    def begins(self) -> Ints:
+        """By key, its first row."""
+        return np.flatnonzero(np.diff(self.key, prepend=-1))
+
+    @cached_property
+    def ends(self) -> Ints:
+        """By key, the row behind its last row."""
+        return np.append(self.begins[1:], self.key.size)
+
+    def lows(self, first: Ints, key: Ints) -> tuple[Ints, Ints]:
+        """Return the lowest value of the rows of some keys from a row on, and 1 where these are matches, else 0."""
+        end = self.ends[key]
+        breaks = np.concatenate([[0], np.cumsum(~self.is_match | self.is_renewed)])
+        return self._run_minima(first, end), (breaks[end] == breaks[first]).astype(np.int64)
 
     def lowest(self, waits: Waits) -> Lowest:
         """Return the lowest value of each rise and of the rows that follow it.
@@ -102,3 +136,18 @@ class KeyedValues:
             level = np.minimum(level[:-width], level[width:])
             width *= 2
         return found
+
+
+class BatchRows(NamedTuple):
+    """The rows of a batch that are not left out, ordered by key, then by arrival."""
+
+    places: Ints
+    """The place of each row in the batch."""
+    offsets: Ints
+    numbers: Ints
+    """The number of each distinct key."""
+    values: KeyedValues
+    last: LastMatches
+    """By key of the batch, its last row before the batch."""
+    before: LastMatches
+    """By row, the row before; without an offset where that row is too old to count."""

@@ -1,47 +1,43 @@
-"""The operator that makes rows of keys that enter and stay in (`grouping.plan.lasting.LastingMatches`)."""
+"""The operator that makes rows of keys that enter and stay in, and of keys that leave after such a stay.
+
+The node is `grouping.plan.lasting.LastingMatches`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.sql_type import BIGINT
 from grouping.plan.lasting import LastingMatches
 from spark_jobs.engine.constants.begins import Begins
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import holds
 from spark_jobs.engine.operators.event_clock import TimedRows
-from spark_jobs.engine.operators.lasting.lowest_values import KeyedValues, Waits
-from spark_jobs.engine.operators.lasting.pending_rises import NO_MATCH, PendingRises, Rises
+from spark_jobs.engine.operators.lasting.exits import FollowedRises, exit_waits, found_exits, with_lows
+from spark_jobs.engine.operators.lasting.key_extremes import (
+    PRIOR,
+    PRIOR_OFFSET,
+    SPECIAL,
+    rise_extremes,
+)
+from spark_jobs.engine.operators.lasting.lowest_values import BatchRows, KeyedValues, LastMatches, Waits
+from spark_jobs.engine.operators.lasting.pending_rises import PendingRises
+from spark_jobs.engine.operators.lasting.results import enter_results, exit_results, stay_rows
+from spark_jobs.engine.operators.lasting.waiting_rows import NO_MATCH, Exits, Rises, WaitingRows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
-from spark_jobs.engine.operators.row_before.ordered_values import of_whole_numbers, ordered_numbers
+from spark_jobs.engine.operators.row_before.ordered_values import ordered_numbers
 from spark_jobs.engine.operators.timed_operator import TimedOperator
-from spark_jobs.engine.operators.timed_state import ELEMENT
 from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
-from spark_jobs.engine.rows.events import arrow_type
 from spark_jobs.engine.rows.row_source import RowSource
-from spark_jobs.engine.rows.silent_rows import BEFORE, BEFORE_OFFSET, LEAST, LastingRows, LatestMatches
+from spark_jobs.engine.rows.silent_rows import CHAIN, ENTERED, LastingRows, LatestMatches
 
 __all__ = ["LastingOperator"]
-
-
-class _BatchRows(NamedTuple):
-    """The rows of a batch that are not left out, ordered by key, then by arrival."""
-
-    places: Ints
-    """The place of each row in the batch."""
-    numbers: Ints
-    """The number of each distinct key."""
-    values: KeyedValues
-    first: NDArray[np.bool_]
-    """Whether each row is the first one of its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +51,8 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     """The begins of the entries over the computation."""
     kept_ms: int = 1 << 60
     """The longest event time between a row and the row before it; if the key's last row is older, there is none."""
+    exits: bool = True
+    """Whether some query reports exits; otherwise the operator makes none."""
 
     def begin(self) -> PendingRises:
         """Return the state before the first rows."""
@@ -62,25 +60,29 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> LastingRows:
         """Return rows that have become complete, in the form that the groups over the computation read."""
-        return LastingRows(stream, self.computation_id, partition, found, self.node)
+        return LastingRows(stream, self.computation_id, partition, found, self.node, stay_rows(self.node, found))
 
     def _taken(self, state: PendingRises, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
-        if rows.count == known:
-            return self._of_state(state, np.empty(0, np.int64)).in_order()
         state.kept_ms = self.kept_ms
+        if rows.count == known:
+            nothing = np.empty(0, np.int64)
+            return self._results(state.rises.at(nothing), state.rises.columns(nothing)).in_order()
         timed = self.clock.timed(state, rows, known, noted=undoable)
         counting = np.flatnonzero(~timed.left_out)
+        if self.node.until and self.node.height is not None:  # a row without a value changes nothing
+            column = rows.column(self.node.height.column.reference).take(pa.array(known + counting))
+            counting = counting[column.is_valid().to_numpy(zero_copy_only=False)]
         state.move(int(timed.after[-1]), int(np.count_nonzero(timed.left_out)), undoable=undoable)
         found = []
         if counting.size:
             batch = self._by_key(state, rows, known + counting, timed.at(counting))
-            found.append(self._followed(state, rows, batch, undoable=undoable))
+            found += self._followed(state, rows, batch, undoable=undoable)
         found.append(self._ended(state, undoable=undoable))
         joined = LatestMatches.joined(found)
         completed = rows.offsets[known:][np.searchsorted(timed.after, joined.due, side="right")]
         return joined._replace(completed=completed).in_order()
 
-    def _by_key(self, state: PendingRises, rows: RowSource, counted: Ints, timed: TimedRows) -> _BatchRows:
+    def _by_key(self, state: PendingRises, rows: RowSource, counted: Ints, timed: TimedRows) -> BatchRows:
         places = pa.array(counted)
         numbers = state.keys.of(key_columns([rows.column(each.reference).take(places) for each in self.node.by]))
         is_match = np.ones(counted.size, np.bool_)
@@ -93,50 +95,112 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
             is_match &= column.is_valid().to_numpy(zero_copy_only=False)
         order = np.argsort(numbers, kind="stable")
         first = np.diff(numbers[order], prepend=-1) != 0
-        keyed = KeyedValues(
-            np.cumsum(first) - 1, timed.times[order], timed.after[order], values[order], is_match[order]
-        )
-        return _BatchRows(counted[order], numbers[order][first], keyed, first)
+        keys, placed = numbers[order][first], counted[order]
+        offsets, times, values, is_match = rows.offsets[placed], timed.times[order], values[order], is_match[order]
+        last = state.last(keys)
+        before = LastMatches(*map(np.copy, (offsets, times, values)))
+        before.offset[~is_match] = NO_MATCH
+        before = LastMatches(*(np.roll(each, 1) for each in before))
+        for each, earlier in zip(before, last, strict=True):
+            each[first] = earlier
+        is_renewed = times - before.time > self.kept_ms
+        before.offset[is_renewed] = NO_MATCH
+        keyed = KeyedValues(np.cumsum(first) - 1, times, timed.after[order], values, is_match, is_renewed)
+        return BatchRows(placed, offsets, keys, keyed, last, before)
 
-    def _followed(self, state: PendingRises, rows: RowSource, batch: _BatchRows, *, undoable: bool) -> LatestMatches:
-        """Take in rows: lower the rises of their keys, and add new rises. Return new rises that have already ended."""
-        keyed, offsets = batch.values, rows.offsets[batch.places]
-        begins = np.flatnonzero(batch.first)
-        known, key = state.of_keys(batch.numbers)
-        held, new = state.rises(known), self._rises(state, rows, batch)
-        rising = np.flatnonzero(new.offset != NO_MATCH)
-        new = new.taken(rising)
+    def _followed(
+        self, state: PendingRises, rows: RowSource, batch: BatchRows, *, undoable: bool
+    ) -> list[LatestMatches]:
+        """Lower the rises and exits of the keys of rows, and add new ones. Return new ones that have already ended."""
+        keyed, index = batch.values, state.index_of(batch.numbers)
+        (known, held), (gone, passed) = (_followed_rises(each, index, keyed) for each in (state.rises, state.lasted))
+        chains = state.chains(batch.numbers)
+        new, after = self._rises(batch, int(rows.partitions[0]), chains)
+        places, of = state.exits.of_keys(index)
+        exits, row, begins = _no_exits()
+        if self.exits:
+            exits, row, begins = found_exits(batch, held, passed, new, self.node, chains)
         waits = [
-            self._waits(begins[key], key, held),
-            self._waits(rising + 1, keyed.key[rising], new),
+            self._waits(held),
+            self._waits(new),
+            exit_waits(state.exits.at(places), keyed.begins[of], of),
+            exit_waits(exits, row + 1, keyed.key[row]),
         ]
-        lowest = keyed.lowest(Waits(*(np.concatenate(fields) for fields in zip(*waits, strict=True))))
-        stays, least = lowest.stays[: known.size], lowest.least[: known.size]
-        changed = stays & (least != held.least)
-        state.lower(known[changed], least[changed], undoable=undoable)
-        state.remove(known[~stays], undoable=undoable)
-        new, stays = new._replace(least=lowest.least[known.size :]), lowest.stays[known.size :]
-        ended = new.time + self.node.due_after <= state.watermark
-        waiting, due = np.flatnonzero(stays & ~ended), np.flatnonzero(stays & ended)
-        columns = self._columns(rows, batch.places[rising[waiting]])
-        numbers = batch.numbers[keyed.key[rising[waiting]]]
-        state.add(numbers, new.taken(waiting), columns, undoable=undoable)
-        last = np.append(begins[1:], batch.places.size) - 1
-        offset = np.where(keyed.is_match[last], offsets[last], NO_MATCH)
-        state.put_last(batch.numbers, offset, keyed.times[last], keyed.values[last], undoable=undoable)
-        return self._matches(new.taken(due), self._columns(rows, batch.places[rising[due]]))
+        lowest = keyed.lowest(Waits.joined(waits))
+        sizes = np.cumsum([each.key.size for each in waits[:-1]])
+        stays, least = np.split(lowest.stays, sizes), np.split(lowest.least, sizes)
+        _lower(state.rises, known, with_lows(keyed, held)._replace(least=least[0]), stays[0], undoable=undoable)
+        _lower(state.lasted, gone, with_lows(keyed, passed), np.ones(gone.size, np.bool_), undoable=undoable)
+        state.exits.put(places[stays[2]], {"high": least[2][stays[2]]}, undoable=undoable)
+        state.exits.remove(places[~stays[2]], undoable=undoable)
+        last = LastMatches(np.where(keyed.is_match, batch.offsets, NO_MATCH), keyed.times, keyed.values)
+        lasts = LastMatches(*(each[keyed.ends - 1] for each in last))
+        state.put_last(batch.numbers, lasts, after, undoable=undoable)
+        rises, exits = with_lows(keyed, new)._replace(least=least[1]), exits._replace(high=least[3])
+        return [
+            self._added(state, rises, new.columns, rows, batch, new.first - 1, stays[1], undoable=undoable),
+            self._added(state, exits, begins, rows, batch, row, stays[3], undoable=undoable),
+        ]
 
-    def _rises(self, state: PendingRises, rows: RowSource, batch: _BatchRows) -> Rises:
-        """Return a rise for each row; its offset is `NO_MATCH` if the row is no rise."""
-        keyed, offsets = batch.values, rows.offsets[batch.places]
-        before_offset, before_time, before = (np.roll(each, 1) for each in (offsets, keyed.times, keyed.values))
-        before_offset[~np.roll(keyed.is_match, 1)] = NO_MATCH
-        before_offset[batch.first], before_time[batch.first], before[batch.first] = state.last(batch.numbers)
-        before_offset[keyed.times - before_time > self.kept_ms] = NO_MATCH
-        is_above = (before_offset == NO_MATCH) | (keyed.values > before)
-        young = self._young(before_offset, offsets, keyed.is_match, int(rows.partitions[0]))
-        own = np.where(keyed.is_match & (is_above | young), offsets, NO_MATCH)
-        return Rises(own, keyed.times, before, before_offset, keyed.values, young.astype(np.int64))
+    def _added(
+        self,
+        state: PendingRises,
+        made: Rises | Exits,
+        special: Mapping[str, pa.Array],
+        rows: RowSource,
+        batch: BatchRows,
+        row: Ints,
+        stays: NDArray[np.bool_],
+        *,
+        undoable: bool,
+    ) -> LatestMatches:
+        """Add new rises or exits that wait to the state; return the others, the interval of which has ended."""
+        ended = made.time + self.node.due_after <= state.watermark
+        waiting, due = np.flatnonzero(stays & ~ended), np.flatnonzero(stays & ended)
+
+        def columns(places: Ints) -> dict[str, pa.Array]:
+            own = pa.array(places)
+            found = {name: values.take(own) for name, values in special.items()}
+            return {**self._columns(rows, batch.places[row[places]]), **found}
+
+        keys = batch.numbers[batch.values.key[row]]
+        if isinstance(made, Rises):
+            state.rises.add(keys[waiting], made.taken(waiting), columns(waiting), undoable=undoable)
+            self._keep_lasted(state, keys[due], made.taken(due), columns(due), undoable=undoable)
+        else:
+            state.exits.add(keys[waiting], made.taken(waiting), columns(waiting), undoable=undoable)
+        state.changed += waiting.size
+        return self._results(made.taken(due), columns(due))
+
+    def _rises(
+        self, batch: BatchRows, partition: int, chains: Sequence[bytes | None]
+    ) -> tuple[FollowedRises, dict[str, pa.Array]]:
+        """Return the rises among the rows of a batch, and with UNTIL the extremes of each key after the batch."""
+        keyed, before = batch.values, batch.before
+        is_above = (before.offset == NO_MATCH) | (keyed.values > before.value)
+        young = self._young(before.offset, batch.offsets, keyed.is_match, partition)
+        row = np.flatnonzero(keyed.is_match & (is_above | young))
+        values, prior, offsets = keyed.values[row], before.value[row], before.offset[row]
+        special: dict[str, pa.Array] = {}
+        after: dict[str, pa.Array] = {}
+        if self.node.until:
+            extremes = rise_extremes(batch, chains, row)
+            special = {CHAIN: extremes.packed, ENTERED: pa.array(values)}
+            special |= {PRIOR: pa.array(prior), PRIOR_OFFSET: pa.array(offsets)}
+            after = {CHAIN: extremes.after}
+            prior, offsets = extremes.lowest, extremes.offset
+            young[row] = self._young(offsets, batch.offsets[row], keyed.is_match[row], partition)
+        rises = Rises(
+            batch.offsets[row],
+            keyed.times[row],
+            prior,
+            offsets,
+            values,
+            young[row].astype(np.int64),
+            values,
+            np.ones(row.size, np.int64),
+        )
+        return FollowedRises(rises, keyed.key[row], row + 1, special), after
 
     def _young(
         self, before_offset: Ints, offsets: Ints, is_match: NDArray[np.bool_], partition: int
@@ -159,37 +223,63 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
             found += [begins[~earlier & (begins <= last)], begins[earlier].max(initial=NO_MATCH, keepdims=True)]
         return distinct_values(np.concatenate(found))
 
-    def _waits(self, first: Ints, key: Ints, rises: Rises) -> Waits:
+    def _waits(self, followed: FollowedRises) -> Waits:
+        rises = followed.rises
         is_bounded = (rises.before_offset != NO_MATCH) & (rises.young == 0)
-        return Waits(first, key, rises.time + self.node.milliseconds, rises.least, rises.before, is_bounded)
+        until = rises.time + self.node.milliseconds
+        return Waits(followed.first, followed.key, until, rises.least, rises.before, is_bounded)
 
     def _ended(self, state: PendingRises, *, undoable: bool) -> LatestMatches:
-        """Remove the rises whose interval has ended at the state's watermark, and return them."""
-        places = state.ended(state.watermark - self.node.due_after)
-        found = self._of_state(state, places)
-        state.remove(places, undoable=undoable)
-        return found
+        """Remove the rises and exits whose time has come at the state's watermark, and return them."""
+        latest, found = state.watermark - self.node.due_after, []
+        for table in (state.rises, state.exits):
+            places = table.ended(latest)
+            ended = table.at(places)
+            columns = table.columns(places)
+            found.append(self._results(ended, columns))
+            if isinstance(ended, Rises):
+                self._keep_lasted(state, table.owners[places], ended, columns, undoable=undoable)
+            table.remove(places, undoable=undoable)
+        state.lasted.remove(state.lasted.ended(latest - self.clock.delay_ms), undoable=undoable)
+        return LatestMatches.joined(found)
 
-    def _of_state(self, state: PendingRises, places: Ints) -> LatestMatches:
-        return self._matches(state.rises(places), state.taken([*self._names], places))
+    def _keep_lasted(
+        self, state: PendingRises, keys: Ints, rises: Rises, columns: Mapping[str, pa.Array], *, undoable: bool
+    ) -> None:
+        """Keep rises that the watermark has passed, while an earlier rise of their key may still wait.
 
-    def _matches(self, rises: Rises, columns: Mapping[str, pa.Array]) -> LatestMatches:
-        """Return rises as rows with the value before and the lowest value: the constants between these are matches."""
-        columns = dict(columns)
-        element = columns.pop(ELEMENT, None)
+        The time of an event that is not late is at most the delay before the time of any earlier event.
+        """
+        kept = np.flatnonzero(rises.time + self.node.due_after + self.clock.delay_ms > state.watermark)
+        own = pa.array(kept)
+        special = {name: columns[name].take(own) for name in SPECIAL & columns.keys()}
+        state.lasted.add(keys[kept], rises.taken(kept), special, undoable=undoable)
+
+    def _results(self, ended: Rises | Exits, columns: Mapping[str, pa.Array]) -> LatestMatches:
         types = {column.stored: column.type for column in self.reads}
-        numbers = None if element is None else element.fill_null(0).to_numpy()
-        types[BEFORE_OFFSET], columns[BEFORE_OFFSET] = BIGINT, pa.array(rises.before_offset)
-        if (height := self.node.height) is not None:
-            # The value before a young rise may be above the lowest value. The smaller one of the two is taken, so that
-            # no constant lies between the bounds.
-            for name, values in ((LEAST, rises.least), (BEFORE, np.minimum(rises.before, rises.least))):
-                types[name] = height.column.type
-                own = values if height.above else ~values
-                columns[name] = of_whole_numbers(own, arrow_type(height.column.type))
-        due = rises.time + self.node.milliseconds
-        return LatestMatches(due, rises.offset, rises.offset, numbers, columns, types)
+        if isinstance(ended, Rises):
+            return enter_results(self.node, ended, columns, types)
+        return exit_results(self.node, ended, columns, types)
 
     def _complete(self, state: PendingRises, rows: RowSource, known: int) -> None:
         if rows.number is None:
-            state.complete_rises(rows.offsets[:known], self._columns(rows, np.arange(known)))
+            state.complete_rows(rows.offsets[:known], self._columns(rows, np.arange(known)))
+
+
+def _followed_rises(table: WaitingRows[Rises], index: Ints, keyed: KeyedValues) -> tuple[Ints, FollowedRises]:
+    """Return the places of the rises of some keys, and the rises before the rows of a batch."""
+    places, key = table.of_keys(index)
+    columns = {name: values for name, values in table.columns(places).items() if name in SPECIAL}
+    return places, FollowedRises(table.at(places), key, keyed.begins[key], columns)
+
+
+def _no_exits() -> tuple[Exits, Ints, dict[str, pa.Array]]:
+    nothing = np.empty(0, np.int64)
+    return Exits(*(nothing for _ in Exits._fields)), nothing, {}
+
+
+def _lower(table: WaitingRows[Rises], places: Ints, rises: Rises, stays: NDArray[np.bool_], *, undoable: bool) -> None:
+    """Set the lowest values of some rises, and take out the rises that do not stay."""
+    numbers = {"least": rises.least[stays], "low": rises.low[stays], "is_open": rises.is_open[stays]}
+    table.put(places[stays], numbers, undoable=undoable)
+    table.remove(places[~stays], undoable=undoable)

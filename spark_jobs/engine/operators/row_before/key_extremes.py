@@ -21,7 +21,8 @@ __all__ = ["extremes_names", "with_rows"]
 
 def extremes_names(plans: Iterable[GroupPlan]) -> frozenset[str]:
     """Return the names of the columns of extremes that groups need."""
-    return frozenset(extremes_name(plan.stay) for plan in plans if plan.stay is not None)
+    begins = (plan.stay.begin for plan in plans if plan.stay is not None)
+    return frozenset(extremes_name(each.column, above=each.above) for each in begins)
 
 
 def with_rows(

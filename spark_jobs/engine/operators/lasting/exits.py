@@ -1,0 +1,165 @@
+"""The exits of a batch: rows with which stays end that have lasted for the interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from grouping.plan.lasting import LastingMatches
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.event_clock import NO_TIME
+from spark_jobs.engine.operators.lasting.falls import OpenStays
+from spark_jobs.engine.operators.lasting.lowest_values import BatchRows, KeyedValues, LastMatches, Waits
+from spark_jobs.engine.operators.lasting.waiting_rows import NO_MATCH, Exits, Rises
+from spark_jobs.engine.operators.timed_state import NEVER
+from spark_jobs.engine.rows.silent_rows import CHAIN, ENTERED
+
+__all__ = ["FollowedRises", "exit_waits", "found_exits", "with_lows"]
+
+_LOWEST = np.iinfo(np.int64).min
+"""As the value below which a key is in: the key is in for no query, since no constant is lower."""
+
+
+class FollowedRises(NamedTuple):
+    """Rises with the rows of a batch that follow them."""
+
+    rises: Rises
+    key: Ints
+    """By rise, the index of its key in the batch."""
+    first: Ints
+    """By rise, the first row that follows it."""
+    columns: Mapping[str, pa.Array]
+    """With UNTIL, columns of the rises (`key_extremes.SPECIAL`); else empty."""
+
+    def special(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return a column of `columns`, which is missing where a state never had a rise."""
+        return self.columns.get(name, pa.nulls(0, kind))
+
+    def taken(self, places: Ints) -> FollowedRises:
+        """Return some of the rises."""
+        own = pa.array(places)
+        columns = {name: values.take(own) for name, values in self.columns.items()}
+        return FollowedRises(self.rises.taken(places), self.key[places], self.first[places], columns)
+
+
+def with_lows(rows: KeyedValues, followed: FollowedRises) -> Rises:
+    """Return rises with the lowest value after the rows of a batch."""
+    rises = followed.rises
+    low, goes_on = rows.lows(followed.first, followed.key)
+    return rises._replace(low=np.minimum(rises.low, low), is_open=rises.is_open & goes_on)
+
+
+def exit_waits(exits: Exits, first: Ints, key: Ints) -> Waits:
+    """Return exits as rows that wait for later rows of their key: such a row may end the stay within the interval."""
+    return Waits(first, key, exits.until, exits.high, exits.floor, exits.is_floored == 1)
+
+
+def found_exits(
+    batch: BatchRows,
+    waiting: FollowedRises,
+    passed: FollowedRises,
+    new: FollowedRises,
+    node: LastingMatches,
+    chains: Sequence[bytes | None],
+) -> tuple[Exits, Ints, dict[str, pa.Array]]:
+    """Return the exits among the rows of a batch, the row of each, and with UNTIL the columns of their stays' begin.
+
+    Args:
+        batch: The rows.
+        waiting: The rises of the keys that wait for the watermark, as of the batch's begin.
+        passed: The rises of the keys that the watermark has passed.
+        new: The rises among the rows.
+        node: The computation's node.
+        chains: With UNTIL, by key of the batch, the packed extremes before the batch.
+    """
+    rows, last = batch.values, batch.last
+    first_waiting = np.full(last.offset.size, NEVER)
+    np.minimum.at(first_waiting, waiting.key, waiting.rises.offset)
+    is_first = waiting.rises.offset == first_waiting[waiting.key]
+    later = passed.taken(np.flatnonzero(passed.rises.offset > first_waiting[passed.key]))
+    first = waiting.taken(np.flatnonzero(is_first))
+    quiet, begun = np.flatnonzero((first_waiting == NEVER) & (last.offset != NO_MATCH)), (waiting, later, new)
+    columns: dict[str, pa.Array] = {}
+    if node.until:
+        parts = [_before_all_rises(rows, last, quiet), _inside_before_rises(first)]
+        parts += [_entered(each, node.milliseconds) for each in begun]
+        quiet_chains = pa.array([chains[key] for key in quiet.tolist()], pa.binary())
+        known = [each.special(CHAIN, pa.binary()) for each in (first, *begun)]
+        columns[CHAIN] = pa.concat_arrays([quiet_chains, *known])
+        unknown = pa.nulls(quiet.size + first.key.size, pa.int64())
+        columns[ENTERED] = pa.concat_arrays([unknown, *(each.special(ENTERED, pa.int64()) for each in begun)])
+    else:
+        parts = [_before_all_rises(rows, last, quiet), _before_rises(first)]
+        parts += [part for each in begun for part in _of_rises(each, node.milliseconds)]
+    stays, place = OpenStays.joined(parts)
+    found = stays.falls(rows)
+    lasted = np.flatnonzero((rows.times[found.row] > stays.until[found.stay]) & ~rows.is_renewed[found.row])
+    place, row, high = pa.array(place[found.stay[lasted]]), found.row[lasted], found.high[lasted]
+    stays, columns = stays.taken(found.stay[lasted]), {name: values.take(place) for name, values in columns.items()}
+    is_match = rows.is_match[row]
+    floor = np.where(is_match, rows.values[row], stays.floor)
+    floor = np.where(is_match & stays.is_floored, np.maximum(floor, stays.floor), floor)
+    is_floored = (is_match | stays.is_floored).astype(np.int64)
+    time = rows.times[row] - node.milliseconds
+    exits = Exits(batch.offsets[row], time, floor, is_floored, high, stays.begin, stays.after, stays.until)
+    return exits, row, columns
+
+
+def _before_all_rises(rows: KeyedValues, last: LastMatches, keys: Ints) -> OpenStays:
+    """Return the stays of keys without a rise that waits: for all constants below the last value."""
+    return _ended_stays(rows.begins[keys], keys, last.value[keys], last.offset[keys])
+
+
+def _before_rises(followed: FollowedRises) -> OpenStays:
+    """Return the stays that lasted before the first rise that waits: for constants below the value before the rise."""
+    some = np.flatnonzero((followed.rises.before_offset != NO_MATCH) & (followed.rises.is_open == 1))
+    rises, key, first, _ = followed.taken(some)
+    return _ended_stays(first, key, np.minimum(rises.before, rises.low), rises.before_offset)
+
+
+def _ended_stays(first: Ints, key: Ints, high: Ints, begin: Ints) -> OpenStays:
+    """Return stays the interval of which has ended."""
+    nothing = np.zeros(key.size, np.int64)
+    return OpenStays(first, key, nothing, nothing.astype(np.bool_), high, begin, nothing + NO_MATCH, nothing + NO_TIME)
+
+
+def _inside_before_rises(followed: FollowedRises) -> OpenStays:
+    """Return the stays with UNTIL that had begun before the first rise that waits."""
+    rises = followed.rises
+    high = np.where(rises.is_open == 1, rises.low, _LOWEST)
+    stays = _ended_stays(followed.first, followed.key, high, rises.offset)
+    return stays._replace(floor=np.full(high.size, _LOWEST), is_floored=np.ones(high.size, np.bool_))
+
+
+def _entered(followed: FollowedRises, milliseconds: int) -> OpenStays:
+    """Return the stays with UNTIL that began with rises."""
+    rises = followed.rises
+    is_floored = (rises.before_offset != NO_MATCH) & (rises.young == 0)
+    floor = np.where(is_floored, rises.before, _LOWEST)
+    high = np.where(rises.is_open == 1, rises.low, _LOWEST)
+    until, all_queries = rises.time + milliseconds, np.full(high.size, NO_MATCH)
+    is_floored = is_floored | (rises.is_open == 0)
+    return OpenStays(followed.first, followed.key, floor, is_floored, high, rises.offset, all_queries, until)
+
+
+def _of_rises(followed: FollowedRises, milliseconds: int) -> list[OpenStays]:
+    """Return the stays that began with rises: of all queries, and of those that began just before a young rise."""
+    some = followed.taken(np.flatnonzero(followed.rises.is_open == 1))
+    rises = some.rises
+    until, all_queries = rises.time + milliseconds, np.full(some.key.size, NO_MATCH)
+    is_floored = rises.before_offset != NO_MATCH
+    usual = OpenStays(some.first, some.key, rises.before, is_floored, rises.low, rises.offset, all_queries, until)
+    young = OpenStays(
+        some.first,
+        some.key,
+        rises.before,
+        np.zeros(some.key.size, np.bool_),
+        np.minimum(rises.low, rises.before),
+        rises.offset,
+        rises.before_offset,
+        until,
+    )
+    return [usual, young.taken(np.flatnonzero(is_floored & (rises.young == 1)))]

@@ -1,0 +1,97 @@
+"""The rows with which stays end: by stay, each row with a lower value than all rows of the key since the stay began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_jobs.engine.index import Ints
+from spark_jobs.engine.operators.lasting.lowest_values import KeyedValues
+
+__all__ = ["Falls", "OpenStays"]
+
+_BREAK = 0
+"""The rank of a row that ends all stays, below the ranks of all values."""
+
+
+class Falls(NamedTuple):
+    """Pairs of a stay and a row with which the stay ends for some constants."""
+
+    stay: Ints
+    row: Ints
+    high: Ints
+    """The lowest value before the row: the stay ends for constants below `high` and not below the row's value."""
+
+
+class OpenStays(NamedTuple):
+    """Stays before the rows of a batch, or from a row of the batch on. A key is in for constants in [floor, high)."""
+
+    first: Ints
+    """By stay, the first row that may follow."""
+    key: Ints
+    """The index of its key in the batch."""
+    floor: Ints
+    is_floored: NDArray[np.bool_]
+    """Whether `floor` counts; else the key is in for all constants below `high`."""
+    high: Ints
+    begin: Ints
+    """The offset of the row with which the stay began: only queries that began before it count."""
+    after: Ints
+    """Only queries that began behind this offset count; -1 for all queries."""
+    until: Ints
+    """The event time of the end of the interval of FOR; before all times where the interval has ended."""
+
+    @classmethod
+    def joined(cls, parts: list[OpenStays]) -> tuple[OpenStays, Ints]:
+        """Return the stays of all parts that are open for some constants, and the place of each in all parts."""
+        fields: Iterator[Any] = (np.concatenate(each) for each in zip(*parts, strict=True))
+        found = cls(*fields)
+        places = np.flatnonzero(~found.is_floored | (found.high > found.floor))
+        return found.taken(places), places
+
+    def taken(self, places: Ints) -> OpenStays:
+        """Return some of the stays."""
+        fields: Iterator[Any] = (field[places] for field in self)
+        return OpenStays(*fields)
+
+    def falls(self, rows: KeyedValues) -> Falls:
+        """Return each row with which a stay ends for some constants."""
+        distinct, ranks = np.unique(np.concatenate([rows.values, self.high, self.floor]), return_inverse=True)
+        own, high, floor = np.split(ranks.reshape(-1) + 1, [rows.values.size, rows.values.size + self.high.size])
+        own = np.where(rows.is_match & ~rows.is_renewed, own, _BREAK)
+        floor = np.where(self.is_floored, floor, _BREAK)
+        search = _LowerValues(own)
+        following = search.first_below(np.arange(own.size) + 1, rows.ends[rows.key], own)
+        stay = np.arange(self.high.size)
+        row = search.first_below(self.first, rows.ends[self.key], high)
+        found = [np.empty((3, 0), np.int64)]
+        while (some := np.flatnonzero(row < rows.ends[self.key[stay]])).size:
+            stay, row, high = stay[some], row[some], high[some]
+            found.append(np.stack([stay, row, distinct[high - 1]]))
+            high = own[row]
+            left = np.flatnonzero(high > floor[stay])
+            stay, row, high = stay[left], following[row[left]], high[left]
+        return Falls(*np.concatenate(found, axis=1))
+
+
+class _LowerValues:
+    """Finds the first value below a bound, from any place on."""
+
+    def __init__(self, values: Ints) -> None:
+        self._levels = [values]  # at level n the lowest of 2 ** n values from each place on
+        while self._levels[-1].size > (width := 1 << (len(self._levels) - 1)):
+            level = self._levels[-1]
+            self._levels.append(np.minimum(level[:-width], level[width:]))
+
+    def first_below(self, first: Ints, end: Ints, bound: Ints) -> Ints:
+        """Return for each run [first, end) the place of the first value below the bound, or `end`."""
+        place = first.copy()
+        for number in range(len(self._levels) - 1, -1, -1):
+            level, width = self._levels[number], 1 << number
+            fits = np.flatnonzero(place + width <= end)
+            passed = fits[level[place[fits]] >= bound[fits]]
+            place[passed] += width
+        return place
