@@ -36,18 +36,18 @@ class TableStates:
         Raises:
             OperationalError: A server does not answer.
         """
-        asked = list(tables)
-        forms = self._topics.forms(table.topic for table in asked)
+        listed = list(tables)
+        forms = self._topics.forms(table.topic for table in listed)
         there = {
             table.topic: forms[table.topic].partitions
-            for table in asked
+            for table in listed
             if table.topic in forms and table.topic_id in ("", forms[table.topic].topic_id)
         }
         places = [(topic, number) for topic, count in there.items() for number in range(count)]
         # A micro-batch also waits for the changes of open transactions, so the ends include uncommitted records.
         ends = self._topics.offsets.known_ends(places, committed=False)
         states: dict[str, dict[str, object]] = {}
-        for table in asked:
+        for table in listed:
             figures = self._replicas.of(table, now_ms)
             states[table.name] = {
                 "state": _state(figures, lost=table.topic not in there),

@@ -47,7 +47,7 @@ class Evaluations:
         """Begin without a question."""
         self._process = EvaluationProcess()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
-        self._asked: dict[str, tuple[str, Future[EventOutcome]]] = {}
+        self._pending: dict[str, tuple[str, Future[EventOutcome]]] = {}
         """Subscriber → its open question."""
 
     def outcome(self, question: EventQuestion, asker: str, name: str) -> EventOutcome:
@@ -64,17 +64,17 @@ class Evaluations:
             TooCostly: There was no answer in time, now or to the subscriber's last question, or too many questions
                 wait.
         """
-        known, answer = self._asked.get(asker, ("", None))
+        known, answer = self._pending.get(asker, ("", None))
         if answer is None or known != name:
-            if len(self._asked) >= MOST_WAITING:
-                self._asked = {key: each for key, each in self._asked.items() if not each[1].done()}
-            if len(self._asked) >= MOST_WAITING:
+            if len(self._pending) >= MOST_WAITING:
+                self._pending = {key: each for key, each in self._pending.items() if not each[1].done()}
+            if len(self._pending) >= MOST_WAITING:
                 raise TooCostly(f"{MOST_WAITING} other events wait for their evaluation.")
             answer = self._thread.submit(self._process.outcome, question, asker)
-            self._asked[asker] = (name, answer)
+            self._pending[asker] = (name, answer)
         if not answer.done():
             raise NotYet(answer.done)
-        del self._asked[asker]
+        del self._pending[asker]
         return answer.result()
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class EvaluationProcess:
         if time.monotonic() < self._paused.get(asker, 0.0):
             raise TooCostly(f"The subscriber's last event also cost too much, within the last {_PAUSE_SECONDS:g} s.")
         try:
-            return self._asked(question)
+            return self._answer_of(question)
         except TooCostly:
             self.close()
             now = time.monotonic()
@@ -115,7 +115,7 @@ class EvaluationProcess:
             self._paused[asker] = now + _PAUSE_SECONDS
             raise
 
-    def _asked(self, question: EventQuestion) -> EventOutcome:
+    def _answer_of(self, question: EventQuestion) -> EventOutcome:
         end = self._end or self._start()
         try:
             used, until = self._cpu_seconds(), time.monotonic() + _MOST_SECONDS

@@ -120,7 +120,7 @@ class Offsets:
         wanted = {TopicPartition(*place): spec for place in places}
         with mapped("asking for offsets"):
             try:
-                return retriable(lambda: self._asked(wanted, committed))
+                return retriable(lambda: self._read(wanted, committed))
             except KafkaException as error:
                 if error_code(error) == _NO_LEADERS:
                     self._admin.renew()  # the broker that the client asks may lag behind the others
@@ -142,7 +142,7 @@ class Offsets:
 
         return self._admin.ask(ask, _WAIT_SECONDS)
 
-    def _asked(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, int]:
+    def _read(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, int]:
         """Return the offsets of all partitions; an error of any of them is raised."""
 
         def ask() -> dict[Partition, int]:

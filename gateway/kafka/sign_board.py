@@ -33,7 +33,7 @@ class SignBoard:
             KafkaUnavailable: Kafka did not answer.
         """
         with mapped("reading the gateway's sign"):
-            return retriable(self._asked)
+            return retriable(self._read)
 
     def write(self, text: str) -> None:
         """Replace the text; its offset is the catalog's end, so that monitoring tools show no lag.
@@ -46,7 +46,7 @@ class SignBoard:
             _, end = self._consumer.get_watermark_offsets(place, timeout=ANSWER_SECONDS)
             self._consumer.commit(offsets=[TopicPartition(self._topic, 0, end, text)], asynchronous=False)
 
-    def _asked(self) -> str:
+    def _read(self) -> str:
         (place,) = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=ANSWER_SECONDS)
         if place.error is not None:
             raise KafkaException(place.error)

@@ -75,11 +75,11 @@ class Topics:
 
     def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         """Return the forms of the existing topics; asking never creates a topic."""
-        asked = sorted(set(topics))
-        if not asked:
+        names = sorted(set(topics))
+        if not names:
             return {}
         with mapped("describing topics"):
-            return self._admin.ask(lambda admin: self._forms(admin, asked), ANSWER_SECONDS)
+            return self._admin.ask(lambda admin: self._forms(admin, names), ANSWER_SECONDS)
 
     def _counts(self, topics: Iterable[str]) -> dict[str, int]:
         return {name: form.partitions for name, form in self.forms(topics).items()}
@@ -98,9 +98,9 @@ class Topics:
             time.sleep(0.01)
         return found
 
-    def _forms(self, admin: AdminClient, asked: list[str]) -> dict[str, ExistingTopic]:
+    def _forms(self, admin: AdminClient, names: list[str]) -> dict[str, ExistingTopic]:
         found = {}
-        futures = admin.describe_topics(TopicCollection(asked), request_timeout=QUESTION_SECONDS)
+        futures = admin.describe_topics(TopicCollection(names), request_timeout=QUESTION_SECONDS)
         for name, future in futures.items():
             try:
                 description = future.result(ANSWER_SECONDS)
@@ -202,18 +202,18 @@ class Topics:
 
     def _creation_results(self, new: list[NewTopic]) -> tuple[dict[str, KafkaException | None], bool]:
         """Request topics; return topic → error or None, and whether an earlier request may have made some."""
-        asked = 0
+        requests = 0
 
         def ask(admin: AdminClient) -> dict[str, KafkaException | None]:
-            nonlocal asked
+            nonlocal requests
             _count_brokers(admin)  # the client has just reached this broker
-            asked += 1
+            requests += 1
             return {
                 name: _error(answer)
                 for name, answer in admin.create_topics(new, operation_timeout=_MADE_SECONDS).items()
             }
 
-        return self._admin.ask(ask, _ALL_MADE_SECONDS), asked > 1
+        return self._admin.ask(ask, _ALL_MADE_SECONDS), requests > 1
 
     def delete(self, names: Iterable[str]) -> set[str]:
         """Delete topics, skip missing ones, and return the topics that Kafka will not delete."""

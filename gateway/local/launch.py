@@ -80,8 +80,8 @@ class Launch:
             redis_url = f"redis://{LOOPBACK}:{port}/0"
         else:
             where, watched = urlsplit(redis_url), self.settings.redis.sentinels
-            asked = watched.split(",") if watched else [f"{where.hostname}:{where.port or 6379}"]
-            _require(asked, f'no Redis answers at "{watched or masked(redis_url)}"', "--redis URL")
+            addresses = watched.split(",") if watched else [f"{where.hostname}:{where.port or 6379}"]
+            _require(addresses, f'no Redis answers at "{watched or masked(redis_url)}"', "--redis URL")
         ports.keep()
         environment = role_environment(bootstrap, redis_url, run.data)
         environment |= {"JAVA_HOME": str(java.home), "CQ_EVALUATOR_JARS": str(spark_jars)}

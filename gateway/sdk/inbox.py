@@ -235,10 +235,10 @@ class Inbox:
         try:
             if len(topics) > _FEW:
                 return topics - self._consumer.list_topics(timeout=_LOOK_SECONDS).topics.keys()
-            asked = [self._consumer.list_topics(topic, timeout=_LOOK_SECONDS).topics[topic] for topic in topics]
+            answers = [self._consumer.list_topics(topic, timeout=_LOOK_SECONDS).topics[topic] for topic in topics]
         except KafkaException:
             return set()
-        return {str(answer.topic) for answer in asked if answer.error is not None and unknown(answer.error)}
+        return {str(answer.topic) for answer in answers if answer.error is not None and unknown(answer.error)}
 
     def _ends_before(self, where: TopicPartition) -> bool:
         """Tell whether a partition ends before the next offset to read."""

@@ -84,8 +84,8 @@ def digests(
         >>> digest["rows"]
         [{'symbol': 'AMD', 'price': 90.0}, {'symbol': 'INTC', 'price': 98.0}]
     """
-    asked = checked(query, stream, accepted_at, tables, views)
-    if not asked.trigger.timed:
+    checked_query = checked(query, stream, accepted_at, tables, views)
+    if not checked_query.trigger.timed:
         raise InputError(
             "the query has no EVERY",
             code="bad-interval",
@@ -93,34 +93,34 @@ def digests(
         )
     records = placed(rows, stream, accepted_at)
     pending, arisen = list[bytes](), list[int]()
-    waits = asked.query.plan.timed is not None
+    waits = checked_query.query.plan.timed is not None
     times = accumulate((millis(record.time) for record in records), max)
-    for task in evaluated(asked, records, _STORE, "pending", 1 if waits else AT_ONCE):
+    for task in evaluated(checked_query, records, _STORE, "pending", 1 if waits else AT_ONCE):
         pending += task.pending
         if waits:
             arisen += [next(times)] * len(task.pending)
-    latest_ms = max([asked.accepted_ms, *(millis(record.time) for record in records)])
+    latest_ms = max([checked_query.accepted_ms, *(millis(record.time) for record in records)])
     until_ms = latest_ms if until is None else millis(until)
-    return list(_LoneDestination(asked, records, pending, arisen).digests(latest_ms, until_ms))
+    return list(_LoneDestination(checked_query, records, pending, arisen).digests(latest_ms, until_ms))
 
 
 class _LoneDestination:
     """A destination with a single query. Its matches lie in a log with one partition."""
 
     def __init__(
-        self, asked: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes], arisen: Sequence[int]
+        self, query: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes], arisen: Sequence[int]
     ) -> None:
         """Take what the evaluator stored.
 
         Args:
-            asked: The query.
+            query: The query.
             records: The records of the stream.
             pending: The records of `cq.pending`.
             arisen: For results that waited for the watermark: when each of these records was written, ascending.
         """
-        self._plan, self._select = asked.query.plan, asked.query.select
-        self._clause = asked.statement.publish.digest or DigestClause()
-        self._membership = _membership(asked, self._clause)
+        self._plan, self._select = query.query.plan, query.query.select
+        self._clause = query.statement.publish.digest or DigestClause()
+        self._membership = _membership(query, self._clause)
         self._covered = {str(record.partition): record.offset + 1 for record in records}
         self._pending, self._arisen = pending, arisen
         self._log = PendingLog(self._read)
@@ -177,23 +177,23 @@ class _LoneDestination:
         return shown | {"rows": [row for part in parts for row in part["rows"]]}
 
 
-def _membership(asked: CheckedQuery, clause: DigestClause) -> Membership:
-    plan, publish = asked.query.plan, asked.statement.publish
+def _membership(query: CheckedQuery, clause: DigestClause) -> Membership:
+    plan, publish = query.query.plan, query.statement.publish
     destination = Destination(
         DestinationId("d_" + "0" * 24),
         plan.stream_id,
         plan.group_id,
-        asked.query.select.select_id,
-        canonical_constants(asked.query.row),
+        query.query.select.select_id,
+        canonical_constants(query.query.row),
         publish.mode or "shared",
         0,
-        asked.trigger,
+        query.trigger,
         (clause.kind, clause.columns, clause.rows, clause.even_if_empty),
         slots=None if plan.kept is None else plan.kept.slots,
     )
-    from_ms = asked.accepted_ms if asked.start_ms is None else asked.start_ms
-    note = TimedNote(born_ms=asked.accepted_ms, from_ms=from_ms)
+    from_ms = query.accepted_ms if query.start_ms is None else query.start_ms
+    note = TimedNote(born_ms=query.accepted_ms, from_ms=from_ms)
     membership = Membership(destination, 0, {}, timed=note)
-    cq = Cq("", CqText.cut(""), destination.destination_id, asked.accepted_ms, 0, asked.start_ms, asked.expire_ms)
+    cq = Cq("", CqText.cut(""), destination.destination_id, query.accepted_ms, 0, query.start_ms, query.expire_ms)
     membership.count(cq, 1)
     return membership

@@ -89,8 +89,8 @@ def evaluate(
         False None symbol = 'INTC' is FALSE, price < 1e2 is NULL
         False None undecodable: The value is not one JSON object: Unterminated string starting at character 19.
     """
-    asked = checked(query, stream, accepted_at, tables, views)
-    if asked.query.plan.kept is not None:
+    checked_query = checked(query, stream, accepted_at, tables, views)
+    if checked_query.query.plan.kept is not None:
         raise InputError(
             "a query with aggregates has no results of single rows",
             code="unsupported-query",
@@ -99,8 +99,8 @@ def evaluate(
         )
     records = placed(rows, stream, accepted_at)
     found: dict[Place, EvaluatedRow] = {}
-    for output in evaluated(asked, records, _DESTINATION, "shared"):
-        outcomes = dict(_outcomes(asked, stream, output))
+    for output in evaluated(checked_query, records, _DESTINATION, "shared"):
+        outcomes = dict(_outcomes(checked_query, stream, output))
         found.update(outcomes)
         for place in output.values.keys() - outcomes.keys():  # the row waited: an earlier task had it
             found[place] = _later(found[place], output, place)
@@ -108,7 +108,7 @@ def evaluate(
     return [found.get(each) or EvaluatedRow(False, None, NO_ELEMENT, id=_id(stream, each)) for each in places]
 
 
-def _outcomes(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
+def _outcomes(query: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
     """Yield the outcomes of a task's records, each with its place; a record without elements has no outcome."""
     judged: dict[Place, tuple[Truths, int]] = {}
     for number, events in enumerate(output.pieces):
@@ -116,7 +116,7 @@ def _outcomes(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterat
         letters = (output.letters.get(place) for place in places)
         evaluated = np.flatnonzero([letter is None or letter.code == "undecodable" for letter in letters])
         framed = output.framed.get(number)
-        _, some = judgements(asked, output.snapshot, events, evaluated, framed) if evaluated.size else (None, [])
+        _, some = judgements(query, output.snapshot, events, evaluated, framed) if evaluated.size else (None, [])
         for row, each in zip(evaluated.tolist(), some, strict=True):
             known = judged.get(places[row])
             if known is None or (holds(each.conjuncts) and not holds(known[0])):
@@ -132,7 +132,7 @@ def _outcomes(asked: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterat
             edge = output.edges.get(place)
             yield place, EvaluatedRow(True, found[0], None, None, values, _id(stream, place), found, edge)
         else:
-            yield place, EvaluatedRow(False, None, reason(asked, time_ms, values), None, values, _id(stream, place))
+            yield place, EvaluatedRow(False, None, reason(query, time_ms, values), None, values, _id(stream, place))
 
 
 def _later(row: EvaluatedRow, output: TaskOutput, place: Place) -> EvaluatedRow:

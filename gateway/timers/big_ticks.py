@@ -186,29 +186,29 @@ class BigTicks:
 
     def _look(self) -> None:
         """Check the progress of the job."""
-        now_ms, asked = self._clock(), self._job
+        now_ms, job = self._clock(), self._job
         found = self._jobs.look()
-        if asked is not None and found is not None and found.job_id == asked.job_id and found.state == "done":
+        if job is not None and found is not None and found.job_id == job.job_id and found.state == "done":
             log.info("orders carried out", extra={"orders": len(self._orders.open)})
-            self._answers = self._orders.answers(asked.answers_from)
+            self._answers = self._orders.answers(job.answers_from)
             return
-        if asked is None or not self._jobs.has_evaluator(asked):
-            self._without(asked, now_ms)
+        if job is None or not self._jobs.has_evaluator(job):
+            self._without(job, now_ms)
             return
         self._lost_ms = None
-        if found is None or found.job_id != asked.job_id:
+        if found is None or found.job_id != job.job_id:
             # Redis has lost the request. The evaluator may still run the lost job; the new job runs afterwards.
             self._alone_on = ""
-            self._ask(Owner(asked.name, asked.evaluator))
+            self._ask(Owner(job.name, job.evaluator))
         elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS and not self._needs_spark:
-            self._withdraw(asked)
+            self._withdraw(job)
 
-    def _without(self, asked: Job | None, now_ms: int) -> None:
+    def _without(self, job: Job | None, now_ms: int) -> None:
         """Continue after the evaluator with the job lost its lease, or if it is unknown which evaluator that is."""
-        if asked is None and (leader := self._leader()) is not None:
+        if job is None and (leader := self._leader()) is not None:
             self._ask(leader)
             return
-        if asked is not None and not self._needs_spark and self._withdraw(asked):
+        if job is not None and not self._needs_spark and self._withdraw(job):
             return
         self._lost_ms = now_ms if self._lost_ms is None else self._lost_ms
         if now_ms >= self._lost_ms + LIFETIME_MS["evaluator"]:

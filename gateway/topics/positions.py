@@ -86,11 +86,11 @@ class TopicEnds:
         """
         topics = self.result_topics
         wanted = [dedicated_topic(self._settings, name) for name in new]
-        asked = topics.answers(wanted)
-        self._made |= {topic for topic, made in asked.items() if made}
+        answers = topics.answers(wanted)
+        self._made |= {topic for topic, made in answers.items() if made}
         if self._patient:
             # `make` leaves existing topics as they are: an ended destination may still need its topic.
-            rest = [topic for topic in wanted if topic not in asked][:room]
+            rest = [topic for topic in wanted if topic not in answers][:room]
             self._made |= topics.make(dict.fromkeys(rest, 1))
         self._ends |= self._topics.offsets.ends([(topic, 0) for topic in wanted if topic in topics])
         there = [(dedicated_topic(self._settings, name), 0) for name in existing]

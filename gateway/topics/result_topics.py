@@ -47,7 +47,7 @@ class ResultTopics:
         commits.before_write.append(lambda _: commits.note_made(self._take_made()))
 
     def _forget(self) -> None:
-        self._asked: dict[str, Future[_Made]] = {}
+        self._requests: dict[str, Future[_Made]] = {}
         """Topic that is being made → the answer to come."""
         self._answered: dict[str, bool | TopicRefusal] = {}
         """Topic requested by an earlier unit → whether the topic is new, or Kafka's refusal."""
@@ -69,7 +69,7 @@ class ResultTopics:
         self._refused: dict[str, TopicRefusal] = {}
         self._wanted: dict[str, int] = {}
         """Topic that a held command needs → partitions; requested at the unit's end."""
-        for answer in {each for each in self._asked.values() if each.done()}:
+        for answer in {each for each in self._requests.values() if each.done()}:
             self._take_answer(answer)
         ended = [each for each in self._deletions if each.done()]
         self._deletions = [each for each in self._deletions if not each.done()]
@@ -85,14 +85,14 @@ class ResultTopics:
     def _ask(self, wanted: Mapping[str, int]) -> None:
         if wanted:
             answer = self._thread.submit(self._topics.create_each, wanted, result_config(self._settings))
-            self._asked |= dict.fromkeys(wanted, answer)
+            self._requests |= dict.fromkeys(wanted, answer)
             for topic in wanted:  # a requested topic counts for the limit
                 self._like(topic).add(topic)
 
     def _take_answer(self, answer: Future[_Made]) -> None:
-        topics = [topic for topic, each in self._asked.items() if each is answer]
+        topics = [topic for topic, each in self._requests.items() if each is answer]
         for topic in topics:
-            del self._asked[topic]
+            del self._requests[topic]
         made, refused = answer.result()
         self._made |= made
         for topic in topics:
@@ -109,7 +109,7 @@ class ResultTopics:
                 self._like(topic).add(topic)
 
     def __contains__(self, topic: str) -> bool:
-        return topic not in self._asked and (topic in self._dedicated or topic in self._virtual)
+        return topic not in self._requests and (topic in self._dedicated or topic in self._virtual)
 
     def _like(self, topic: str) -> set[str]:
         """Return the known topics of a topic's kind, dedicated or virtual."""
@@ -155,8 +155,8 @@ class ResultTopics:
         Raises:
             KafkaUnavailable: Some topics may have been made.
         """
-        self._ask({topic: count for topic, count in wanted.items() if topic not in self._asked})
-        for answer in {self._asked[topic] for topic in wanted}:
+        self._ask({topic: count for topic, count in wanted.items() if topic not in self._requests})
+        for answer in {self._requests[topic] for topic in wanted}:
             self._take_answer(answer)
         return {topic for topic, made in self.answers(wanted).items() if made}
 
@@ -179,7 +179,7 @@ class ResultTopics:
             self._check_groups()
         if topic not in self._refused and len(self._refused) < _REFUSALS:
             if not self._patient:
-                if topic not in self._asked:
+                if topic not in self._requests:
                     self._wanted[topic] = partitions
                 raise NotYet(partial(self._is_answered, topic))
             made = topic in self.make({topic: partitions})
@@ -190,7 +190,7 @@ class ResultTopics:
         return made
 
     def _is_answered(self, topic: str) -> bool:
-        answer = self._asked.get(topic)
+        answer = self._requests.get(topic)
         return answer is None or answer.done()
 
     def _check_groups(self) -> None:

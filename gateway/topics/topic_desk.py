@@ -84,7 +84,7 @@ class TopicDesk:
 
     def forget(self) -> None:
         """Forget all answers: held commands ask again."""
-        self._asked: dict[str, _CommandQuestions] = {}
+        self._questions: dict[str, _CommandQuestions] = {}
 
     @contextmanager
     def of(self, asker: str, place: str, *, held: bool = False) -> Iterator[TopicQuestions]:
@@ -95,21 +95,23 @@ class TopicDesk:
             place: The command's place, which identifies it at every try.
             held: Whether the command is held even in a patient unit, because its answers may take seconds.
         """
-        asked = self._asked.get(asker)
-        if asked is None or asked.place != place:
+        questions = self._questions.get(asker)
+        if questions is None or questions.place != place:
             if self.patient and not held:
                 yield self._topics
                 return
-            asked = self._asked[asker] = _CommandQuestions(self._topics, self._thread, self._reading_thread, place)
-        asked.begin()
+            questions = self._questions[asker] = _CommandQuestions(
+                self._topics, self._thread, self._reading_thread, place
+            )
+        questions.begin()
         try:
-            yield asked
+            yield questions
         except NotYet:
             raise
         except BaseException:
-            del self._asked[asker]
+            del self._questions[asker]
             raise
-        del self._asked[asker]
+        del self._questions[asker]
 
 
 class _CommandQuestions:
@@ -122,7 +124,7 @@ class _CommandQuestions:
         self._thread = thread
         self._reading_thread = reading_thread
         self.place = place
-        self._asked: list[tuple[tuple[Any, ...], Future[Any]]] = []
+        self._questions: list[tuple[tuple[Any, ...], Future[Any]]] = []
         self._number = 0
 
     def begin(self) -> None:
@@ -135,11 +137,11 @@ class _CommandQuestions:
     def _ask_on(self, thread: ThreadPoolExecutor, method: Callable[..., _Answer], *arguments: object) -> _Answer:
         question, number = (method, *arguments), self._number
         self._number += 1
-        if number < len(self._asked) and self._asked[number][0] != question:
-            del self._asked[number:]  # after other answers, the command asks other questions
-        if number == len(self._asked):
-            self._asked.append((question, thread.submit(method, *arguments)))
-        answer: Future[_Answer] = self._asked[number][1]
+        if number < len(self._questions) and self._questions[number][0] != question:
+            del self._questions[number:]  # after other answers, the command asks other questions
+        if number == len(self._questions):
+            self._questions.append((question, thread.submit(method, *arguments)))
+        answer: Future[_Answer] = self._questions[number][1]
         if not answer.done():
             raise NotYet(answer.done)
         return answer.result()

@@ -48,17 +48,17 @@ def unknown_statement(tokens: Tokens, statements: Collection[tuple[str, ...]]) -
     verb = tokens.word()
     if not verb:
         return tokens.unexpected("a statement")
-    meant = _RENAMED.get(verb, verb)
-    objects = [" ".join(words[1:]) for words in statements if words[0] == meant]
-    if objects and meant == verb and not tokens.source(1):
+    renamed = _RENAMED.get(verb, verb)
+    objects = [" ".join(words[1:]) for words in statements if words[0] == renamed]
+    if objects and renamed == verb and not tokens.source(1):
         tokens.index += 1
         return tokens.unexpected(alternatives(objects))
     shown = f"{tokens.source()} {tokens.source(1)}" if objects else tokens.source()
     return InputError(
         f'"{clipped(shown)}" is not a statement of the gateway',
         code="unknown-statement",
-        detail=f"{meant} takes {alternatives(objects)}." if objects else "No statement begins with this word.",
-        hint=_object_hint(tokens, meant, objects) if objects else _verb_hint(verb, statements),
+        detail=f"{renamed} takes {alternatives(objects)}." if objects else "No statement begins with this word.",
+        hint=_object_hint(tokens, renamed, objects) if objects else _verb_hint(verb, statements),
     )
 
 

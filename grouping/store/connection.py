@@ -100,12 +100,12 @@ def check_primary(client: Any) -> None:
     pool = client.connection_pool
     if not isinstance(pool, SentinelConnectionPool):
         return
-    asked = pool.master_address
+    address = pool.master_address
     try:
         primary = pool.get_master_address()  # type: ignore[no-untyped-call]
     except redis.RedisError as error:
         raise PrimaryUnknown("no sentinel answers", detail=str(error)) from error
-    if primary != asked:
+    if primary != address:
         raise StoreUnavailable("redis has another primary", detail="The data of the former primary are out of date.")
 
 

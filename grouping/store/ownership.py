@@ -129,13 +129,13 @@ class Ownership:
             LeaseLost: As `claim` does.
             StoreUnavailable: Redis does not answer.
         """
-        asked = list(stream_ids)
-        if not asked:
+        listed = list(stream_ids)
+        if not listed:
             return []
         with mapped():
-            bodies = self._redis.mget([self._keys.owner(stream_id) for stream_id in asked])
+            bodies = self._redis.mget([self._keys.owner(stream_id) for stream_id in listed])
         mine = self._holder.pack().encode()
-        doubted = [stream_id for stream_id, body in zip(asked, bodies, strict=True) if body != mine]
+        doubted = [stream_id for stream_id, body in zip(listed, bodies, strict=True) if body != mine]
         return [stream_id for stream_id in doubted if self.claim(stream_id) is not None]
 
     def give_up(self, stream_id: StreamId) -> None:

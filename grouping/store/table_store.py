@@ -102,24 +102,24 @@ class TableStore:
         Raises:
             StoreUnavailable: Redis does not answer, or is not the primary any more.
         """
-        asked = list(stream_ids)
+        listed = list(stream_ids)
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
-            for stream_id in asked:
+            for stream_id in listed:
                 self._pin(*self._pin_question(stream_id, batch), client=pipeline)
-            found = zip(asked, pipeline.execute(), strict=True)
+            found = zip(listed, pipeline.execute(), strict=True)
         check_primary(self._redis)
         return {stream_id: Pin.unpack(pinned) for stream_id, pinned in found if pinned not in (None, b"", b"committed")}
 
     def _pin_question(self, stream_id: StreamId, batch: int) -> tuple[list[str], list[str | int]]:
         """Return the keys and arguments of the script `PIN`."""
         keys = self._keys
-        asked = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses, keys.next_batch(stream_id)]
-        asked.append(keys.held(stream_id))
+        names = [keys.epoch, keys.version, keys.pins(stream_id), keys.streams, keys.pauses, keys.next_batch(stream_id)]
+        names.append(keys.held(stream_id))
         if self._fences is None:
-            return asked, [stream_id, batch]
+            return names, [stream_id, batch]
         fence = self._fences.stream(stream_id)
-        return [*asked, fence.key], [stream_id, batch, fence.token]
+        return [*names, fence.key], [stream_id, batch, fence.token]
 
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net changes of the versions (`since`, `until`] of an epoch, to be read piece by piece.

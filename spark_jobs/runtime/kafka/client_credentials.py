@@ -30,8 +30,8 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafk
         self._url, scope = of["token.endpoint.url"], of.get("scope")
         client, secret = (urllib.parse.quote_plus(of.get(name, "")) for name in ("client.id", "client.secret"))
         self._header = {"Authorization": "Basic " + base64.b64encode(f"{client}:{secret}".encode()).decode()}
-        asked = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
-        self._body = urllib.parse.urlencode(asked).encode()
+        fields = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+        self._body = urllib.parse.urlencode(fields).encode()
         self._token, self._until = "", 0.0
 
     async def token(self) -> str:

@@ -149,8 +149,8 @@ def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescript
 
 
 def _description(admin: AdminClient, topic: str) -> TopicDescription:
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=QUESTION_SECONDS)
-    return asked[topic].result(ANSWER_SECONDS)
+    answer = admin.describe_topics(TopicCollection([topic]), request_timeout=QUESTION_SECONDS)
+    return answer[topic].result(ANSWER_SECONDS)
 
 
 def _offsets(consumer: Consumer, wanted: list[TopicPartition]) -> tuple[dict[str, PartitionOffsets], dict[str, int]]:

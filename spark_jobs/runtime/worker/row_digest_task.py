@@ -72,12 +72,12 @@ class RowDigestTask:
         yield from records.of_pending(MEMORY.log(settings))
         name = f"order/{offset}"
         if order.table is not None:
-            asked = order.only(of_rows=True)
+            own_orders = order.only(of_rows=True)
             if (tries := notes.count_try(name)) > _MOST_TRIES:
                 log.error("digests of rows given up", extra={"stream": order.stream_id, "tries": tries - 1})
-                yield from records.of_digests(left_out(asked, f"{tries - 1} workers died of it."))
+                yield from records.of_digests(left_out(own_orders, f"{tries - 1} workers died of it."))
             else:
-                yield from self._of_rows(asked, order.table, settings, tables, records)
+                yield from self._of_rows(own_orders, order.table, settings, tables, records)
         yield records.answer()
         notes.release(name)
 

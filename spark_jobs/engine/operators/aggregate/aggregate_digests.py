@@ -116,15 +116,15 @@ class AnswerCache:
 
 
 def aggregate_digests(
-    pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache | None = None
+    pending: PendingLog, requests: Sequence[AggregateRequest], known: AnswerCache | None = None
 ) -> list[DigestAnswer]:
     """Return the digests of destinations, in their order; the arguments are as in `each_aggregate_digest`."""
-    found = dict(each_aggregate_digest(pending, asked, known or AnswerCache()))
-    return [found[place] for place in range(len(asked))]
+    found = dict(each_aggregate_digest(pending, requests, known or AnswerCache()))
+    return [found[place] for place in range(len(requests))]
 
 
 def each_aggregate_digest(
-    pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache
+    pending: PendingLog, requests: Sequence[AggregateRequest], known: AnswerCache
 ) -> Iterator[tuple[int, DigestAnswer]]:
     """Yield the digests of destinations, each with the index of its question, query by query.
 
@@ -132,14 +132,14 @@ def each_aggregate_digest(
 
     Args:
         pending: The log with the aggregates.
-        asked: The questions, all with the same cut and time.
+        requests: The questions, all with the same cut and time.
         known: The cache.
 
     Raises:
         CpuExceeded: A query took too long; only in a process with a CPU budget.
     """
-    for places in _by_query(asked):
-        yield from _of_query(pending, [(place, asked[place]) for place in places], known)
+    for places in _by_query(requests):
+        yield from _of_query(pending, [(place, requests[place]) for place in places], known)
 
 
 _RequestPlaces = Sequence[tuple[int, AggregateRequest]]
@@ -150,9 +150,9 @@ def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> 
     from spark_jobs.engine.rows.cpu_budget import CpuExceeded
     from spark_jobs.engine.rows.faults import FAULTS
 
-    asked, done = [request for _, request in some], 0
+    requests, done = [request for _, request in some], 0
     try:
-        for (place, _), answer in zip(some, _made(asked, _answers(pending, asked, known)), strict=True):
+        for (place, _), answer in zip(some, _made(requests, _answers(pending, requests, known)), strict=True):
             yield place, answer
             done += 1
         return
@@ -162,7 +162,7 @@ def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> 
         raise
     except FAULTS as fault:
         # A fault of the product in one query must not hold up other digests; the query is tried again.
-        log.exception("aggregates not put together", extra={"group": asked[0].plan.group_id})
+        log.exception("aggregates not put together", extra={"group": requests[0].plan.group_id})
         failure = f"Its aggregates failed with {type(fault).__name__}."
         for place, _ in some[done:]:
             yield place, DigestUnavailable(reason=failure)
@@ -184,35 +184,37 @@ def _content(each: AggregateRequest) -> bytes:
     return _encode((*query, question.store, question.cursor, question.visibility, *times))
 
 
-def _by_query(asked: Sequence[AggregateRequest]) -> Iterable[list[int]]:
+def _by_query(requests: Sequence[AggregateRequest]) -> Iterable[list[int]]:
     places: dict[tuple[str, str], list[int]] = {}
-    for place, each in enumerate(asked):
+    for place, each in enumerate(requests):
         places.setdefault((each.plan.group_id, each.select.select_id), []).append(place)
     return places.values()
 
 
-def _answers(pending: PendingLog, asked: Sequence[AggregateRequest], known: AnswerCache) -> list[_CachedAnswer | None]:
+def _answers(
+    pending: PendingLog, requests: Sequence[AggregateRequest], known: AnswerCache
+) -> list[_CachedAnswer | None]:
     """Return the gathered aggregates for destinations of one query."""
-    contents = [_content(each) for each in asked]
-    gathered = known.of(asked[0].question.covered)
-    new = {content: each for content, each in zip(contents, asked, strict=True) if content not in gathered}
+    contents = [_content(each) for each in requests]
+    gathered = known.of(requests[0].question.covered)
+    new = {content: each for content, each in zip(contents, requests, strict=True) if content not in gathered}
     if new:
-        known.add(_gather(pending, asked[0].select, new, gathered))
+        known.add(_gather(pending, requests[0].select, new, gathered))
     return [gathered[content] for content in contents]
 
 
-def _made(asked: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | None]) -> Iterator[DigestAnswer]:
+def _made(requests: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | None]) -> Iterator[DigestAnswer]:
     """Yield the digests of one query's destinations."""
     from spark_jobs.engine.operators.aggregate.kept import kept_aggregates
 
-    plan, select = asked[0].plan, asked[0].select
+    plan, select = requests[0].plan, requests[0].select
     destinations = [
         AggregateDestination(
             answer.aggregates,
             each.destination.row,
             each.question.before_ms is not None and each.destination.clause.even_if_empty,
         )
-        for each, answer in zip(asked, answers, strict=True)
+        for each, answer in zip(requests, answers, strict=True)
         if answer is not None
     ]
     kept = iter(kept_aggregates(plan, select, destinations) if destinations else ())

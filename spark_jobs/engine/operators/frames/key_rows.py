@@ -77,15 +77,15 @@ class Frame(NamedTuple):
 class KeyRows:
     """Rows ordered by key and arrival."""
 
-    def __init__(self, part: FramePart, asked: Ints) -> None:
+    def __init__(self, part: FramePart, wanted: Ints) -> None:
         """Take rows.
 
         Args:
             part: All rows of some keys.
-            asked: The rows that need frames; they must have come after all others.
+            wanted: The rows that need frames; they must have come after all others.
         """
         self.part = part
-        self._asked = asked
+        self._wanted = wanted
         new = np.append(np.ones(min(part.size, 1), np.bool_), part.numbers[1:] != part.numbers[:-1])
         self._segment = np.cumsum(new) - 1
         self._first = np.flatnonzero(new)
@@ -101,11 +101,11 @@ class KeyRows:
             count: The number of rows before.
             visible: The offset of the first row that a frame may hold.
         """
-        return Frame(self._asked, np.maximum(self._asked - count, self._lowest(visible)))
+        return Frame(self._wanted, np.maximum(self._wanted - count, self._lowest(visible)))
 
     def before(self, back: int, visible: int) -> tuple[Ints, NDArray[np.bool_]]:
         """Return for each row the row of its key that came `back` rows earlier, and whether there is such a row."""
-        found = self._asked - back
+        found = self._wanted - back
         there = found >= self._lowest(visible)
         return np.where(there, found, 0), there
 
@@ -120,15 +120,15 @@ class KeyRows:
         """
         self._order_times()
         assert self._running is not None, "set above"
-        own = self.part.times[self._asked]
+        own = self.part.times[self._wanted]
         least = np.maximum(own - milliseconds, clock - milliseconds - lateness(milliseconds))
-        code = self._segment[self._asked] << _CODE_BITS | np.searchsorted(self._levels, least)
+        code = self._segment[self._wanted] << _CODE_BITS | np.searchsorted(self._levels, least)
         start = np.searchsorted(self._running, code)
-        start = np.minimum(np.maximum(start, self._lowest(visible)), self._asked)
-        exact = self._descents[self._asked] == self._descents[start]
+        start = np.minimum(np.maximum(start, self._lowest(visible)), self._wanted)
+        exact = self._descents[self._wanted] == self._descents[start]
         # If a row with a later time came before the first row of the range, the first row itself may be too old.
-        exact &= (self.part.times[start] >= least) | (start == self._asked)
-        return Frame(self._asked, start, least, None if exact.all() else exact)
+        exact &= (self.part.times[start] >= least) | (start == self._wanted)
+        return Frame(self._wanted, start, least, None if exact.all() else exact)
 
     @cached_property
     def time_order(self) -> Ints:
@@ -142,7 +142,7 @@ class KeyRows:
         hidden = np.append(0, np.cumsum(self.part.offsets < visible))
         ends = np.append(self._first[1:], self.part.size)
         first = self._first + hidden[ends] - hidden[self._first]
-        lowest: Ints = np.minimum(first[self._segment[self._asked]], self._asked)
+        lowest: Ints = np.minimum(first[self._segment[self._wanted]], self._wanted)
         return lowest
 
     def _order_times(self) -> None:

@@ -139,8 +139,8 @@ class FrameOperator(LogOperator[FrameRows]):
         order = np.argsort(joined.numbers, kind="stable")
         placed = np.empty(order.size, np.int64)
         placed[order] = np.arange(order.size)
-        asked = placed[kept + arrived]
-        rows = KeyRows(joined.take(order), asked)
+        wanted = placed[kept + arrived]
+        rows = KeyRows(joined.take(order), wanted)
         values = FrameValues(rows, clocks)
         return {value: values.of(value, state.visible.get(value.column.stored, 0)) for value in self.values}
 

@@ -142,12 +142,12 @@ class TableView:
         if (visible := part.visible(row, self._pins)) is not None:
             probe, row = probe[visible], row[visible]
         if rest:
-            asked = KeyTuples([values[name] for name in rest]).take(probe)
+            tuples = KeyTuples([values[name] for name in rest]).take(probe)
             stored = part.values(rest, row)
             both = np.arange(probe.size)
-            for known in (asked.known(), stored.known()):
+            for known in (tuples.known(), stored.known()):
                 both = both if known is None else np.intersect1d(both, known, assume_unique=True)
-            both = both[asked.take(both).same(stored.take(both))]
+            both = both[tuples.take(both).same(stored.take(both))]
             probe, row = probe[both], row[both]
         return probe, row
 
