@@ -21,6 +21,7 @@ from gateway.state.timer_state import ProgressNote
 from gateway.state.working_copy import WorkingCopy
 from gateway.timers.cuts import Cut, Named
 from gateway.topics.positions import topic_of
+from grouping.digests.answers import DigestRefused
 from grouping.digests.cursor import Cursor, cursor_encoder
 from grouping.digests.digest import Digest, DigestTimes, column_type, digest_parts
 from grouping.digests.orders import DigestOutcome
@@ -129,15 +130,16 @@ class Delivery:
         self._commits.write_records([self._record(TickKey.of("cut", name), _encode(cut))], ahead=True)
         return name, cut
 
-    def refusal(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
+    def refusal(self, destination: Destination, tick_ms: int, answer: DigestRefused) -> OutgoingRecord:
         """Return the dead letter in place of a digest that is never made.
 
         Args:
             destination: The destination.
             tick_ms: The tick.
-            reason: Why the digest is never made, as a full sentence.
+            answer: Why the digest is never made.
         """
-        return self._letter(destination, tick_ms, "The digest is left out, and its matches are skipped.", reason)
+        fate = "The digest is left out, and its matches are skipped."
+        return self._letter(destination, tick_ms, fate, answer.reason, answer.code)
 
     def shortened(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
         """Return the dead letter about rows of a digest that are too large for a record.
@@ -147,13 +149,13 @@ class Delivery:
             tick_ms: The tick.
             reason: Which rows are left out and why, as a full sentence.
         """
-        return self._letter(destination, tick_ms, "The digest is shortened.", reason)
+        return self._letter(destination, tick_ms, "The digest is shortened.", reason, "result-too-large")
 
-    def _letter(self, destination: Destination, tick_ms: int, fate: str, reason: str) -> OutgoingRecord:
+    def _letter(self, destination: Destination, tick_ms: int, fate: str, reason: str, code: str) -> OutgoingRecord:
         digest = f"{destination.destination_id}/{tick_ms}/1"
-        log.error("a digest is too large", extra={"digest": digest, "fate": fate, "reason": reason})
+        log.error("a digest is not whole", extra={"digest": digest, "fate": fate, "reason": reason})
         detail = f"{fate} {reason}"
-        headers = (("code", b"result-too-large"), ("detail", detail.encode()), ("source", digest.encode()))
+        headers = (("code", code.encode()), ("detail", detail.encode()), ("source", digest.encode()))
         return OutgoingRecord(self._settings.topics.deadletters, None, None, headers)
 
     def deliver(

@@ -130,7 +130,7 @@ class TickRun:
         for each, answer in self._gathering.answers([each.behind_gap(covered) for each in served], covered):
             membership, tick, cursor = each.membership, each.tick, each.cursor
             if tick is not None and isinstance(answer, DigestRefused):
-                letters.append(self._delivery.refusal(membership.destination, tick, answer.reason))
+                letters.append(self._delivery.refusal(membership.destination, tick, answer))
                 cursor = quiet[each.incarnation] = self._moved(moves, each, tick, answer)
             elif tick is not None and (answer.written or membership.destination.clause.even_if_empty):
                 digest = self._digest(membership.destination, answer, each.from_ms)
@@ -252,13 +252,13 @@ class TickRun:
     def _moved(self, moves: MovedCursors, each: DueDestination, tick: int | None, answer: DigestAnswer) -> Cursor:
         """Return a destination's cursor after a tick; with the tick None, its cursor after no digest."""
         timed, over_ms = each.membership.timed, each.membership.destination.trigger.over_ms
-        reached = answer.reached if isinstance(answer, AggregatedMatches) else self._intake.reached[timed.partition]
+        reached = self._intake.reached[timed.partition] if answer.reached is None else answer.reached
         return moves.of(each.cursor, tick, reached, answer.held, over_ms, answer.positions)
 
     def _came_since(self, each: DueDestination, answer: DigestAnswer) -> bool:
         """Tell whether matches came in after an answer was gathered; their times decide the next tick."""
         stored = self._intake.index.get(store_key(each.membership.timed.store))
-        return stored is not None and isinstance(answer, AggregatedMatches) and stored.reaches(answer.reached)
+        return stored is not None and answer.reached is not None and stored.reaches(answer.reached)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
         """Note from which version on a destination's visibility is still needed: no match to come is older.
@@ -295,7 +295,7 @@ class TickRun:
         for each, answer in self._gathering.answers(left, cut.covered, cut.below):
             destination, tick = each.membership.destination, each.tick or 0
             if isinstance(answer, DigestRefused):
-                letters.append(self._delivery.refusal(destination, tick, answer.reason))
+                letters.append(self._delivery.refusal(destination, tick, answer))
                 quiet[each.incarnation] = self._moved(moves, each, tick, answer)
                 continue
             digest = self._digest(destination, answer, each.from_ms)
@@ -333,7 +333,7 @@ class TickRun:
             membership = Membership(destination, 0, timed=notice.timed)
             last_ms = last_tick(membership, cursor, self._probes.runs(destination.stream_id))
             if isinstance(answer, DigestRefused):
-                yield notice, self._delivery.refusal(destination, notice.ended_ms, answer.reason)
+                yield notice, self._delivery.refusal(destination, notice.ended_ms, answer)
                 continue
             empty_too = destination.clause.even_if_empty and notice.reason == "expired"
             if destination.of_rows or last_ms >= notice.ended_ms or not (answer.written or empty_too):

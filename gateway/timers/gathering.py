@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gateway.model.end_notice import EndNotice
 from gateway.model.membership import Membership
 from gateway.state.working_copy import WorkingCopy
+from gateway.timers.aggregate_guard import AggregateGuard
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.answers import DigestAnswer
@@ -15,7 +16,7 @@ from grouping.digests.cursor import Cursor, SourceOffsets, behind_gap
 from grouping.digests.gather import DigestQuestion, gather
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.plan.group import GroupPlan, SelectList
-from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, AnswerCache, each_aggregate_digest
+from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateRequest, AnswerCache
 
 __all__ = ["DigestGathering", "DueDestination"]
 
@@ -46,8 +47,9 @@ class DueDestination(NamedTuple):
 class DigestGathering:
     """Gathers the pending matches and aggregates of destinations."""
 
-    def __init__(self, working: WorkingCopy, intake: Intake) -> None:
+    def __init__(self, working: WorkingCopy, intake: Intake, guard: AggregateGuard) -> None:
         self._working = working
+        self._guard = guard
         self._intake = intake
         self._known = AnswerCache()
 
@@ -68,7 +70,7 @@ class DigestGathering:
         yield from zip(single, gather(self._intake.log, self._questions(single, covered, below)), strict=True)
         aggregated = [each for each in served if each.membership.destination.slots is not None]
         requests = list(self._requests(aggregated, self._questions(aggregated, covered, below)))
-        for place, matches in each_aggregate_digest(self._intake.log, requests, self._known):
+        for place, matches in self._guard.answers(self._intake.log, requests, self._known):
             yield aggregated[place], matches
 
     def _requests(
@@ -108,5 +110,5 @@ class DigestGathering:
             requests.append(
                 AggregateRequest(notice.destination, question, notice.plan, notice.select, ended_ms=ended_ms)
             )
-        for number, found in each_aggregate_digest(self._intake.log, requests, AnswerCache()):
+        for number, found in self._guard.answers(self._intake.log, requests, AnswerCache()):
             yield aggregated[number], found

@@ -15,6 +15,7 @@ from gateway.model.records import Destination
 from gateway.state.commit import Commits
 from gateway.state.timer_state import ProgressNote, TimerState
 from gateway.state.working_copy import WorkingCopy
+from gateway.timers.aggregate_guard import AggregateGuard
 from gateway.timers.big_ticks import BigTicks
 from gateway.timers.checkpoints import TimerCheckpoints
 from gateway.timers.cuts import Cut
@@ -71,7 +72,7 @@ class Timers:
         self._intake = Intake(settings, working, topics, self._state, checkpoints, self._probes.progress)
         self.retention = Retention(settings, topics, self._state, self._intake)
         self._cuts = OpenCuts()
-        gathering = DigestGathering(working, self._intake)
+        gathering = DigestGathering(working, self._intake, AggregateGuard(settings, clock))
         self._firing = TickRun(
             gathering, self._state, self._intake, self._probes, self._delivery, self.retention, self._cuts, clock
         )

@@ -21,6 +21,8 @@ class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
     """The lowest epoch and version of the constant tables among the matches that are left."""
     repeats: int = 0
     """The number of repeated matches, which replayed micro-batches have written."""
+    reached: int | None = None
+    """The offset of the log up to which aggregates were gathered, perhaps for an earlier question; None for matches."""
     positions: DigestedPositions = ()
     """The highest positions of computed results in this digest and in earlier ones; empty for matches of events."""
 
@@ -49,8 +51,6 @@ class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
     """The number of matches in the aggregates."""
     late: int = 0
     """How many of these matches have a record time before the digest begins."""
-    reached: int
-    """The offset of the log up to which the aggregates were gathered, perhaps for an earlier question."""
     left_out: str = ""
     """A full sentence on why some rows are left out: they are too large for a record. Empty if no row is."""
 
@@ -70,6 +70,8 @@ class DigestRefused(LaterMatches, frozen=True, kw_only=True):
     """The digest can never be made."""
 
     reason: str
+    code: str = "result-too-large"
+    """The code of the dead letter in place of the digest."""
 
 
 DigestAnswer = DigestMatches | DigestUnavailable | DigestRefused

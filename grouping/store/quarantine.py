@@ -89,7 +89,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         Args:
             now_ms: The present time.
             before: The unit's state before.
-            reason: `KILLED` or `SLOW`.
+            reason: A reason of `grouping.store.work_units`.
             user: The sole user of the unit.
         """
         times = 1 if before is None else before.times + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from grouping.model.ids import GroupId, SelectId
 
-__all__ = ["FULL", "KILLED", "SLOW", "group_of", "parts_of", "unit_of"]
+__all__ = ["FULL", "KILLED", "SLOW", "SLOW_DIGESTS", "group_of", "parts_of", "unit_of"]
 
 KILLED = "it ended the worker that evaluated it"
 """The reason for a unit that killed workers."""
@@ -17,6 +17,8 @@ FULL = "the state of its computation is larger than CQ_LIMITS_STATE_MEGABYTES in
 """The reason for all groups over a computation with too large a state."""
 SLOW = "it took too much CPU time"
 """The reason for a unit that was stopped during its evaluation."""
+SLOW_DIGESTS = "its HAVING or its SELECT list took too much CPU time"
+"""The reason for a unit that was stopped while the gateway made its digests."""
 
 
 def unit_of(group_id: GroupId, select_id: SelectId) -> str:

@@ -1,6 +1,7 @@
 """Hostile aggregates beside a witness: long texts, DISTINCT, patterns that take the square of a text, huge keys.
 
-Run ``python -m tests.fuzz.hostile_aggregates --queries 1000 --seed 7``: the witness is served within 30 s each time.
+Run ``python -m tests.fuzz.hostile_aggregates --queries 1000 --seed 7``: the witness has its result, and the reply to a
+command, within 30 s each time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["COLUMNS", "WITNESS_SECONDS", "hostile_aggregate", "hostile_rounds"]
 
 COLUMNS = "n INT, body STRING, tags ARRAY<STRING>"
 WITNESS_SECONDS = 30.0
-"""Longest time from an event to the witness's result."""
+"""Longest time from an event to the witness's result and the reply to the witness's next command."""
 _PATTERNS = (".*x|.", "[^x]*x|[^x]", "(a+b|a)", "(a|b)*c|a", "a{1,50}b|a", "[a-z]+\\d|[a-z]", "\\w+@|\\w")
 _VALUES = (
     "regexp_count(body, '{pattern}')",
@@ -37,6 +38,12 @@ _VALUES = (
 )
 _AGGREGATES = ("sum({})", "max({})", "count(DISTINCT {})", "avg({})", "approx_count_distinct({})", "stddev({})")
 _KEYS = ("", "", "body", "repeat(body, 2)", "substring(body, 1 + n, 100000)", "{value}", "concat(body, n)")
+_HAVINGS = (
+    "",
+    "",
+    " HAVING regexp_count(max(body), '{pattern}') > {times}",
+    " HAVING levenshtein(max(body), reverse(min(body))) > {times}",
+)
 _FILTERS = ("", "", " FILTER (WHERE {value} > {times})")
 
 
@@ -48,7 +55,8 @@ def hostile_aggregate(rng: random.Random, stream: str) -> str:
     key = rng.choice(_KEYS).replace("{value}", other)
     aggregate = rng.choice(_AGGREGATES).replace("{}", value) + condition
     where = rng.choice(["", f" WHERE n > -{times}", f" WHERE {other} > -{times}"])
-    return f"SELECT {aggregate} AS v FROM {stream}{where}" + (f" GROUP BY {key}" if key else "")
+    having = rng.choice(_HAVINGS).replace("{pattern}", rng.choice(_PATTERNS)).replace("{times}", str(times))
+    return f"SELECT {aggregate} AS v FROM {stream}{where}" + (f" GROUP BY {key}" if key else "") + having
 
 
 def _hostile_event(rng: random.Random, number: int) -> bytes:
@@ -60,7 +68,7 @@ def _hostile_event(rng: random.Random, number: int) -> bytes:
 
 
 def hostile_rounds(lab: Lab, source: Source, rng: random.Random, rounds: int, at_once: int) -> Iterator[float]:
-    """Yield for each round the seconds from its events to the witness's result of the last of them.
+    """Yield for each round the seconds from its events to the witness's result of the last of them, and a reply.
 
     Args:
         lab: The gateway.
@@ -87,6 +95,7 @@ def hostile_rounds(lab: Lab, source: Source, rng: random.Random, rounds: int, at
             f"the witness's result of event {number - 1}",
             10 * WITNESS_SECONDS,
         )
+        lab.client.result("DESCRIBE CQ witness", lab.subscriber())
         yield time.monotonic() - began
         for name in made:
             lab.client.execute(f'DROP CQ "{name}"', mallory)

@@ -1,7 +1,7 @@
-"""Ends a worker whose evaluation is over its CPU budget and does not return to a check.
+"""Ends a process whose evaluation is over its CPU budget and does not return to a check.
 
-A call of a library may take minutes for one long text. A thread of the worker notices, quarantines the charged work
-units, and ends the process: so the next try leaves them out, after a single death.
+A call of a library may take minutes for one long text. A thread of the worker, or of the gateway, notices, quarantines
+the charged work units, and ends the process: so the next try leaves them out, after a single death.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["BudgetWatchdog"]
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 2.0
-"""CPU time over the budget at which the worker ends: a step between two checks takes less, for most expressions.
+"""CPU time over the budget at which the process ends: a step between two checks takes less, for most expressions.
 
 Units of a subscriber with a part of the budget have the same part of this time.
 """
@@ -63,5 +63,5 @@ class BudgetWatchdog:
                 try:
                     report(stopped)
                 finally:
-                    log.error("worker ended: an evaluation over its CPU budget did not stop")
+                    log.error("process ended: an evaluation over its CPU budget did not stop")
                     os._exit(1)

@@ -11,7 +11,7 @@ from functools import partial
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId, Subscriber
 from grouping.store.quarantine import SEVERAL, Quarantine, QuarantineStore
-from grouping.store.work_units import FULL, KILLED, SLOW
+from grouping.store.work_units import FULL, KILLED, SLOW, SLOW_DIGESTS
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 
@@ -143,7 +143,8 @@ class QuarantineNotes:
             reasons: Why units were left out.
         """
         now_ms = self._clock_ms()
-        raised = {unit: reason for unit, reason in reasons.items() if reason not in (FULL, KILLED, SLOW)}
+        quarantined = (FULL, KILLED, SLOW, SLOW_DIGESTS)
+        raised = {unit: reason for unit, reason in reasons.items() if reason not in quarantined}
         try:
             self._store.count_dead_letters(letters)
             known = self._store.quarantined(self._stream_id) if raised else {}

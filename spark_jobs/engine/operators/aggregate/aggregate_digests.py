@@ -7,7 +7,8 @@ a gateway without aggregate queries does not load libraries that take a second a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -18,18 +19,40 @@ from grouping.digests.cursor import SourceOffsets
 from grouping.digests.digest_aggregates import AggregateDestination, TooManyAggregates, TooManyTogether
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.pending_log import PendingLog
+from grouping.digests.rows import DigestRows
 from grouping.model.group import ConstantRow
 from grouping.model.query import DigestClause
 from grouping.plan.group import GroupPlan, SelectList
 
-__all__ = ["AggregateReader", "AggregateRequest", "AnswerCache", "aggregate_digests", "each_aggregate_digest"]
+__all__ = [
+    "AggregateReader",
+    "AggregateRequest",
+    "AnswerCache",
+    "DigestCharge",
+    "QueryLeftOut",
+    "aggregate_digests",
+    "each_aggregate_digest",
+]
 
 log = logging.getLogger(__name__)
+
+DigestCharge = Callable[[int], AbstractContextManager[None]]
+"""Begins a block in which HAVING and the SELECT list are evaluated for a destination with so many aggregates. The block
+may raise `QueryLeftOut`."""
 
 _MOST_KNOWN = 20_000
 """The largest number of answers in the cache."""
 _MOST_BYTES = 64 << 20
 """The largest number of bytes of aggregates in the cache. A single query may exceed the limit until the next query."""
+
+
+class QueryLeftOut(Exception):
+    """HAVING and the SELECT list of the query are not evaluated any more."""
+
+    def __init__(self, reason: str) -> None:
+        """Keep the reason, a full sentence."""
+        super().__init__(reason)
+        self.reason = reason
 
 
 class WindowTrigger(Protocol):
@@ -124,7 +147,10 @@ def aggregate_digests(
 
 
 def each_aggregate_digest(
-    pending: PendingLog, requests: Sequence[AggregateRequest], known: AnswerCache
+    pending: PendingLog,
+    requests: Sequence[AggregateRequest],
+    known: AnswerCache,
+    charge: DigestCharge = lambda _: nullcontext(),
 ) -> Iterator[tuple[int, DigestAnswer]]:
     """Yield the digests of destinations, each with the index of its question, query by query.
 
@@ -134,25 +160,29 @@ def each_aggregate_digest(
         pending: The log with the aggregates.
         requests: The questions, all with the same cut and time.
         known: The cache.
+        charge: Charges the CPU time of the next digest to an account. After `QueryLeftOut` the digests of the query are
+            refused.
 
     Raises:
         CpuExceeded: A query took too long; only in a process with a CPU budget.
     """
     for places in _by_query(requests):
-        yield from _of_query(pending, [(place, requests[place]) for place in places], known)
+        yield from _of_query(pending, [(place, requests[place]) for place in places], known, charge)
 
 
 _RequestPlaces = Sequence[tuple[int, AggregateRequest]]
 
 
-def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> Iterator[tuple[int, DigestAnswer]]:
+def _of_query(
+    pending: PendingLog, some: _RequestPlaces, known: AnswerCache, charge: DigestCharge
+) -> Iterator[tuple[int, DigestAnswer]]:
     """Yield the digests of one query's destinations; half of them at a time if they have too many aggregates in all."""
     from spark_jobs.engine.rows.cpu_budget import CpuExceeded
     from spark_jobs.engine.rows.faults import FAULTS
 
     requests, done = [request for _, request in some], 0
     try:
-        for (place, _), answer in zip(some, _made(requests, _answers(pending, requests, known)), strict=True):
+        for (place, _), answer in zip(some, _made(requests, _answers(pending, requests, known), charge), strict=True):
             yield place, answer
             done += 1
         return
@@ -168,8 +198,8 @@ def _of_query(pending: PendingLog, some: _RequestPlaces, known: AnswerCache) -> 
             yield place, DigestUnavailable(reason=failure)
         return
     half = len(some) // 2
-    yield from _of_query(pending, some[:half], known)
-    yield from _of_query(pending, some[half:], known)
+    yield from _of_query(pending, some[:half], known, charge)
+    yield from _of_query(pending, some[half:], known, charge)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -203,7 +233,9 @@ def _answers(
     return [gathered[content] for content in contents]
 
 
-def _made(requests: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | None]) -> Iterator[DigestAnswer]:
+def _made(
+    requests: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer | None], charge: DigestCharge
+) -> Iterator[DigestAnswer]:
     """Yield the digests of one query's destinations."""
     from spark_jobs.engine.operators.aggregate.kept import kept_aggregates
 
@@ -218,11 +250,20 @@ def _made(requests: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer 
         if answer is not None
     ]
     kept = iter(kept_aggregates(plan, select, destinations) if destinations else ())
-    for known in answers:
+    for each, known in zip(requests, answers, strict=True):
         if known is None:
             yield DigestRefused(reason=_REFUSAL)
             continue
-        own, later = next(kept), msgspec.structs.asdict(known.later)
+        later = msgspec.structs.asdict(known.later) | {"reached": known.reached}
+        try:
+            with charge(known.aggregates.end - known.aggregates.begin):
+                own = next(kept)
+        except QueryLeftOut as left_out:
+            if each.question.before_ms is None:  # a look, which has no digest
+                yield AggregatedMatches(**later, rows=DigestRows(), counted=0)
+            else:
+                yield DigestRefused(**later, reason=left_out.reason, code="not-evaluated")
+            continue
         if own.failure:
             yield DigestUnavailable(**later, reason=own.failure)
             continue
@@ -231,7 +272,6 @@ def _made(requests: Sequence[AggregateRequest], answers: Sequence[_CachedAnswer 
             rows=own.rows,
             counted=own.matches,
             late=known.late,
-            reached=known.reached,
             left_out=own.left_out,
         )
 
