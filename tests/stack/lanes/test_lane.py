@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
+from tests.stack.lab_table import LabTable
 from tests.stack.lanes.crowd import PATIENCE, STREAMS, Crowd, matched
 from tests.stack.server import Stack
+
+_HUNDRED = 100
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +91,61 @@ def test_kill_amid_events(stack: Stack, crowd: Crowd) -> None:
     streams.flow(2)
     streams.check()
     assert streams.in_lane()
+
+
+def test_a_topic_grows_and_a_table_is_joined(crowd: Crowd) -> None:
+    """A stream of the lane has the events of a partition that is added, and the rows of a table; it stays there."""
+    streams, lab = crowd, crowd.lab
+    number = 2
+    streams.await_lane({number, number + 1})
+    source, table = streams.sources[number], LabTable(lab, "symbol STRING PRIMARY KEY, worth INT")
+    select = f"SELECT n, worth FROM {source.name} q JOIN {table.name} t ON t.symbol = q.symbol"
+    made = lab.create("joined", select, clauses="DO PUBLISH SHARED")
+    lab.client.grow_topic(source.topic, 2)
+    for worth in (1, 2):
+        table.put({"symbol": "a", "worth": worth})
+        n = streams.published[number]
+        source.publish_values(b'{"symbol": "a", "n": %d}' % n, partition=1)
+        streams.published[number] += 1
+        streams.flow(1, {number + 1})
+        streams.check(range(number, number + 2))
+        lab.results.until(lambda worth=worth: len(matched(lab.results, made["destination"])) >= worth, "the row")  # type: ignore[misc]
+    assert [1, 2] == [one.row["worth"] for one in lab.results.of(made["destination"])]
+    assert {number, number + 1} <= streams.in_lane()
+    lab.drop("joined")
+    table.drop()
+
+
+def test_a_hundred_streams_are_taken_together(stack: Stack, crowd: Crowd) -> None:
+    """A hundred subscribers create a stream at once, and drop it: each has its result, and the others go on."""
+    lab = crowd.lab
+    names = [f"hundred{number}_{lab.token}" for number in range(_HUNDRED)]
+
+    def answered(text: str) -> list[Any]:
+        sent = [lab.client.send(text.format(name), lab.subscriber(name)) for name in names]
+        replies = [lab.client.reply(each) for each in sent]
+        assert {"ok"} == {reply.code for reply in replies}
+        return [reply.result for reply in replies]
+
+    def starts() -> int:
+        return (stack.data / "logs" / "evaluator.log").read_text().count("lane started")
+
+    before = starts()
+    answered("CREATE STREAM {0} (n INT) WITH (topic = '{0}', format = 'json', partitions = 1)")
+    made = [each["destination"] for each in answered("CREATE CQ all AS SELECT n FROM {0} DO PUBLISH SHARED")]
+    for destination in made:
+        lab.results.follow(destination)
+    for name in names:
+        lab.client.publish_all(name, [(b'{"n": 1}', None, 0, 0)])
+    crowd.flow()
+    lab.results.until(lambda: all(matched(lab.results, each) == [1] for each in made), "a result of each stream")
+    crowd.check()
+    assert starts() - before < _HUNDRED / 2
+    answered("DROP CQ all")
+    answered("DROP STREAM {0}")
+    crowd.flow()
+    crowd.check()
+    lab.client.admin.delete_topics(names)
 
 
 @pytest.mark.traceback("UnknownTopicOrPartitionException")
