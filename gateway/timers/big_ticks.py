@@ -1,14 +1,15 @@
-"""Ticks of very many destinations, and of digests of a table's rows: a Spark job makes their digests.
+"""Ticks whose digests a Spark job makes: ticks of very many destinations, and ticks for digests of a table's rows.
 
-There is one job at a time, for the ticks of a single stream.
+There is at most one job at a time. A job makes the digests of a single stream.
 
 The gateway writes orders to `cq.orders`, some thousand destinations in a record, and asks the evaluator for a job that
-carries the orders out. When the job is over, the gateway closes each order: cursors move, and the destinations are
-armed anew. An open order holds up the ticks and ends of its stream until no job can write its digests any more.
+carries the orders out. After the job, the gateway closes each order: cursors move, and the destinations are armed for
+their next ticks. An open order holds up the ticks and ends of its stream until no job can write its digests any more.
 
-The gateway carries orders out itself if the evaluator does not take the request (the gateway withdraws it), or if the
-evaluator lost its lease, and with the lease its JVM, during the job. The digests are the same in both cases.
-Orders over the rows of a table wait for an evaluator instead, since the gateway reads no rows.
+The gateway carries orders out itself in two cases. In the first case the evaluator does not take the request, and the
+gateway withdraws the request. In the second case the evaluator loses its lease during the job; an evaluator without a
+lease also loses its JVM, so it writes nothing more. The gateway makes the same digests as a job would make. Orders over
+the rows of a table wait for an evaluator instead, since the gateway reads no rows.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ __all__ = ["BigTicks"]
 log = logging.getLogger(__name__)
 
 _MOST_ORDERS = 200
-"""Most orders of a job, about half a million destinations: bounds the memory of their answers."""
+"""The largest number of orders of a job, which bounds the memory of the answers; the orders have about half a million
+destinations."""
 _PATIENCE_MS = 3000
-"""How long a request waits for an evaluator: a running evaluator takes the request far sooner."""
+"""How long a request waits for an evaluator. An evaluator that works takes the request far sooner."""
 
 
 class BigTicks:
@@ -71,7 +73,7 @@ class BigTicks:
         self._clock = clock
         self._jobs = DigestJobs(settings)
         self._of_rows: dict[StreamId, DestinationId] = {}
-        """By stream: a destination of digests of rows that was due at the last look."""
+        """By stream: a destination of digests of a table's rows, which was due when `has_rows` was last called."""
         self._begin(None)
 
     def _begin(self, stream_id: StreamId | None) -> None:
@@ -80,11 +82,11 @@ class BigTicks:
         self._ordering_still = False
         self._job: Job | None = None
         self._alone_on = ""
-        """The run id of the Redis server that knows every job ever requested for these orders; empty if it is
-        unknown."""
+        """The run id of the Redis server if all jobs for these orders were requested from the same server process;
+        empty otherwise."""
         self._asked_ms = 0
         self._lost_ms: int | None = None
-        """When the evaluator with the job stopped leading."""
+        """When the gateway first saw that the evaluator with the job has no lease; None while it has one."""
         self._answers: dict[int, bytes] | None = None
         """Offset of an order → the job's answer; None while a job may still carry the orders out."""
 
@@ -99,7 +101,7 @@ class BigTicks:
                 self._job = job
 
     def has_rows(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Tell whether digests of a table's rows are due, which the evaluator alone can make."""
+        """Tell whether digests of a table's rows are due; only the evaluator can make such digests."""
         if not is_changes(stream_id):
             return False
         known = self._of_rows.pop(stream_id, None)
@@ -112,12 +114,15 @@ class BigTicks:
         return known is not None
 
     def take(self, stream_id: StreamId, due_ms: int, least: int | None = None) -> bool:
-        """Take over a stream's due ticks if they are many and an evaluator has the stream; return whether it did.
+        """Take over a stream's due ticks if there are enough of them and an evaluator has the stream.
 
         Args:
             stream_id: The stream.
             due_ms: The instant up to which ticks are due.
-            least: How many ticks are many; None for the setting.
+            least: The smallest number of due ticks to take over; None for the setting `timers.spark_from`.
+
+        Returns:
+            Whether the ticks were taken over.
         """
         least = self._from if least is None else least
         if not least or self.stream_id is not None or self._state.due_count(stream_id, due_ms) < least:
@@ -162,11 +167,11 @@ class BigTicks:
 
     @property
     def _needs_spark(self) -> bool:
-        """Whether the gateway cannot carry the orders out: they may be over the rows of a table that is there."""
+        """Whether only an evaluator can carry the orders out: they may be over the rows of an existing table."""
         return self.stream_id is not None and is_changes(self.stream_id) and self._ordering.is_live(self.stream_id)
 
     def _give_up(self) -> None:
-        """Carry the orders out here, or ask the next evaluator where the orders need one."""
+        """Stop waiting for the job: carry the orders out here, or, if they need an evaluator, ask the next one."""
         self._job = self._lost_ms = None
         self._answers = None if self._orders.open and self._needs_spark else {}
 
@@ -174,7 +179,11 @@ class BigTicks:
         return None if self.stream_id is None else self._jobs.leader(self.stream_id)
 
     def _ask(self, evaluator: Owner) -> str:
-        """Ask an evaluator for a job that carries out the open orders; return the run id of the asked Redis."""
+        """Ask an evaluator for a job that carries out the open orders.
+
+        Returns:
+            The run id of the Redis server that holds the request.
+        """
         orders = self._orders
         number = secrets.token_hex(8)
         first, end = orders.open[0], orders.open[-1] + 1
@@ -204,7 +213,7 @@ class BigTicks:
             self._withdraw(job)
 
     def _without(self, job: Job | None, now_ms: int) -> None:
-        """Continue after the evaluator with the job lost its lease, or if it is unknown which evaluator that is."""
+        """Continue without an evaluator for the job: it lost its lease, or the job is unknown after a restart."""
         if job is None and (leader := self._leader()) is not None:
             self._ask(leader)
             return
@@ -216,7 +225,7 @@ class BigTicks:
             self._give_up()
 
     def _withdraw(self, job: Job) -> bool:
-        """Carry the orders out here if it is certain that no evaluator took the request; return whether it is."""
+        """Carry the orders out here if certainly no evaluator took the request; return whether this is certain."""
         if not self._alone_on or self._jobs.withdraw(job) != self._alone_on:
             self._alone_on = ""
             return False
@@ -255,7 +264,10 @@ class BigTicks:
         self._ordering.carried_out(answer, _cursors(answered))
 
     def _left(self, offset: int, answered: list[DigestOutcome]) -> dict[str, Cut]:
-        """Return the digests of an order that found no room, as a cut by its name; empty if all found room."""
+        """Return name → cut for those digests of an order that could not be made, because the disk was full.
+
+        The result is empty if all digests were made.
+        """
         failures = {each.destination_id: each.failure for each in answered if each.failure}
         if not failures:
             return {}

@@ -1,7 +1,8 @@
-"""Checkpoints of the positions of pending matches, on `cq.positions`: a gateway that starts reads only the log's tail.
+"""Checkpoints of the positions of pending matches, on `cq.positions`.
 
-Each partition of `cq.pending` has a checkpoint of its own. The gateway rewrites the checkpoint once records of four
-times its size have arrived: so checkpoints are at most a quarter of the records, and a start reads a bounded tail.
+With the checkpoints, a gateway that starts reads only the tail of `cq.pending`. Each partition of `cq.pending` has a
+checkpoint of its own. The gateway rewrites a checkpoint once the partition has received four times the checkpoint's
+size. So the gateway writes at most a quarter as many bytes of checkpoints as of records, and the tail is bounded.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from grouping.store.record_keys import place_key, place_of
 __all__ = ["TAIL_BYTES", "TimerCheckpoints"]
 
 TAIL_BYTES = 8 << 20
-"""Least bytes of records that arrive on a partition between two checkpoints."""
+"""The smallest number of bytes of records between two checkpoints of a partition."""
 _RATIO = 4
-"""Least bytes of records that arrive between two checkpoints, in multiples of the checkpoint's size."""
+"""The smallest number of bytes of records between two checkpoints, in multiples of the checkpoint's size."""
 _PART_BYTES = 2 << 20
 _ENTRY_BYTES = 40
 
@@ -44,7 +45,7 @@ class _CheckpointPart(msgspec.Struct, array_like=True, frozen=True):
     """A record of a checkpoint, key ``<partition>/<number>``."""
 
     offset: int
-    """The offset on `cq.pending` up to which the checkpoint has all positions."""
+    """The offset on `cq.pending`: the checkpoint has all positions before it."""
     parts: int
     entries: list[_StoreRecord]
 
@@ -64,11 +65,16 @@ class TimerCheckpoints:
         self._parts: dict[int, int] = {}
 
     def count(self, partition: int, size: int) -> None:
-        """Note the bytes of a record that was taken in."""
+        """Note the size, in bytes, of a record that the gateway has taken in."""
         self._taken[partition] = self._taken.get(partition, 0) + size
 
     def step(self, index: PendingIndex, reached: Mapping[int, int]) -> None:
-        """Write the checkpoint of a partition, if any is due."""
+        """Write one checkpoint that is due, if any.
+
+        Args:
+            index: The positions.
+            reached: Partition of `cq.pending` → offset up to which the index has its records.
+        """
         for partition, taken in self._taken.items():
             if taken >= max(TAIL_BYTES, _RATIO * self._sizes.get(partition, 0)):
                 self._write(partition, reached[partition], index)
@@ -91,7 +97,7 @@ class TimerCheckpoints:
 
         Args:
             index: An empty index.
-            ends: Partition → end of the log; a checkpoint beyond the end belongs to another log.
+            ends: Partition → end of the log. A checkpoint with a later offset is of another log and is ignored.
 
         Returns:
             Partition with a checkpoint → offset from which the log has to be read.

@@ -16,8 +16,9 @@ Named = tuple[DestinationId, int, int]
 class Cut(msgspec.Struct, array_like=True, frozen=True):
     """The source offsets that some digests cover; on `cq.ticks` as `cut/<name>` until all of them are written.
 
-    A digest holds the matches of events below the cut and before its tick that no earlier digest held. Results that
-    waited for the watermark belong to no offset of the source: they count by where they are on `cq.pending`.
+    A digest holds the matches of events with offsets below the cut and times before the tick, unless an earlier digest
+    held them. Computed results (results that waited for the watermark) have no offset of the source: for them, the
+    offset on `cq.pending` decides.
     """
 
     stream_id: StreamId
@@ -27,11 +28,14 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     fired_ms: int
     """The time of the digests' records, epoch milliseconds."""
     gaps: tuple[DestinationId, ...] = ()
-    """Destinations with OVER LAST whose matches from before the window are in no digest, since ticks were missed."""
+    """Destinations with OVER LAST for which ticks were missed, so that matches before the window are in no digest."""
     reached: dict[int, int] = {}
-    """Partition of `cq.pending` → offset below which the digests cover computed results; empty in cuts of versions that
-    had none."""
+    """Partition of `cq.pending` → offset below which the digests cover computed results; empty in the cuts of earlier
+    versions of the gateway, which had no computed results."""
 
     def below(self, partition: int) -> int | None:
-        """Return the offset of a partition of `cq.pending` below which computed results are covered; None for all."""
+        """Return the offset of a partition of `cq.pending` below which computed results are covered.
+
+        None means that all computed results are covered.
+        """
         return self.reached.get(partition, 0) if self.reached else None

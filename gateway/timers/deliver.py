@@ -1,8 +1,8 @@
 """Delivery of digests: first the cut, in a transaction of its own, then the digests with their cursors.
 
-If a gateway dies in between, its successor finds the cut on `cq.ticks` and writes the same digests. An id therefore
-never has two contents, even for readers of uncommitted records. A cursor at the tick or a later tick shows that the
-tick's digest is written.
+If a gateway dies after the cut and before the digests, its successor finds the cut on `cq.ticks` and writes the same
+digests. So no two digests with the same id differ, even for readers of uncommitted records. A cursor at a tick, or at a
+later tick, shows that the tick's digest is written.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DueDigest(NamedTuple):
     from_ms: int
     incarnation: str
     cursor: Cursor
-    """The cursor of this incarnation of the destination after the digest."""
+    """The cursor that the destination's incarnation has after the digest."""
     letter: OutgoingRecord | None = None
     """A dead letter that is written with the digest."""
 
@@ -107,7 +107,7 @@ class Delivery:
             select: The SELECT list, which TOP needs; looked up if None.
 
         Raises:
-            RowsUnavailable: There is no room for the digest's rows.
+            RowsUnavailable: The disk has no space for the digest's rows.
         """
         clause = destination.clause
         if clause.kind == "top" and select is None:
@@ -131,7 +131,7 @@ class Delivery:
         return name, cut
 
     def refusal(self, destination: Destination, tick_ms: int, answer: DigestRefused) -> OutgoingRecord:
-        """Return the dead letter in place of a digest that is never made.
+        """Return the dead letter that replaces a digest which is never made.
 
         Args:
             destination: The destination.
@@ -142,7 +142,7 @@ class Delivery:
         return self._letter(destination, tick_ms, fate, answer.reason, answer.code)
 
     def shortened(self, destination: Destination, tick_ms: int, reason: str) -> OutgoingRecord:
-        """Return the dead letter about rows of a digest that are too large for a record.
+        """Return the dead letter about rows that a digest leaves out because they are too large for a record.
 
         Args:
             destination: The destination.
@@ -167,15 +167,15 @@ class Delivery:
         quiet: Mapping[str, Cursor],
         letters: Sequence[OutgoingRecord] = (),
     ) -> None:
-        """Write digests of a cut with their cursors, and close the cut unless a part is left.
+        """Write digests of a cut with their cursors. Close the cut, unless some of its digests are still to be written.
 
         Args:
             name: The name of the cut.
             cut: The offsets that the digests cover.
             ready: The digests.
-            left: The rest of the cut; None if nothing is left.
-            quiet: Incarnation → cursor that moves without a digest.
-            letters: Dead letters in place of digests.
+            left: The cut with the digests that are still to be written; None if there are none.
+            quiet: Incarnation → new cursor, for destinations whose cursor moves without a digest.
+            letters: Dead letters that replace digests.
         """
         encode = cursor_encoder()
 
@@ -203,8 +203,8 @@ class Delivery:
         Args:
             offset: The order's offset on its log.
             records: Cursors, and digests that the Spark job did not write.
-            answered: The outcomes of the order's digests; complete once `records` is exhausted.
-            left: Called after all records; returns name → cut for the digests that could not be made.
+            answered: The outcomes of the order's digests. The caller may fill it while `records` is read.
+            left: Called after `records` is exhausted; returns name → cut for the digests that could not be made.
         """
 
         def last() -> list[OutgoingRecord]:
@@ -218,7 +218,7 @@ class Delivery:
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
     def move(self, cursors: Mapping[str, Cursor], letters: Sequence[OutgoingRecord] = ()) -> None:
-        """Write dead letters, and the cursors of destinations that get no digest at their tick."""
+        """Write the cursors of destinations without a digest at their tick, and dead letters that replace digests."""
         if cursors:
             encode = cursor_encoder()
             moved = (self._record(TickKey.of("cursor", name), encode(cursor)) for name, cursor in cursors.items())
@@ -229,7 +229,7 @@ class Delivery:
         return self._record(TickKey.of("cursor", incarnation), _encode(cursor))
 
     def _write(self, records: Iterable[OutgoingRecord], last: Callable[[], Iterable[OutgoingRecord]]) -> None:
-        """Write records in one transaction, or in several if they are large; the last transaction also has `last`."""
+        """Write records in transactions of at most about 64 MB; the last transaction also has the records of `last`."""
         transaction: list[OutgoingRecord] = []
         size = 0
         for record in records:

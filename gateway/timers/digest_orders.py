@@ -1,4 +1,4 @@
-"""Orders of digests: the gateway writes orders for Spark, and arms destinations anew when their orders are done."""
+"""Orders of digests: makes the orders for Spark, and arms the destinations again when the orders are carried out."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ from grouping.store.constant_table import Entry, Segment
 __all__ = ["OrderDesk", "table_cut"]
 
 _ORDER_BYTES = 4 << 20
-"""Approximate size of an order, which must fit a record."""
+"""Approximate size of an order in bytes; an order must fit in a record."""
 _ENTRY_BYTES = 100
-"""Approximate size of an entry of the constant table, beside its constants."""
+"""Approximate size in bytes of an entry of the constant table, without its constants."""
 _ONE_BOUND = pack_bounds([(0, 0)])
-"""The bounds of a store of aggregates over rows: no tick cuts the times of rows."""
+"""The pane bounds of a store of aggregates over a table's rows. Such aggregates have a single pane, since each digest
+covers all present rows."""
 
 
 class OrderDesk:
-    """Makes the orders of a tick, some thousand destinations each, and arms the destinations anew afterwards."""
+    """Makes the orders of a tick, some thousand destinations each, and afterwards arms the destinations again."""
 
     def __init__(
         self,
@@ -76,9 +77,10 @@ class OrderDesk:
     def order(self) -> Order | None:
         """Return an order of due digests; None if no destination is due any more.
 
-        The gateway itself serves destinations that need only a look, and destinations of aggregate queries over pending
-        matches, whose few rows it makes as fast as Spark. New matches may move destinations on the event list between
-        two orders: a destination found again is skipped, and a missed destination is still due afterwards.
+        The gateway itself serves two kinds of destinations: destinations that need only a look, and destinations of
+        aggregate queries over pending matches. Digests of such aggregate queries have few rows, so the gateway makes
+        them as fast as Spark would. Between two orders, new matches may move destinations on the event list. A
+        destination that is found twice is then skipped, and a destination that is missed is still due after the job.
         """
         stream_id = self._stream_id
         due = self._state.due(stream_id, self._due_ms, CHUNK, self._passed)
@@ -106,18 +108,23 @@ class OrderDesk:
         self._passed += len(due) - len(new) + len(digests)
         progress, table = self._probes.progress(stream_id), None
         if rows:
-            # The ends that the topic had at the tick or shortly after: a change acknowledged before the tick is in.
+            # These are the topic's ends at the tick or shortly after it, so they include each change of the table that
+            # was acknowledged before the tick.
             ends, stream = highest(progress.covered, progress.probed), self._working.inventory.streams[stream_id]
             table = table_cut(stream, ends, rows, plans.values(), selects.values())
         source, covered = source_of(self._working, stream_id), dict(progress.covered)
         return Order(stream_id, source, covered, self._clock(), tuple(digests), table)
 
     def is_live(self, stream_id: StreamId) -> bool:
-        """Tell whether a stream is not dropped."""
+        """Tell whether a stream exists, that is, was not dropped."""
         return stream_id in self._working.inventory.streams
 
     def _define(self, destination: Destination, plans: dict[GroupId, bytes], selects: dict[SelectId, bytes]) -> int:
-        """Add a destination's plan and SELECT list as JSON, unless they are there; return the bytes that were added."""
+        """Add a destination's plan and SELECT list as JSON, unless `plans` and `selects` have them already.
+
+        Returns:
+            The number of bytes that were added.
+        """
         stream_id, group_id, select_id = destination.stream_id, destination.group_id, destination.select_id
         size = 0
         if group_id not in plans:
@@ -150,7 +157,7 @@ class OrderDesk:
         )
 
     def carried_out(self, answer: OrderOutcome, cursors: Mapping[str, Cursor]) -> None:
-        """Arm the destinations of an order anew, once their digests and cursors are on Kafka.
+        """Arm the destinations of an order for their next ticks, after their digests and cursors are on Kafka.
 
         Args:
             answer: The answer to the order.
@@ -163,9 +170,9 @@ class OrderDesk:
         for each, membership in zip(answer.digests, self._state.memberships(names), strict=True):
             name = each.destination_id
             if membership is None or membership.timed.born_ms != each.born_ms:
-                continue  # the destination ended, and its next incarnation is armed already
+                continue  # the destination ended; a new incarnation, if any, is armed already
             if each.failure:
-                idle.append(name)  # a look follows once its digest is written
+                idle.append(name)  # once the digest is written, the destination gets a look
                 continue
             stored = self._intake.index.get(store_key(membership.timed.store))
             if stored is not None and stored.reaches(each.reached):
@@ -194,14 +201,14 @@ def table_cut(
     plans: Iterable[bytes],
     selects: Iterable[bytes],
 ) -> TableCut:
-    """Return where a table is read up to for digests of its rows, with the queries of these digests.
+    """Return the positions up to which a table is read for digests of its rows, with the queries of these digests.
 
     Args:
         stream: The stream of the table's changes.
         ends: By source partition, the position up to which the table is read.
         destinations: The destinations of the digests.
-        plans: Their plans as JSON, each once.
-        selects: Their SELECT lists as JSON, each once.
+        plans: The plans of the digests' groups as JSON, without duplicates.
+        selects: The SELECT lists of the digests as JSON, without duplicates.
     """
     stores = {store.destination_id: store for store in map(feed_of, destinations)}
     entries: list[Entry] = []
@@ -212,5 +219,5 @@ def table_cut(
 
 
 def _made_by_spark(destination: Destination) -> bool:
-    """Tell whether an order may have a destination's digest."""
+    """Tell whether a destination's digest may be part of an order: it is no digest of aggregates of pending matches."""
     return destination.slots is None or destination.of_rows

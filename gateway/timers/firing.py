@@ -1,4 +1,4 @@
-"""Firing of ticks: gathers destinations' matches, writes the cut and the digests, and arms the destinations anew."""
+"""Firing of ticks: gathers destinations' matches, writes the cut and the digests, and arms the destinations again."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ __all__ = ["CHUNK", "LastDigest", "TickRun"]
 log = logging.getLogger(__name__)
 
 CHUNK = 2500
-"""Most destinations that are served together."""
+"""The largest number of destinations that are served together."""
 _BYTES = 64 << 20
-"""Approximate bytes of rows after which no further digest is added to the chunk."""
+"""Once the rows of a chunk's digests have more than this number of bytes, no further digest is added to the chunk."""
 _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
 LastDigest = DueDigest | OutgoingRecord | None
-"""The last digest of a destination, or a dead letter if it is too large; None if nothing is pending."""
+"""The last digest of a destination, or a dead letter if the digest is too large; None if there is no last digest."""
 _SAME_CUT_MS = 1_000
-"""Longest time in which successive chunks of destinations share the offsets of a cut."""
+"""The longest time, in milliseconds, for which successive chunks of destinations use the same cut offsets."""
 
 
 class TickRun:
@@ -83,14 +83,14 @@ class TickRun:
         self._last_cut: tuple[str, int, int, dict[str, int]] = ("", 0, 0, {})
         """The last cut: its stream, the instant up to which ticks fired, the time of the cut, and its offsets."""
         self._patience: dict[str, int] = {}
-        """Destination whose last digest found no room → when the gateway tries again."""
+        """Destination whose last digest failed because the disk was full → when the gateway tries again."""
         self.fired: list[int] = []
-        """The ticks of the digests written in this step of `Timers`, which clears the list."""
+        """The ticks of the digests that were written in this step of `Timers`. Each step first clears the list."""
         self.shortened: dict[DestinationId, tuple[int, int]] = {}
-        """Destination → the first epoch and version for which its visibility is still needed."""
+        """Destination → the lowest epoch and version for which its visibility is still needed."""
 
     def fire(self, stream_id: StreamId, due_ms: int) -> bool:
-        """Serve some destinations due for a tick or a look; False if none, or only waiting windows, are due."""
+        """Serve due destinations; return whether some were due, apart from windows (OVER LAST) that have to wait."""
         found = self._state.due(stream_id, due_ms, CHUNK + self.windows.waiting(stream_id))
         others, windows = self.windows.divide(stream_id, found)
         if others:
@@ -110,13 +110,13 @@ class TickRun:
         idle: list[DestinationId],
         due_ms: int | None = None,
     ) -> None:
-        """Send the digests of some destinations, and arm the destinations anew.
+        """Write the digests of some destinations, and arm the destinations for their next ticks.
 
         Args:
             stream_id: The destinations' stream.
             served: The destinations to serve.
             idle: Destinations to disarm; served destinations without a next tick are added.
-            due_ms: The instant up to which ticks fire, if more chunks of destinations may follow.
+            due_ms: The instant up to which ticks fire. With None, the cut does not use the offsets of the last cut.
         """
         progress = self._probes.progress(stream_id)
         covered, runs = self._covered(stream_id, due_ms), progress.runs
@@ -173,10 +173,11 @@ class TickRun:
         self._retention.release(done, cursors)
 
     def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
-        """Return the offsets for a new cut: those of the last cut, if it is recent and for the same stream and instant.
+        """Return the offsets for a new cut.
 
-        Equal offsets let destinations of a store share gathered matches. All ticks up to the instant are covered by the
-        last cut too.
+        The new cut has the offsets of the last cut if the last cut is recent, and was for the same stream and instant:
+        then its offsets also cover all ticks up to this instant. With equal offsets, destinations that read the same
+        store share the gathered matches.
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:
@@ -186,7 +187,7 @@ class TickRun:
     def _digest(
         self, destination: Destination, answer: DigestAnswer, since_ms: int, select: SelectList | None = None
     ) -> Digest | None:
-        """Return a destination's digest; None if there is no room for its rows."""
+        """Return a destination's digest; None if the disk has no space for its rows."""
         try:
             if not isinstance(answer, DigestMatches):
                 raise RowsUnavailable("the rows of a digest cannot be kept", detail=answer.reason)
@@ -215,7 +216,7 @@ class TickRun:
         quiet: Mapping[str, Cursor],
         letters: Sequence[OutgoingRecord],
     ) -> None:
-        """Write the digests of a cut that are ready, move `quiet` cursors, and leave the cut open for the rest."""
+        """Write the ready digests of a cut and the `quiet` cursors; the cut stays open for the other digests."""
         rest = msgspec.structs.replace(cut, digests=tuple(left)) if left else None
         self._delivery.deliver(key, cut, ready, rest, quiet, letters)
         self._cuts.keep(key, rest, self._clock())
@@ -223,7 +224,7 @@ class TickRun:
     def choose(
         self, stream_id: StreamId, due: Sequence[tuple[DestinationId, int]], due_ms: int | None = None
     ) -> tuple[list[DueDestination], list[DestinationId]]:
-        """Return the destinations to serve now, and the destinations to disarm; `due_ms` as in `missed_by`."""
+        """Return the destinations to serve now, and those to disarm; `due_ms` has the same meaning as in `missed_by`."""
         missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
         idle: list[DestinationId] = []
         armed: list[tuple[DestinationId, Membership, int]] = []
@@ -243,30 +244,30 @@ class TickRun:
             tick = None if not armed_ms else tick_to_fire(membership, armed_ms, gone, runs)
             fired = tick is not None and (tick == cursor.tick_ms or tick <= last_ms)
             if tick is not None and (fired or run_of(membership, tick, runs) or not is_tick(membership, tick, runs)):
-                tick = None  # the tick was served before a crash, or is no tick any more: a look finds the next tick
+                tick = None  # served before a crash, or no longer a tick: a look finds the next tick
             from_ms = 0 if tick is None else digest_from(membership, tick, gone, last_ms)
             gap = tick is not None and has_gap(membership, tick, gone, last_ms)
             served.append(DueDestination(name, membership, incarnation, cursor, tick, from_ms, gap))
         return served, idle
 
     def _moved(self, moves: MovedCursors, each: DueDestination, tick: int | None, answer: DigestAnswer) -> Cursor:
-        """Return a destination's cursor after a tick; with the tick None, its cursor after no digest."""
+        """Return a destination's cursor after a tick or, if the tick is None, after a look, which writes no digest."""
         timed, over_ms = each.membership.timed, each.membership.destination.trigger.over_ms
         reached = self._intake.reached[timed.partition] if answer.reached is None else answer.reached
         return moves.of(each.cursor, tick, reached, answer.held, over_ms, answer.positions)
 
     def _came_since(self, each: DueDestination, answer: DigestAnswer) -> bool:
-        """Tell whether matches came in after an answer was gathered; their times decide the next tick."""
+        """Tell whether aggregates came in after an answer was gathered; the next tick depends on their times."""
         stored = self._intake.index.get(store_key(each.membership.timed.store))
         return stored is not None and answer.reached is not None and stored.reaches(answer.reached)
 
     def shorten(self, name: DestinationId, membership: Membership, oldest: tuple[int, int] | None) -> None:
-        """Note from which version on a destination's visibility is still needed: no match to come is older.
+        """Note the lowest epoch and version for which a destination's visibility is still needed by later matches.
 
         Args:
             name: The destination's id.
             membership: The destination with its members.
-            oldest: The lowest epoch and version among the matches left for later ticks; None without such matches.
+            oldest: The lowest epoch and version among the matches that wait for later ticks; None if no match waits.
         """
         visibility, floor = membership.timed.visibility, self._probes.floor(membership.destination.stream_id)
         if len(visibility) > 1 and floor is not None:
@@ -275,7 +276,7 @@ class TickRun:
                 self.shortened[name] = table
 
     def finish(self, key: str, cut: Cut) -> None:
-        """Write the digests of an open cut. The cut decides their content, so every try makes the same digests."""
+        """Write the digests of an open cut. The cut alone decides their content, so each try makes the same digests."""
         memberships = self._state.memberships([name for name, _, _ in cut.digests])
         known = [
             DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick, since_ms)
@@ -286,7 +287,7 @@ class TickRun:
         left = [
             each._replace(cursor=cursor, gap=each.name in cut.gaps).behind_gap(cut.covered)
             for each, cursor in zip(known, cursors, strict=True)
-            # A cursor at the tick means that the digest is written; an open cut holds back later digests.
+            # A cursor at the tick shows that the digest is written. While the cut is open, no later digest is written.
             if cursor.tick_ms != each.tick
         ]
         ready, again = list[DueDigest](), list[Named]()
@@ -305,17 +306,18 @@ class TickRun:
                 ready.append(self._due(each, tick, answer, digest, self._moved(moves, each, tick, answer)))
         log.info("finishing digests of a cut", extra={"digests": len(ready), "left": len(again)})
         self._deliver(key, cut, ready, again, quiet, letters)
-        # Each destination gets a look: matches may be left for later ticks, and `choose` skipped new incarnations.
+        # Each destination gets a look: matches may wait for later ticks, and `choose` has disarmed new incarnations.
         waiting = {name for name, _, _ in again}
         named = zip(cut.digests, memberships, strict=True)
         looks = {name: 0 for (name, _, _), membership in named if membership is not None and name not in waiting}
         self._state.settle(cut.stream_id, looks, (), quiet | {one.incarnation: one.cursor for one in ready})
 
     def last_digests(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, LastDigest]]:
-        """Yield destinations that have ended with their last digests.
+        """Yield the notice of each ended destination with the destination's last digest.
 
-        The notice gives the versions of the constant tables that the destination saw, so a last digest is the same
-        whenever it is made. If a digest finds no room, its destination is left out now, and skipped for a while.
+        The notice gives the versions of the constant tables that the destination saw, so a last digest does not depend
+        on the time at which it is made. If the disk has no space for a digest, nothing is yielded for its destination
+        now, nor in the next ten seconds.
         """
         now_ms, index = self._clock(), self._intake.index
         self._patience = {name: at_ms for name, at_ms in self._patience.items() if 0 < at_ms - now_ms <= _AGAIN_MS}

@@ -33,10 +33,10 @@ class DueDestination(NamedTuple):
     from_ms: int = 0
     """The time at which the digest begins."""
     gap: bool = False
-    """Whether ticks before the window of OVER LAST were missed, so that no digest has their matches."""
+    """Whether ticks before the window of OVER LAST were missed, so that matches before the window are in no digest."""
 
     def behind_gap(self, covered: SourceOffsets) -> DueDestination:
-        """Return the destination with its cursor; after a gap, with a cursor that skips the missed matches."""
+        """Return the destination with a cursor that skips the missed matches; without a gap, the destination itself."""
         if not self.gap or self.tick is None:
             return self
         trigger = self.membership.destination.trigger
@@ -59,12 +59,15 @@ class DigestGathering:
         covered: SourceOffsets,
         below: Callable[[int], int | None] = lambda _partition: None,
     ) -> Iterator[tuple[DueDestination, DigestAnswer]]:
-        """Yield destinations with their matches, then, query by query, destinations with their aggregates.
+        """Yield each destination with its answer: first destinations with matches, then destinations with aggregates.
+
+        Destinations with aggregates come query by query.
 
         Args:
             served: The destinations.
             covered: The offsets that the cut covers.
-            below: Returns the offset of a partition of the log below which an earlier cut covers computed results.
+            below: For a partition of `cq.pending`, returns the offset below which the cut covers computed results; None
+                if the cut covers all of them.
         """
         single = [each for each in served if each.membership.destination.slots is None]
         yield from zip(single, gather(self._intake.log, self._questions(single, covered, below)), strict=True)

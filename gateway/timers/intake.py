@@ -1,7 +1,7 @@
 """The intake of pending matches: follows `cq.pending`, and arms the destinations of new matches.
 
-At the start, the positions of pending matches come from checkpoints, and only the log's tail is read. Then the readers
-of all restored stores are armed as if the matches were new, some thousand stores at a time.
+When the gateway starts, it takes the positions of pending matches from checkpoints, and reads only the tail of the log.
+Then it arms the readers of all restored stores as if the matches were new, some thousand stores at a time.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from grouping.settings.settings import Settings
 __all__ = ["READERS_AT_ONCE", "Intake"]
 
 _TAKEN = 500
-"""Records of the log that are taken in together."""
+"""The largest number of records of the log that are taken in together."""
 READERS_AT_ONCE = 2500
-"""Readers of stores that are armed together: a store may have a million readers, and commands wait meanwhile."""
+"""The largest number of readers of stores that are armed together. Commands wait while readers are armed, and a store
+may have a million readers."""
 _RESTORED = 5000
-"""Restored stores whose readers are armed together."""
+"""The largest number of restored stores whose readers are armed together."""
 
 
 class Intake:
@@ -69,13 +70,13 @@ class Intake:
         self.held: Counter[bytes] = Counter()
         """Store → number of last digests that still need the store, even if no destination reads it any more."""
         self.aggregate_bytes: Counter[int] = Counter()
-        """Partition → bytes of records of aggregates since the last rolling."""
+        """Partition → bytes of the records of aggregates that came in since the last rolling."""
         self.log = PendingLog(partial(_span, LogReader(settings), settings.topics.pending))
         self.index = PendingIndex()
         self.complete = False
         """Whether the readers of all restored stores are armed."""
         self._wanted: dict[DestinationId, int] = {}
-        """Reader still to be armed → the earliest time of its waiting matches."""
+        """Reader that is still to be armed → the earliest time of the matches that wait for it."""
 
     def recover(self) -> None:
         """Read the checkpoints, and follow the log from there."""
@@ -133,7 +134,7 @@ class Intake:
         self._arm(armed)
 
     def _join(self) -> None:
-        """Give a cursor at the present end to each destination that has begun to read a store with pending matches."""
+        """Give new readers of stores with pending matches a cursor at the end of the log, so that they skip these."""
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}
@@ -172,8 +173,9 @@ class Intake:
     def _arm(self, stores: dict[bytes, tuple[MatchPlaces, int]]) -> None:
         """Arm the readers of stores with new matches.
 
-        A match older than all pending matches of its store arms all readers; any other match only idle readers, since
-        the others are armed already. A step arms a bounded number of readers, and the next steps arm the rest.
+        A match with an earlier time than all pending matches of its store arms all readers of the store. Any other
+        match arms only the idle readers, since the other readers are armed already. A step arms a bounded number of
+        readers, and the next steps arm the rest.
         """
         everyone = [
             store

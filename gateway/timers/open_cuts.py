@@ -1,7 +1,8 @@
-"""Open cuts: cuts with unwritten digests, because of a crash or because there was no room for the rows.
+"""Open cuts: cuts with digests that are not written yet, because of a crash or because the disk was full.
 
-The gateway tries such a digest again, first after ten seconds, with the same cut, so its content does not depend on the
-time of writing. Until then its destination gets no other digest, except a last digest.
+The gateway tries to write the digests of an open cut again, after a full disk for the first time after ten seconds.
+Each try uses the same cut, so the content of a digest does not depend on the time of writing. Until a digest is
+written, its destination gets no other digest, except a last digest.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from gateway.timers.cuts import Cut
 __all__ = ["OpenCuts"]
 
 _AGAIN_MS, _LONGEST_MS = 10_000, 300_000
-"""First and longest wait between two tries. Each wait doubles the wait before, since reading a large digest is slow."""
+"""The first and the longest wait between two tries, in milliseconds. Each wait is twice as long as the wait before,
+since the gathering of a large digest takes long."""
 
 
 class _Attempt(NamedTuple):
@@ -26,7 +28,7 @@ class _Attempt(NamedTuple):
     wait_ms: int
 
     def due(self, now_ms: int) -> bool:
-        """Tell whether the next try is due. After the clock was turned back, the next try is due at once."""
+        """Tell whether the next try is due. If the clock was turned back since the last try, it is due at once."""
         return not 0 <= now_ms - self.since_ms < self.wait_ms
 
 
@@ -37,13 +39,19 @@ class OpenCuts:
         self.recover({})
 
     def recover(self, found: Mapping[str, Cut]) -> None:
-        """Begin with the open cuts that Kafka holds."""
+        """Begin with the open cuts that were found on Kafka."""
         self._cuts = dict(found)
         self._tries: dict[str, _Attempt] = {}
         self._count()
 
     def keep(self, name: str, left: Cut | None, now_ms: int) -> None:
-        """Note the unwritten rest of a cut after a try; None if all its digests are written."""
+        """Note the outcome of a try of a cut.
+
+        Args:
+            name: The name of the cut.
+            left: The cut with the digests that are still unwritten; None if all are written.
+            now_ms: The present, epoch milliseconds.
+        """
         if left is not None:
             wait_ms = min(2 * self._tries[name].wait_ms, _LONGEST_MS) if name in self._tries else _AGAIN_MS
             self._cuts[name], self._tries[name] = left, _Attempt(now_ms, wait_ms)
@@ -59,7 +67,10 @@ class OpenCuts:
         WAITING_DIGESTS.set(len(self.waiting))
 
     def due(self, now_ms: int) -> tuple[str, Cut] | None:
-        """Return a cut that is due for another try, with its name; a cut left by a crash is due immediately."""
+        """Return the name and the cut of a try that is due; None if no try is due.
+
+        The first try of a cut that a crash left open is due at once.
+        """
         for name, cut in self._cuts.items():
             if name not in self._tries or self._tries[name].due(now_ms):
                 return name, cut
@@ -67,7 +78,7 @@ class OpenCuts:
 
     @property
     def untried(self) -> bool:
-        """Whether some cuts that a crash left were not tried yet."""
+        """Whether a cut that a crash left open was not tried yet."""
         return len(self._tries) < len(self._cuts)
 
     def of_streams(self) -> Counter[str]:

@@ -18,11 +18,11 @@ __all__ = ["OrderLog"]
 
 _encode = msgspec.msgpack.encode
 _AT_ONCE = 8
-"""Records in memory at once while the log is read: a record may have megabytes."""
+"""The number of records that are in memory together while the log is read; a record may have several megabytes."""
 
 
 class OrderLog:
-    """The open orders; the gateway closes them in the order of the log."""
+    """The open orders. The gateway closes them by ascending offset."""
 
     def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._topics = topics
@@ -60,11 +60,11 @@ class OrderLog:
         return _decode_order(record.value)
 
     def answers_end(self) -> int:
-        """Return the offset of the next answer."""
+        """Return the offset that the next answer will have."""
         return self._topics.offsets.ends([(self._topic, ANSWERS)])[self._topic, ANSWERS]
 
     def answers(self, since: int) -> dict[int, bytes]:
-        """Return offset of an order → its undecoded answer, for the answers from an offset on."""
+        """Return the answers from an offset on: offset of an order → its answer, not decoded."""
         found: dict[int, bytes] = {}
         for record in self._reader.since(self._topic, {ANSWERS: since}, _AT_ONCE):
             if record.key is not None and record.value is not None:

@@ -1,7 +1,7 @@
-"""The index of pending matches: from stores to records of `cq.pending`. The index holds no matches.
+"""The index of pending matches: for each store, the offsets of its records on `cq.pending`, without the matches.
 
-The index is in memory and takes about four hundred bytes for a store with pending matches. At the start it is restored
-from checkpoints.
+The index is in memory and takes about 400 bytes for each store with pending matches. A gateway that starts restores the
+index from checkpoints.
 """
 
 from __future__ import annotations
@@ -34,11 +34,18 @@ class PendingIndex:
         return iter(self._stores.items())
 
     def get(self, store: bytes) -> MatchPlaces | None:
-        """Return a store's matches; None if no match is pending."""
+        """Return the positions of a store's matches; None if no match is pending."""
         return self._stores.get(store)
 
     def take_in(self, record: PendingMatches, partition: int, offset: int) -> Iterator[tuple[bytes, MatchPlaces, int]]:
-        """Note a record's matches; yield the stores with new matches, each with the earliest time of these matches."""
+        """Note the positions of a record's matches, and yield the stores whose readers must be armed.
+
+        Readers of a store must be armed if some readers are idle, or if a new match has an earlier time than all
+        pending matches.
+
+        Yields:
+            A store's id, its positions, and the earliest time of its new matches.
+        """
         for part in record.whole:
             times = part.time_of
             for store, (begin, end) in part.spans.items():
@@ -71,7 +78,7 @@ class PendingIndex:
             del self._by_partition[stored.partition][store]
 
     def floors(self) -> dict[int, int]:
-        """Return partition → offset of the first record that is needed, for partitions with pending matches."""
+        """Return, for each partition with pending matches, partition → offset of the first record that is needed."""
         floors: dict[int, int] = {}
         for stored in self._stores.values():
             if (first := stored.first) is not None:

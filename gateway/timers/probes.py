@@ -1,8 +1,8 @@
 """Probes of all streams: the ends of source partitions, the evaluator's commits, and the intake of their matches.
 
 A tick may fire when the evaluator has committed all events published before the tick, and the gateway has taken in the
-matches of these commits. So a probe first reads the commits and then the end of `cq.pending`; the commits count once
-the intake has reached that end.
+matches of these commits. So a probe first reads the evaluator's commits and then the end of `cq.pending`. Once the
+intake has reached this end, the gateway has all matches of these commits, and the commits move the progress.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ log = logging.getLogger(__name__)
 
 _EVERY_MS = 100
 _ABSENT_MS = 10_000
-"""A gateway without a probe for this long was suspended, or its clock was set: the ticks since then are missed
-ticks."""
+"""If two probes are further apart than this time, the gateway was suspended, or its clock was set. The ticks between
+the probes are then missed ticks."""
 _TURNED_MS = 2_000
-"""A clock this far behind the progress was turned back; for a smaller difference, the gateway waits."""
+"""If the clock is behind the last fired tick by more than this time, it was turned back. If the clock is behind by
+less, the gateway waits until the clock has caught up."""
 
 
 class ProgressProbes:
@@ -46,7 +47,7 @@ class ProgressProbes:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, as after a crash."""
+        """Forget all progress and probes, as after a crash."""
         self._progress: dict[StreamId, StreamProgress] = {}
         self._missed: dict[StreamId, MissedTicks] = {}
         self._due: dict[StreamId, int] = {}
@@ -56,9 +57,13 @@ class ProgressProbes:
         self._partitions: dict[str, int] = {}
         """Stream → number of source partitions at the last probe."""
         self.turned_back = False
-        """Whether the clock was turned back. Before the next tick, the progress must be on Kafka for a successor."""
+        """Whether the clock was turned back, and the progress is not on Kafka yet.
+
+        The progress must be on Kafka before the next tick, so that a successor knows which ticks have fired.
+        """
         self.completed = 0
-        """The number of completed probes: all matches of the commits that these probes read are taken in."""
+        """The number of completed probes. A probe is complete once all matches of the commits that it read are taken
+        in."""
 
     def progress(self, stream_id: StreamId) -> StreamProgress:
         """Return a stream's progress."""
@@ -73,15 +78,15 @@ class ProgressProbes:
         return found
 
     def missed(self, stream_id: StreamId) -> MissedTicks | None:
-        """Return the time in which no gateway fired a stream's ticks; None once the missed ticks have fired."""
+        """Return the time in which no gateway fired a stream's ticks; None if no missed tick is left to fire."""
         return self._missed.get(stream_id)
 
     def step(self, now_ms: int, reached: Mapping[int, int]) -> None:
-        """Probe all streams; called a few times a second.
+        """Probe all streams, at most ten times a second, and complete the last probe if the intake is far enough.
 
         Args:
             now_ms: The present, epoch milliseconds.
-            reached: Partition of `cq.pending` → offset up to which it is taken in.
+            reached: Partition of `cq.pending` → offset up to which its records are taken in.
         """
         if not 0 <= now_ms - self._probed_ms < _EVERY_MS:
             self._probe(now_ms)
@@ -105,7 +110,7 @@ class ProgressProbes:
         ends = self._topics.offsets.known_ends(places)
         silent = self._topics.offsets.silent(places)
         if not silent.isdisjoint(own):
-            # The end of `cq.pending` is unknown, so this probe's commits do not count.
+            # The end of `cq.pending` is unknown, so it is also unknown when the matches of these commits are taken in.
             self._topics.forms([self._log])
         elif self._candidate is None:
             self._candidate = committed, {place[1]: ends[place] for place in own}
@@ -118,7 +123,7 @@ class ProgressProbes:
             self._look_at_partitions(stream, progress)
             self._note_absence(stream.stream_id, progress, now_ms)
             if now_ms > progress.fired_ms:
-                # A deleted source holds up nothing, since its remaining events are lost.
+                # A partition of a deleted source has no known end. It holds up no tick, since its events are lost.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
                 found = stream.positions({number: end for number, end in known.items() if end is not None})
                 certain = not any((stream.topic, int(number)) in silent for number in known)
@@ -126,7 +131,7 @@ class ProgressProbes:
         self._probed_ms = now_ms
 
     def _note_absence(self, stream_id: StreamId, progress: StreamProgress, now_ms: int) -> None:
-        """If two probes are far apart, count the ticks between them as missed."""
+        """If two probes are far apart, note that the ticks between them were missed."""
         since_ms = self._probed_ms or progress.fired_ms
         if now_ms > since_ms and (not self._probed_ms or now_ms > since_ms + _ABSENT_MS):
             before = self._missed.get(stream_id)
@@ -137,7 +142,7 @@ class ProgressProbes:
     def _turn_back(self, stream_id: StreamId, progress: StreamProgress, now_ms: int) -> None:
         """Follow a clock that was turned back; ticks that have fired already do not fire again.
 
-        Some of the ticks under way may have fired, so all of them count as fired.
+        If ticks were being fired, some of them may have fired already. So all of them are taken as fired.
         """
         under_way_ms = self._due.pop(stream_id, 0)
         if under_way_ms > progress.fired_ms:
@@ -152,27 +157,30 @@ class ProgressProbes:
         self._state.note_progress({stream_id: self.note(stream_id)})
 
     def _look_at_partitions(self, stream: Stream, progress: StreamProgress) -> None:
-        """Discard the earlier probes if the source has got partitions since."""
+        """Discard the earlier probes if the source has more partitions than at the last probe."""
         count = len(stream.start_offsets)
         if count > self._partitions.setdefault(stream.stream_id, count):
             progress.doubt()
         self._partitions[stream.stream_id] = count
 
     def runs(self, stream_id: StreamId) -> tuple[Run, ...]:
-        """Return the runs that lie ahead of a clock that was turned back: their ticks have fired."""
+        """Return the runs that lie in the future because the clock was turned back; their ticks have fired already."""
         known = self._progress.get(stream_id)
         return () if known is None else known.runs
 
     def floor(self, stream_id: StreamId) -> tuple[int, int] | None:
         """Return the lowest epoch and version of a stream's constant tables that later matches can have.
 
-        Versions never fall from micro-batch to micro-batch. So the floor is the pin of the last micro-batch whose
-        matches are all taken in; None without such a micro-batch.
+        Versions never decrease from one micro-batch to the next. So the result is the version that was pinned for the
+        last micro-batch whose matches are all taken in; None if there is no such micro-batch.
         """
         return self._floors.get(stream_id)
 
     def due(self, stream_id: StreamId, now_ms: int) -> int:
-        """Return the instant up to which a stream's ticks may fire; it does not change until all of them have fired."""
+        """Return the instant up to which a stream's ticks may fire.
+
+        The instant stays the same until all ticks up to it have fired.
+        """
         progress = self.progress(stream_id)
         due_ms = self._due.get(stream_id, 0)
         if due_ms <= progress.fired_ms:

@@ -23,15 +23,15 @@ _READERS = 2500
 
 
 class _Passed(NamedTuple):
-    """The matches of a store that the readers looked up so far no longer need."""
+    """The positions of a store that some of its readers no longer need: the readers whose cursors were looked up."""
 
     readers: int = 0
     low: int = 0
-    """The readers need no position below this one, except for the positions in `held`."""
+    """The readers need no position below `low`, except for the positions in `held`."""
     held: frozenset[int] = frozenset()
 
     def joined(self, cursors: Iterable[Cursor]) -> _Passed:
-        """Return the matches that further readers do not need either."""
+        """Return the positions that further readers do not need either."""
         readers, low, held = self.readers, self.low, set(self.held)
         for cursor in cursors:
             low = min(low, cursor.next) if readers else cursor.next
@@ -60,24 +60,29 @@ class Retention:
         self._state = state
         self._intake = intake
         self.last_digests: Counter[str] = Counter()
-        """Destination → number of ended incarnations that wait for a last digest; until then, no later one fires."""
+        """Destination → number of its ended incarnations whose last digest is not written yet.
+
+        Until these last digests are written, no later incarnation of the destination fires.
+        """
         self._served: dict[bytes, None] = {}
         """Stores with several readers whose positions may be forgotten."""
         self._large: _LargeStore | None = None
 
     def reset(self) -> None:
-        """Begin anew, as after a crash; `LastDigests` calls `hold` again."""
+        """Forget everything, as after a crash; `LastDigests` then calls `hold` again."""
         self.last_digests.clear()
         self._served.clear()
         self._large = None
         self._intake.held.clear()
 
     def release(self, served: Iterable[tuple[DestinationId, Membership]], moved: Mapping[str, Cursor]) -> None:
-        """Forget positions that all readers of a store have passed; for several readers, leave this to `step`.
+        """Forget positions that the only reader of a store has passed.
+
+        A store with several readers is noted once all its readers were served, and a later `step` forgets positions.
 
         Args:
-            served: Destinations with a fired tick or a look.
-            moved: Incarnation of a destination → the cursor that has moved.
+            served: Destinations that were served, at a tick or for a look.
+            moved: Incarnation of a destination → its new cursor.
         """
         index = self._intake.index
         for name, membership in served:
@@ -99,8 +104,9 @@ class Retention:
     def step(self) -> bool:
         """Forget positions of some stores with several readers; return whether there is more to do now.
 
-        No tick waits for this work, which looks up the cursors of all readers of a store. For a store with very many
-        readers, a step looks up some of the cursors; cursors may move on between steps, but never backwards.
+        The step looks up the cursors of all readers of a store, which takes time, so steps come when no tick is due.
+        For a store with very many readers, a step looks up only some of the cursors. Between two steps cursors may
+        move, but never backwards, so the result stays correct.
         """
         some: list[bytes] = []
         readers = 0
@@ -136,7 +142,7 @@ class Retention:
             self._large = None
             del self._served[store]
             if store not in self._intake.held:
-                # Readers that began since the first look-up start at or after `reached`.
+                # A reader that was added after the first look-up needs no position below `reached`.
                 self._forget(store, passed._replace(low=min(passed.low, large.reached)))
         return bool(self._served)
 
@@ -161,8 +167,8 @@ class Retention:
         """Undo `hold` for destinations whose last digests are written.
 
         Args:
-            done: The destinations with their stores, each as often as `hold` was called.
-            living: The destinations among them that have a new incarnation, which may fire now.
+            done: The destinations with their stores; a destination appears once for each call of `hold`.
+            living: Those of the destinations that have a new incarnation. The new incarnation gets a look.
         """
         held = self._intake.held
         for destination, store in done:

@@ -1,8 +1,8 @@
-"""Rolling: merges waiting aggregates, so that the log does not grow with the time until their tick.
+"""Rolling: merges waiting aggregates, so that the log does not grow while they wait for their tick.
 
 A rolled record replaces all records of its stores before an offset (`grouping/digests/rolling.py`). The gateway writes
-the rolled record to the log itself and takes it in like any other; then no store needs the records before that offset,
-and they are deleted.
+the rolled record to the log, and takes it in like any other record. Afterwards no store needs the replaced records, so
+the gateway deletes them.
 """
 
 from __future__ import annotations
@@ -32,30 +32,32 @@ __all__ = ["LEAST_BYTES", "REST", "Rolling"]
 log = logging.getLogger(__name__)
 
 LEAST_BYTES = 8 << 20
-"""Least bytes of aggregates that arrive on a partition between two rollings."""
+"""The smallest number of bytes of aggregates that come in on a partition between two rollings."""
 _RATIO = 4
-"""Least bytes that arrive between two rollings, in multiples of the bytes read by the last rolling."""
+"""The smallest number of bytes that come in between two rollings, in multiples of the bytes that the last rolling
+read."""
 _MOST_BYTES = 64 << 20
-"""Most bytes of records that are read at once."""
+"""Once the records that were read have more than this number of bytes, a step reads no further records."""
 _AT_ONCE = 64
 _READERS = 2500
 """Approximate number of readers whose cursors are looked up together."""
 _PLACES = 10_000
-"""Approximate number of positions merged in a step, which holds up commands for less than a second."""
+"""Approximate number of positions that a step merges. With this number, a step holds up commands for less than a
+second."""
 REST = 50
-"""Least pause after a rolling, in multiples of its duration."""
+"""The shortest pause after a rolling, in multiples of the rolling's duration."""
 
 _Query = tuple[StreamId, SelectId]
 _PendingRecords = list[tuple[int, PendingMatches]]
 
 
 class _Roll(NamedTuple):
-    """A partition with records that are merged up to an offset."""
+    """A partition to roll: its records before an offset are merged."""
 
     partition: int
     before: int
     stores: list[bytes]
-    """The remaining stores."""
+    """The stores that are still to be merged."""
 
 
 class Rolling:
@@ -81,13 +83,16 @@ class Rolling:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, as after a crash."""
+        """Forget all rollings, as after a crash."""
         self._reached: dict[int, int] = {}
-        """Partition → end of the intake at the last `begin`; by now, nearly all earlier events are committed."""
+        """Partition → offset up to which records were taken in at the last call of `begin`.
+
+        By the next call, the evaluator has committed nearly all events of the records before this offset.
+        """
         self._written: dict[int, int] = {}
         """Partition → offset of the last rolled record."""
         self._sizes: dict[int, int] = {}
-        """Partition → bytes that the last rolling read."""
+        """Partition → number of bytes that the last rolling read."""
         self._due: list[_Roll] = []
         self._spent = self._rested = 0.0
 
@@ -141,7 +146,7 @@ class Rolling:
             try:
                 bodies += rolled_records(select, records, stores, covered, before)
             except FAULTS:
-                # A fault of the product in one query must not hold up others; the query's aggregates stay as they are.
+                # A bug that one query meets must not hold up other queries. The query's aggregates stay as they are.
                 log.exception("aggregates not rolled", extra={"stream": stream_id, "select": select_id})
         if bodies:
             records_out = [OutgoingRecord(self._topic, None, body, (), roll.partition) for body in bodies]
@@ -149,7 +154,10 @@ class Rolling:
             self._written[roll.partition] = max(offsets.values())
 
     def _queries(self, some: Iterable[tuple[bytes, MatchPlaces]]) -> dict[_Query, dict[bytes, StoreReaders]]:
-        """Return stores of aggregates, with their readers, by query; stores with a waiting digest are left out."""
+        """Return, by query, the stores of aggregates with their readers.
+
+        A store is left out if one of its readers has a digest in an open cut, or if it has no aggregates.
+        """
         stores = list(some)
         readers = self._state.readers([store for store, _ in stores])
         names = [name for own in readers for name in own]
@@ -171,9 +179,9 @@ class Rolling:
         return queries
 
     def _records(self, roll: _Roll, places: Iterable[MatchPlaces]) -> tuple[_PendingRecords, int]:
-        """Return the records of stores before an offset, in the order in which they are merged, and the offset.
+        """Return the records of stores before the roll's offset, in the order in which they are merged, and the offset.
 
-        If these records are too large, the returned offset is lower.
+        If all these records together are too large, later records are left out, and the returned offset is lower.
         """
         rolled = {each.rolled for each in places if each.rolled is not None}
         single = sorted({offset for each in places for offset in each.positions if offset < roll.before} - rolled)
@@ -200,7 +208,7 @@ class Rolling:
 
 
 def _gains(stored: MatchPlaces, before: int) -> bool:
-    """Tell whether merging would help: a store has several records before an offset, all at known positions."""
+    """Tell whether a rolling makes a store smaller: it has several records before an offset, all at known positions."""
     if stored.older is not None or stored.rolled_before >= before:
         return False
     count = sum(position < before for position in stored.positions[:2]) + (stored.rolled is not None)

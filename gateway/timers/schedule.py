@@ -27,27 +27,28 @@ __all__ = [
 
 
 Run = tuple[int, int]
-"""The first and last instant of a run: a time in which ticks fired without a gap."""
+"""The first and the last instant of a run, that is, of an interval in which ticks fired without a gap."""
 
 
 class MissedTicks(NamedTuple):
-    """A time without a gateway to fire ticks; all ticks of a destination in this time become one tick."""
+    """An interval in which no gateway fired ticks. All ticks of a destination in this interval become one tick."""
 
     since_ms: int
     until_ms: int
 
 
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
-    """Return a destination's first tick later than an instant; None if its last CQ expires before.
+    """Return a destination's first tick later than an instant; None if its last CQ expires before this tick.
 
-    At the EXPIRE of the last CQ, the last digest replaces the tick; for digests of a table's rows, the EXPIRE is the
-    last tick. No tick comes before the acceptance of the CQ, or before the instant from which EVERY counts, although
-    matches may be older: publishers set the record times.
+    At the EXPIRE of the last CQ there is no tick, since the last digest replaces it. For digests of a table's rows
+    there is: the EXPIRE is the last tick. No tick comes before the CQ was accepted, nor before the instant from which
+    EVERY counts. Matches may have earlier times, since publishers set the record times.
 
     Args:
         membership: The destination with its members.
-        at_ms: Epoch milliseconds.
-        runs: The runs ahead of a clock that was turned back; an acceptance within a run counts as past.
+        at_ms: The instant, epoch milliseconds.
+        runs: The runs that lie in the future because the clock was turned back. If a CQ was accepted within such a run,
+            it is taken as accepted in the past.
     """
     windows = membership.seen
     if not windows:
@@ -62,14 +63,14 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
 
 
 def tick_behind(membership: Membership, at_ms: int) -> int | None:
-    """Return a destination's first tick later than an instant, whether or not its CQs are paused or expired."""
+    """Return a destination's first tick later than an instant, even if its CQs are paused or expired."""
     return next_tick(membership.destination.trigger, max(at_ms, _anchor(membership, membership.timed.born_ms)))
 
 
 def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> bool:
     """Tell whether an instant is a tick of a destination.
 
-    The result is True for any instant if all CQs are paused: `may_fire` has already decided that the destination fires.
+    If all CQs of the destination are paused, the result is True for any instant: the caller must first ask `may_fire`.
     """
     return not membership.windows or tick_after(membership, at_ms - 1, runs) == at_ms
 
@@ -77,16 +78,16 @@ def is_tick(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> b
 def missed_by(
     membership: Membership, armed_ms: int, missed: MissedTicks | None, due_ms: int | None
 ) -> MissedTicks | None:
-    """Return the time whose ticks become one tick for a destination.
+    """Return the interval whose ticks become one tick for a destination.
 
-    For digests of a table's rows, all ticks since the armed tick become one: the evaluator makes these digests late,
-    with the present rows, so they would all be equal.
+    For digests of a table's rows, all ticks from the armed tick up to `due_ms` become one. The evaluator makes these
+    digests from the present rows, so the digests of all these ticks would be equal.
 
     Args:
         membership: The destination with its members.
         armed_ms: The tick that the destination is armed for.
-        missed: A time in which no gateway fired ticks.
-        due_ms: The instant up to which the evaluator now makes digests of rows; None if it makes none.
+        missed: An interval in which no gateway fired ticks.
+        due_ms: The instant up to which the evaluator makes digests of a table's rows now; None if it makes none.
     """
     if due_ms is None or not membership.destination.of_rows:
         return missed
@@ -94,13 +95,13 @@ def missed_by(
 
 
 def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | None, runs: Collection[Run] = ()) -> int:
-    """Return the tick at which an armed destination fires: the last of its missed ticks, else the armed tick.
+    """Return the tick at which an armed destination fires: its last missed tick or, without any, the armed tick.
 
     Args:
         membership: The destination with its members.
         armed_ms: The tick that the destination is armed for.
-        missed: A time in which no gateway fired ticks.
-        runs: The runs of ticks that lie ahead: a missed tick within a run has fired already.
+        missed: An interval in which no gateway fired ticks.
+        runs: The runs that lie in the future because the clock was turned back. Ticks within a run have fired already.
     """
     if missed is None or not missed.since_ms < armed_ms <= missed.until_ms:
         return armed_ms
@@ -114,9 +115,9 @@ def tick_to_fire(membership: Membership, armed_ms: int, missed: MissedTicks | No
 
 
 def run_of(membership: Membership, tick_ms: int, runs: Iterable[Run]) -> Run | None:
-    """Return the run in which a tick may have fired already: the id of its digest may be in use.
+    """Return the run in which a tick may have fired already, so that the id of its digest may be in use.
 
-    A run may also have fired the last tick before its beginning, since missed ticks become one.
+    The last tick before the beginning of a run may have fired in the run too, since missed ticks become one tick.
     """
     for first_ms, last_ms in runs:
         if tick_ms <= last_ms:
@@ -127,19 +128,20 @@ def run_of(membership: Membership, tick_ms: int, runs: Iterable[Run]) -> Run | N
 
 
 def last_tick(membership: Membership, cursor: Cursor, runs: Iterable[Run]) -> int:
-    """Return the tick of the last digest; 0 if the clock was turned back to before that tick."""
+    """Return the tick of the last digest; 0 if the clock was turned back since, to a time before this tick."""
     return cursor.tick_ms if run_of(membership, cursor.tick_ms, runs) is None else 0
 
 
 def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> int:
     """Return the instant at which a digest begins.
 
-    A digest begins at the previous tick (before all missed ticks); the first digest begins at START or the acceptance.
+    A digest begins at the previous tick that was not missed. The first digest begins at START or, without START, when
+    the CQ was accepted. With OVER LAST, a digest begins at the start of the window.
 
     Args:
         membership: The destination with its members.
         tick_ms: The digest's tick.
-        missed: A time in which no gateway fired ticks.
+        missed: An interval in which no gateway fired ticks.
         last_ms: The tick of the last digest, 0 if there was none.
     """
     trigger, note = membership.destination.trigger, membership.timed
@@ -151,7 +153,7 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # A destination has no tick before its anchor or START, unless the clock was turned back after it noted them.
+    # Only if the clock was turned back after the destination began can a tick lie before its beginning or its START.
     if max(note.born_ms, note.from_ms) > tick_ms:
         return note.from_ms if before is None else before
     first = max(_anchor(membership, note.born_ms), note.from_ms)
@@ -166,12 +168,12 @@ def _anchor(membership: Membership, born_ms: int) -> int:
 
 
 def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> bool:
-    """For OVER LAST: tell whether ticks before the window of a tick were missed, and the window has no earlier digest.
+    """Tell, for OVER LAST, whether some matches before the window of a tick are in no digest, since ticks were missed.
 
     Args:
         membership: The destination with its members.
         tick_ms: The tick.
-        missed: A time in which no gateway fired ticks.
+        missed: An interval in which no gateway fired ticks.
         last_ms: The tick of the last digest, 0 if there was none.
     """
     over_ms = membership.destination.trigger.over_ms
@@ -181,10 +183,14 @@ def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, la
 
 
 def may_fire(membership: Membership, armed_ms: int) -> bool:
-    """Tell whether a destination that was armed for a tick (0: for a look) fires, or waits for a RESUME.
+    """Tell whether an armed destination fires; if not, it waits for a RESUME.
 
-    A destination with only paused CQs fires at ticks up to the PAUSE. If its last active CQ has expired, it fires once
-    more, for the matches of the expired CQ.
+    A destination with only paused CQs fires at ticks up to the PAUSE. If its last active CQ has expired, it also fires
+    at the first tick after the EXPIRE, for the matches of the expired CQ.
+
+    Args:
+        membership: The destination with its members.
+        armed_ms: The tick that the destination is armed for; 0 for a look.
     """
     if membership.windows:
         return True
@@ -203,19 +209,20 @@ def following_tick(
         tick: The tick at which the destination was served; None after a look.
         left_ms: The earliest time of the matches that wait for later ticks; None if no match waits.
         served_ms: The instant up to which the destination's ticks have fired.
-        runs: The runs of ticks that lie ahead and may have fired: these ticks are skipped.
+        runs: The runs that lie in the future because the clock was turned back. Ticks within them are skipped, since
+            they may have fired already.
     """
     after_ms = max(served_ms, tick or 0)
     born_ms, changed_ms = (_past(at_ms, runs) for at_ms in (membership.timed.born_ms, membership.timed.changed_ms))
     if tick is None and changed_ms > born_ms:
-        after_ms = max(after_ms, changed_ms)  # after a RESUME, waiting matches come at the next tick
+        after_ms = max(after_ms, changed_ms)  # after a RESUME, the next tick publishes waiting matches
     if membership.destination.at_each_tick:
         return _unused(membership, tick_after(membership, after_ms, runs), runs)
     return None if left_ms is None else _unused(membership, tick_after(membership, max(after_ms, left_ms), runs), runs)
 
 
 def _past(at_ms: int, runs: Collection[Run]) -> int:
-    """Return a noted instant; 0 if it lies within a run ahead, so that the clock was turned back after it."""
+    """Return an instant; 0 if it lies within a run in the future, because the clock was turned back after it."""
     return 0 if runs and any(first_ms <= at_ms <= last_ms for first_ms, last_ms in runs) else at_ms
 
 

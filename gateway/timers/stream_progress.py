@@ -1,9 +1,9 @@
-"""The progress of a stream: the time up to which everything published has been evaluated.
+"""The progress of a stream: the time up to which all published events have been evaluated.
 
 From time to time the gateway looks up the ends of the source's partitions (a *probe*). Once the evaluator has committed
-these ends, all events published before the probe are evaluated, and every tick up to the probe may fire. An idle
-partition holds nothing up. A tick waits for the evaluator at most `timers.wait_seconds`; an EXPIRE waits without a
-limit.
+all events before these ends, all events published before the probe are evaluated, and all ticks up to the time of the
+probe may fire. A partition without new events holds up no tick. A tick waits for the evaluator at most
+`timers.wait_seconds`; an EXPIRE waits without a limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["StreamProgress", "covers"]
 
 
 _RUNS = 16
-"""Most past runs that are remembered; each ended because the clock was set, or the gateway was absent."""
+"""The largest number of past runs that are remembered. A run ends when the clock is set or the gateway is absent."""
 
 
 class _Probe(NamedTuple):
@@ -30,7 +30,7 @@ class _Probe(NamedTuple):
 
 
 def covers(reached: SourceOffsets, wanted: SourceOffsets) -> bool:
-    """Tell whether every partition with a wanted offset has reached it."""
+    """Tell whether each partition has reached its wanted offset."""
     return all(reached.get(partition, 0) >= end for partition, end in wanted.items())
 
 
@@ -42,7 +42,7 @@ class StreamProgress:
 
         Args:
             fired_ms: The instant up to which all ticks have fired.
-            covered: Source partition → offset up to which the evaluator is known to have committed.
+            covered: Source partition → offset up to which the evaluator has committed events, as far as is known.
             wait_ms: How long a tick waits for the evaluator.
         """
         self.fired_ms = fired_ms
@@ -52,13 +52,16 @@ class StreamProgress:
         self.covered: dict[str, int] = dict(covered)
         """Source partition → offset up to which events are committed and their matches taken in."""
         self.probed: SourceOffsets = {}
-        """Source partition → end at the last instant that `due` has returned, whether evaluated or not."""
+        """Source partition → its end at the last instant that `due` has returned.
+
+        The events before these ends may not be evaluated yet, since a tick waits only for a limited time.
+        """
         self.run_ms = fired_ms
         """The instant since which ticks have fired without a gap."""
         self.past: tuple[Run, ...] = ()
-        """The earlier runs: times in which ticks fired without a gap, until the clock was set ahead or turned back."""
+        """The earlier runs, without the present run."""
         self._gap: MissedTicks | None = None
-        """The time in which no ticks fired; None once its missed ticks have fired."""
+        """The interval in which no gateway fired ticks; None once its missed ticks have fired."""
         self._wait_ms = wait_ms
         self._probes: deque[_Probe] = deque()
 
@@ -68,20 +71,21 @@ class StreamProgress:
         Args:
             at_ms: The instant.
             ends: Partition → offset of the next event.
-            certain: Whether all ends are of that instant; of a partition without a leader, only an older end is known.
+            certain: Whether all ends are the ends at this instant. For a partition without a leader, only an earlier
+                end is known.
         """
         self._probes.append(_Probe(at_ms, ends, certain))
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The earlier runs that lie ahead of the present, because the clock was turned back.
+        """The earlier runs that end in the future, because the clock was turned back.
 
-        Ids of digests for ticks in these runs may be used already.
+        The ids of digests for ticks in these runs may be in use already.
         """
         return tuple(run for run in self.past if run[1] > self.fired_ms) if self.past else ()
 
     def skip(self, gap: MissedTicks) -> None:
-        """Note that no gateway fired ticks in a time up to now."""
+        """Note that no gateway fired ticks in an interval up to now."""
         self._gap = gap if self._gap is None else MissedTicks(self._gap.since_ms, gap.until_ms)
 
     def turn_back(self, now_ms: int) -> None:
@@ -105,18 +109,21 @@ class StreamProgress:
             self._gap = None
 
     def _end_run(self, last_ms: int, next_ms: int) -> None:
-        """Note that the run is over, and when the next one begins."""
+        """Note the end of the present run, and the beginning of the next run."""
         if self.run_ms <= last_ms:
             self.past = (*self.past, (self.run_ms, last_ms))[-_RUNS:]
         self.run_ms = next_ms
 
     def cover(self, committed: SourceOffsets) -> None:
-        """Note the offsets that the evaluator has committed; they never go back."""
+        """Note the offsets that the evaluator has committed; lower offsets than the known ones are ignored."""
         for partition, offset in committed.items():
             self.covered[partition] = max(offset, self.covered.get(partition, 0))
 
     def due(self, now_ms: int) -> int:
-        """Return the instant up to which ticks may fire now: `fired_ms` if no later probe is covered."""
+        """Return the instant up to which ticks may fire now.
+
+        The instant is the time of the last probe that is covered or has waited long enough; `fired_ms` without one.
+        """
         due_ms = self.fired_ms
         while self._probes:
             probe = self._probes[0]

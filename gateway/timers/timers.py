@@ -1,6 +1,6 @@
-"""The gateway's timers. A step takes in stored matches, fires ticks that are due, or deletes records nobody needs.
+"""The gateway's timers: they take in pending matches, fire ticks that are due, and delete records that nobody needs.
 
-A step does a bounded amount of work, so that commands do not wait for long; `busy` tells whether more work waits.
+A step does a bounded amount of this work, so that commands do not wait for long.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Timers:
         """Whether more work waits for the next step."""
 
     def recover(self) -> None:
-        """Read the timers' state from Kafka: cursors and open cuts now, stored matches step by step."""
+        """Read the timers' state from Kafka. Cursors and open cuts are read now, pending matches by the next steps."""
         self._big.recover(self._read_ticks())
         self._intake.recover()
         self.retention.reset()
@@ -155,7 +155,10 @@ class Timers:
             self.busy = self.retention.step() or (self._big.stream_id is None and self._rolling.step())
 
     def _keep_up(self, now_ms: int) -> bool:
-        """Write the progress, or trim the log, if this is due; return whether it was. Such a step does nothing else."""
+        """Write the progress or trim the log, if this is due; return whether it was due.
+
+        A step that does this does nothing else afterwards.
+        """
         if self._probes.turned_back or not 0 <= now_ms - self._noted_ms < _NOTE_MS:
             self._probes.turned_back, self._noted_ms = False, now_ms
             self._delivery.note_progress({name: self._probes.note(name) for name in self._working.inventory.streams})
@@ -168,17 +171,18 @@ class Timers:
         return False
 
     def _advance(self, now_ms: int) -> None:
-        """Fire ticks that the streams' progress allows; the progress of a stream without further due ticks moves on."""
+        """Fire ticks that the streams' progress allows, and move the progress of streams whose due ticks have fired."""
         streams = [name for name in self._working.inventory.streams if name != self._big.stream_id]
         due = {name: due_ms for name in streams if (due_ms := self._probes.due(name, now_ms)) > self._fired_ms(name)}
         with_ticks = self._state.with_ticks(due)
         settled = {}
-        # The stream that waits longest comes first, since a Spark job makes digests for one stream at a time.
+        # Streams whose ticks have waited longest come first, since a Spark job makes digests for one stream at a time.
         for stream_id, due_ms in sorted(due.items(), key=lambda each: self._fired_ms(each[0])):
             if stream_id not in with_ticks and not self._firing.windows.waiting(stream_id):
                 settled[stream_id] = due_ms
             elif self._big.has_rows(stream_id, due_ms):
-                self.busy = self._big.take(stream_id, due_ms, least=1) or self.busy  # or the ticks wait
+                # If no evaluator has the stream, the ticks wait.
+                self.busy = self._big.take(stream_id, due_ms, least=1) or self.busy
             elif self._big.take(stream_id, due_ms) or self._firing.fire(stream_id, due_ms):
                 self.busy = True
             elif not self._firing.windows.waiting(stream_id):
@@ -191,46 +195,46 @@ class Timers:
     def evaluated_ms(self, stream_id: StreamId) -> int:
         """Return the time up to which all events of a stream are evaluated and their matches taken in.
 
-        For the changes of a table, the ticks up to this time must have fired too: the last digest of the table's rows
-        is due at the EXPIRE, and comes before the end of the CQ.
+        For the changes of a table, all ticks up to this time have fired too. The last digest of a table's rows is due
+        at the EXPIRE of a CQ, and must come before the end of the CQ.
         """
         progress = self._probes.progress(stream_id)
         return min(progress.evaluated_ms, progress.fired_ms) if is_changes(stream_id) else progress.evaluated_ms
 
     @property
     def taken_in(self) -> int:
-        """How often all committed matches were taken in.
+        """The number of times that all matches of the evaluator's commits were taken in; 0 with untried open cuts.
 
-        Once the count has grown by two, all matches that were committed before are taken in.
+        If the number has grown by two since an instant, all matches committed before this instant are taken in.
         """
         return 0 if self._cuts.untried else self._probes.completed
 
     def under_way(self, stream_id: StreamId) -> bool:
-        """Tell whether a Spark job may be writing digests of a stream: the stream's ends wait for the job."""
+        """Tell whether a Spark job may be writing digests of a stream. The ends of the stream then wait for the job."""
         return stream_id == self._big.stream_id
 
     def waits(self, destination: Destination) -> bool:
-        """Tell whether a digest of a destination is still unwritten: a crash prevented it, or it found no room."""
+        """Tell whether a digest of a destination is in an open cut, because of a crash or a full disk."""
         return destination.destination_id in self._cuts.waiting
 
     @property
     def waiting(self) -> Mapping[str, int]:
-        """Stream → number of unwritten digests that are tried again."""
+        """Stream → number of digests in open cuts."""
         return self._cuts.of_streams()
 
     def tick_after(self, destination: Destination, at_ms: int) -> int:
-        """Return a destination's first tick later than an instant that has not fired yet."""
+        """Return a destination's first tick that is later than an instant and has not fired yet."""
         fired_ms = self._fired_ms(destination.stream_id)
         (membership,) = self._state.memberships([destination.destination_id])
         return fired_ms if membership is None else tick_behind(membership, max(at_ms, fired_ms)) or fired_ms
 
     def armed_ms(self, destination: Destination) -> int | None:
-        """Return the tick that a destination is armed for (0 for a look); None if no match is pending."""
+        """Return the tick that a destination is armed for (0 for a look); None if it is not armed."""
         return self._state.armed(destination.stream_id, destination.destination_id)
 
     @property
     def reached(self) -> Mapping[int, int]:
-        """By partition of `cq.pending`: the offset up to which records are taken in."""
+        """Partition of `cq.pending` → offset up to which its records are taken in."""
         return self._intake.reached
 
     @property
@@ -239,13 +243,13 @@ class Timers:
         return self._firing.fired
 
     def shortened(self) -> dict[DestinationId, tuple[int, int]]:
-        """Return destination → epoch and version from which its visibility is still needed.
+        """Return destination → the lowest epoch and version for which its visibility is still needed.
 
-        Each call returns the destinations that were noted since the last call.
+        Each call returns only the destinations that were noted since the last call.
         """
         found, self._firing.shortened = self._firing.shortened, {}
         return found
 
     def last_digests(self, notices: Sequence[EndNotice]) -> Iterator[tuple[EndNotice, LastDigest]]:
-        """Yield ended destinations with their last digests."""
+        """Yield the notice of each ended destination with the destination's last digest."""
         return self._firing.last_digests(notices)

@@ -1,7 +1,7 @@
-"""Ticks of OVER LAST: each aggregates a whole window, so they fire after all others, in a share of the CPU time.
+"""Ticks of destinations with OVER LAST. Such a tick aggregates a whole window, which takes long.
 
-The gateway first serves all other due destinations; the ticks of windows, and with them the stream's progress, wait
-meanwhile. After each batch of windows, the gateway serves no window for four times the duration of the batch.
+Therefore the gateway first serves all other due destinations. The ticks of windows wait meanwhile, and with them the
+stream's progress. After each batch of windows, the gateway serves no window for four times the duration of the batch.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from grouping.model.ids import DestinationId, StreamId
 __all__ = ["WindowTicks"]
 
 _REST = 4
-"""The pause after a batch of windows, in multiples of the batch's time: windows get a fifth of the thread's time."""
+"""The pause after a batch of windows, in multiples of the batch's duration. With 4, windows get a fifth of the thread's
+time."""
 _LOT = 100
-"""Most windows that are served together."""
+"""The largest number of windows that are served together."""
 
 _Due = Sequence[tuple[DestinationId, int]]
 
 
 class WindowTicks:
-    """The due destinations with OVER LAST that wait; for use by the gateway's main thread only."""
+    """The due destinations with OVER LAST that wait. For use by the gateway's main thread only."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin without destinations; the clock gives seconds."""
+        """Begin without destinations; the clock returns seconds."""
         self._clock = clock
         self._waiting: dict[StreamId, set[DestinationId]] = {}
         self._rested = 0.0
@@ -36,7 +37,7 @@ class WindowTicks:
         return len(self._waiting.get(stream_id, ()))
 
     def defer(self, stream_id: StreamId, names: Iterable[DestinationId]) -> None:
-        """Let destinations wait until all others are served."""
+        """Let destinations wait until all other due destinations are served."""
         self._waiting.setdefault(stream_id, set()).update(names)
 
     def divide(self, stream_id: StreamId, due: _Due) -> tuple[_Due, _Due]:
@@ -44,7 +45,7 @@ class WindowTicks:
 
         Args:
             stream_id: The stream.
-            due: All due destinations, the earliest first; waiting destinations that are not among them stop waiting.
+            due: All due destinations, the earliest first. Deferred destinations that are not in `due` are forgotten.
         """
         waiting = self._waiting.get(stream_id, set())
         own = [each for each in due if each[0] in waiting]
