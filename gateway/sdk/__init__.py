@@ -1,4 +1,4 @@
-"""The subscriber's side: CQs created and followed over Kafka alone.
+"""The subscriber's side: programs create and follow CQs, and need only a connection to Kafka.
 
     from gateway.sdk import connect
 
@@ -9,7 +9,7 @@
             for match in results:
                 print(match.row)
 
-`gateway.sdk.aio` is the same for asyncio. Nothing here imports Spark, Redis or the compiler.
+`gateway.sdk.aio` has the same client for asyncio. The SDK does not import Spark, Redis or the compiler.
 """
 
 from gateway.sdk.client import Client, connect
@@ -38,7 +38,7 @@ from gateway.sdk.signing import SigningKey
 from gateway.sdk.subscription import Subscription
 from gateway.sdk.tables import Table
 
-# Names of 0.1.0, which go on working.
+# The names that these classes had in version 0.1.0; they stay valid.
 Refused, Closed, Quarantined = NotAllowed, ClientClosed, Quarantine
 CommandRejected, SomeRejected = CommandRejection, PartialRejection
 

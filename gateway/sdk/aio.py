@@ -1,7 +1,7 @@
-"""The client and its subscriptions for asyncio: the methods of the sync client, awaited.
+"""The client and its subscriptions for asyncio. They have the methods of the sync client, as coroutines.
 
-The Kafka driver blocks, so each client and each subscription has a thread of its own, which waits a fraction of a
-second at a time: a cancelled task ends at once, and `aclose` ends the thread.
+The Kafka driver blocks, so each client and each subscription has a thread of its own. The thread waits for a fraction
+of a second at a time: a cancelled task ends at once, and `aclose` ends the thread.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class _Thread:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await a blocking call."""
+        """Run a blocking call in the thread, and await its result."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, lambda: call(*args, **kwargs))
 
     async def end(self, last: Callable[[], None]) -> None:
-        """Make a last call, and end the thread."""
+        """Run a last call in the thread, and end the thread."""
         await self.run(last)
         self._executor.shutdown(wait=True)
 
 
 class AsyncSubscription:
-    """The results of some CQs: `async for`, and `async with`. See `Subscription`."""
+    """The results of some CQs, for `async for` and `async with`. See `Subscription`."""
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
@@ -57,7 +57,7 @@ class AsyncSubscription:
 
     @property
     def cursor(self) -> str:
-        """Opaque text for `subscribe(cursor=…)` in any process: reading resumes after the last returned result."""
+        """Opaque text for `subscribe(cursor=…)` in any process. Reading resumes after the last returned result."""
         return self._subscription.cursor
 
     @property
@@ -86,18 +86,18 @@ class AsyncSubscription:
         Raises:
             ClientClosed: The subscription was closed.
             ResultsGone: Results were deleted before they were read.
-            TransportError: Kafka refuses the read. While Kafka is unreachable, the wait goes on.
+            TransportError: Kafka refuses the read. An unreachable Kafka is no error: the method waits.
         """
         while (result := self._subscription.take()) is None and not self.ended:
             await self._thread.run(self._subscription.fetch, _STEP)
         return result
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
-        """Take the changed clauses of followed CQs: results go by the new START and EXPIRE."""
+        """Take in the changed clauses of followed CQs. Later results are chosen by the new START and EXPIRE."""
         self._subscription.refresh(queries)
 
     async def aclose(self) -> None:
-        """Stop reading. The cursor stays readable."""
+        """Stop reading. `cursor` can still be read afterwards."""
         if not self._closed:
             self._closed = True
             await self._thread.end(self._subscription.close)
@@ -119,7 +119,7 @@ class AsyncSubscription:
 
 
 class AsyncClient:
-    """A subscriber's connection to the gateway, awaited; any number of tasks may use it at once. See `Client`."""
+    """A subscriber's connection to the gateway for asyncio; any number of tasks may use it at once. See `Client`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -132,7 +132,7 @@ class AsyncClient:
         return self._session.subscriber
 
     async def execute(self, text: str, *, timeout: float | None = None, command_id: str | None = None) -> Reply:
-        """Carry out a statement; returns the accepted reply. See `Client.execute`."""
+        """Carry out a statement, and return the accepted reply. See `Client.execute`."""
         wait = self._session.timeout if timeout is None else timeout
         submit = self._session.exchange.submit
         [pending] = await self._thread.run(submit, [text], timeout=wait, command_id=command_id)
@@ -152,7 +152,7 @@ class AsyncClient:
         timeout: float = 60.0,
         check: bool = True,
     ) -> list[Outcome]:
-        """Carry out many statements, thousands under way at once, in their order. See `Client.create_many`."""
+        """Carry out many statements in their order, thousands of them under way at once. See `Client.create_many`."""
         outcomes: list[Outcome] = []
         await self._drive(Pipeline(self._session.exchange, items, outcomes.append, timeout=timeout, progress=progress))
         return checked(outcomes, check)
@@ -165,7 +165,7 @@ class AsyncClient:
         rejected: Rejected | None = None,
         timeout: float = 60.0,
     ) -> Tally:
-        """Carry out statements by the million. See `Client.create_all`."""
+        """Carry out any number of statements, even millions. See `Client.create_all`."""
         tally, exchange = Tally(), self._session.exchange
         await self._drive(Pipeline(exchange, items, counted(tally, rejected), timeout=timeout, progress=progress))
         return tally
@@ -179,11 +179,11 @@ class AsyncClient:
         await self._run(operations.named("DROP CQ", name))
 
     async def pause(self, name: str) -> None:
-        """Pause a CQ: it sees nothing until `resume`, and keeps its destination."""
+        """Pause a CQ: until `resume` no event is evaluated for it. The CQ keeps its destination."""
         await self._run(operations.named("PAUSE CQ", name))
 
     async def resume(self, name: str) -> None:
-        """Let a paused CQ see events again."""
+        """Resume a paused CQ: later events are evaluated for it again."""
         await self._run(operations.named("RESUME CQ", name))
 
     async def describe(self, name: str) -> ContinuousQuery:
@@ -191,7 +191,7 @@ class AsyncClient:
         return await self._run(operations.describe(name))
 
     async def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List the `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … with names like a pattern."""
+        """List the `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … with names that match `like`."""
         return await self._run(operations.listing(what, like))
 
     async def explain(self, text: str) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class AsyncClient:
         return await self._run(operations.create_stream(name, columns, options))
 
     async def drop_stream(self, name: str) -> None:
-        """Drop a stream without CQs; its topic stays."""
+        """Drop a stream, which must have no CQs; its topic stays."""
         await self._run(operations.named("DROP STREAM", name))
 
     async def describe_stream(self, name: str) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class AsyncClient:
         return await self._run(operations.create_table(name, columns, primary_key, options))
 
     async def drop_table(self, name: str) -> None:
-        """Drop a table that no CQ or view reads; its topic stays."""
+        """Drop a table, which no CQ or view may read; its topic stays."""
         await self._run(operations.named("DROP TABLE", name))
 
     async def describe_table(self, name: str) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class AsyncClient:
         return await self._run(operations.create_view(name, select))
 
     async def drop_view(self, name: str) -> None:
-        """Drop a view that no CQ or view reads."""
+        """Drop a view, which no CQ or other view may read."""
         await self._run(operations.named("DROP VIEW", name))
 
     async def describe_view(self, name: str) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class AsyncClient:
         return await self._run(operations.named("DESCRIBE VIEW", name))
 
     async def describe_function(self, name: str) -> dict[str, Any]:
-        """Describe a function that expressions may call: its form, an example, whether an index serves it."""
+        """Describe a function of expressions: its form, an example, and whether an index can find its matches."""
         return await self._run(operations.named("DESCRIBE FUNCTION", name))
 
     async def publish(
@@ -260,7 +260,7 @@ class AsyncClient:
         return AsyncSubscription(await self._thread.run(self._session.follow, found, cursor, skip_lost=skip_lost))
 
     async def aclose(self) -> None:
-        """Close the connections; subscriptions stay open until each is closed."""
+        """Close the connections. Subscriptions stay open until they are closed themselves."""
         if not self._closed:
             self._closed = True
             await self._thread.end(self._session.close)
@@ -298,7 +298,7 @@ async def connect(
     extra: Mapping[str, str] | None = None,
     signing_key: SigningKey | None = None,
 ) -> AsyncClient:
-    """Return a client of the gateway behind these Kafka servers, once they are reached. See `client.connect`.
+    """Connect to a gateway through its Kafka servers, and return a client. See `client.connect`.
 
     Raises:
         TransportError: Kafka is not reached, or the gateway's topics do not exist.

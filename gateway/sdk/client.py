@@ -1,4 +1,4 @@
-"""The client: statements to the gateway, subscriptions to results."""
+"""The sync client: sends statements to the gateway, and makes subscriptions to results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ __all__ = ["Client", "connect"]
 T = TypeVar("T")
 
 _STEP = 0.1
-"""Seconds of a single wait for replies, short enough to notice Ctrl-C."""
+"""How long a single wait for replies lasts, in seconds. A wait must be short, so that Python notices Ctrl-C."""
 
 
 class Client:
-    """A subscriber's connection to the gateway; safe to use from several threads. Closes as a context manager.
+    """A subscriber's connection to the gateway; safe to use from several threads.
 
-    Every method that sends a statement raises `CommandRejection` (or a child of it) for a rejected statement, `NoReply`
-    if no reply came in time, and `TransportError` if Kafka cannot be reached.
+    As a context manager, the client closes itself at the end. Each method that sends a statement raises
+    `CommandRejection` (or a subclass) if the statement is rejected, `NoReply` if no reply came in time, and
+    `TransportError` if Kafka cannot be reached.
     """
 
     def __init__(self, session: Session) -> None:
@@ -40,12 +41,13 @@ class Client:
         return self._session.subscriber
 
     def execute(self, text: str, *, timeout: float | None = None, command_id: str | None = None) -> Reply:
-        """Carry out a statement; returns the accepted reply.
+        """Carry out a statement, and return the accepted reply.
 
         Args:
             text: The statement.
             timeout: Seconds to wait for the reply; by default the client's own timeout.
-            command_id: Id of an unanswered command, to send it again: a command id is never carried out twice.
+            command_id: The id of an earlier command without a reply, to send this command again. The gateway never
+                carries out two commands with the same id.
 
         Example:
             client.execute("DROP CQ intel")
@@ -72,19 +74,20 @@ class Client:
         timeout: float = 60.0,
         check: bool = True,
     ) -> list[Outcome]:
-        """Carry out many statements, thousands under way at once, in their order.
+        """Carry out many statements in their order, thousands of them under way at once.
 
         Args:
             items: Statements, or pairs of a CQ's name and its SELECT.
             progress: Called now and then with the number of answered statements.
-            timeout: Seconds to wait for a command's reply, from its sending.
-            check: Whether to raise `PartialRejection`, after all answers, if statements were rejected.
+            timeout: Seconds from the submission of a statement until its reply must have come.
+            check: Whether to raise `PartialRejection` if statements were rejected. The error is raised after all
+                statements were answered.
 
         Returns:
-            The outcomes in the order of the items: the reply, or (without `check`) the `CommandRejection`.
+            The outcomes in the order of the items. An outcome is a reply or, without `check`, a `CommandRejection`.
 
         Raises:
-            PartialRejection: Statements were rejected; the error carries all outcomes.
+            PartialRejection: Statements were rejected. The error has all outcomes.
         """
         outcomes: list[Outcome] = []
         self._drive(Pipeline(self._session.exchange, items, outcomes.append, timeout=timeout, progress=progress))
@@ -98,13 +101,13 @@ class Client:
         rejected: Rejected | None = None,
         timeout: float = 60.0,
     ) -> Tally:
-        """Carry out statements by the million: as `create_many`, but no accepted reply is kept.
+        """Carry out any number of statements, even millions, as `create_many` does, but keep no accepted replies.
 
         Args:
-            items: Statements, or pairs of a CQ's name and its SELECT; consumed as they are sent.
+            items: Statements, or pairs of a CQ's name and its SELECT. Items are consumed as the statements are sent.
             progress: Called now and then with the number of answered statements.
-            rejected: Called with the item's index, from 0, and the rejection.
-            timeout: Seconds to wait for a command's reply, from its sending.
+            rejected: Called for each rejection, with the item's index from 0 and the rejection.
+            timeout: Seconds from the submission of a statement until its reply must have come.
 
         Example:
             tally = client.create_all((f"q{n}", f"SELECT symbol FROM quotes WHERE price < {n}") for n in range(10**6))
@@ -122,11 +125,11 @@ class Client:
         self._run(operations.named("DROP CQ", name))
 
     def pause(self, name: str) -> None:
-        """Pause a CQ: it sees nothing until `resume`, and keeps its destination."""
+        """Pause a CQ: until `resume` no event is evaluated for it. The CQ keeps its destination."""
         self._run(operations.named("PAUSE CQ", name))
 
     def resume(self, name: str) -> None:
-        """Let a paused CQ see events again."""
+        """Resume a paused CQ: later events are evaluated for it again."""
         self._run(operations.named("RESUME CQ", name))
 
     def describe(self, name: str) -> ContinuousQuery:
@@ -134,7 +137,7 @@ class Client:
         return self._run(operations.describe(name))
 
     def listing(self, what: str = "CQS", *, like: str | None = None) -> list[dict[str, Any]]:
-        """List the `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … with names like a pattern."""
+        """List the `CQS`, `STREAMS`, `TABLES`, `VIEWS`, `GROUPS`, `COMPUTATIONS`, … with names that match `like`."""
         return self._run(operations.listing(what, like))
 
     def explain(self, text: str) -> dict[str, Any]:
@@ -155,7 +158,7 @@ class Client:
         return self._run(operations.create_stream(name, columns, options))
 
     def drop_stream(self, name: str) -> None:
-        """Drop a stream without CQs; its topic stays."""
+        """Drop a stream, which must have no CQs; its topic stays."""
         self._run(operations.named("DROP STREAM", name))
 
     def describe_stream(self, name: str) -> dict[str, Any]:
@@ -170,7 +173,7 @@ class Client:
         Args:
             name: The table's name.
             columns: Column → type.
-            primary_key: The column, or columns, whose values identify a row.
+            primary_key: The column or the columns whose values identify a row.
             options: Options of `WITH`: `topic` (default: the name), `format` (default: `json`), `partitions`, …
 
         Example:
@@ -179,7 +182,7 @@ class Client:
         return self._run(operations.create_table(name, columns, primary_key, options))
 
     def drop_table(self, name: str) -> None:
-        """Drop a table that no CQ or view reads; its topic stays."""
+        """Drop a table, which no CQ or view may read; its topic stays."""
         self._run(operations.named("DROP TABLE", name))
 
     def describe_table(self, name: str) -> dict[str, Any]:
@@ -190,7 +193,7 @@ class Client:
         """Return a writer of a table's rows.
 
         Raises:
-            GatewayError: The records of the table's topic are not JSON, or a column is read from their keys.
+            GatewayError: The values of the topic's records are not JSON, or a column is read from the records' keys.
 
         Example:
             client.table("profiles").put({"symbol": "SAP", "industry": "Software"})
@@ -202,7 +205,7 @@ class Client:
         return self._run(operations.create_view(name, select))
 
     def drop_view(self, name: str) -> None:
-        """Drop a view that no CQ or view reads."""
+        """Drop a view, which no CQ or other view may read."""
         self._run(operations.named("DROP VIEW", name))
 
     def describe_view(self, name: str) -> dict[str, Any]:
@@ -210,19 +213,19 @@ class Client:
         return self._run(operations.named("DESCRIBE VIEW", name))
 
     def describe_function(self, name: str) -> dict[str, Any]:
-        """Describe a function that expressions may call: its form, an example, whether an index serves it."""
+        """Describe a function of expressions: its form, an example, and whether an index can find its matches."""
         return self._run(operations.named("DESCRIBE FUNCTION", name))
 
     def publish(
         self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None = None, timeout: float = 30.0
     ) -> int:
-        """Write rows as JSON to a stream's topic and wait until Kafka has them; returns how many.
+        """Write rows as JSON to a stream's topic, wait until Kafka has them, and return the number of rows.
 
         Args:
             topic: The stream's topic.
-            rows: Column → value; times and dates become ISO 8601, decimals strings.
-            key: The column whose value is the record's key.
-            timeout: Seconds to wait for Kafka at the end.
+            rows: Column → value. Times and dates are written as texts of ISO 8601, decimals as texts too.
+            key: The column whose value becomes the record's key; None for records without a key.
+            timeout: Seconds to wait for Kafka after the last row was queued.
         """
         return self._session.publisher.publish(topic, rows, key=key, timeout=timeout)
 
@@ -232,11 +235,12 @@ class Client:
         """Follow the results of CQs.
 
         Args:
-            queries: Names of CQs, or results of `create` and `describe`; with a cursor and no names, all its CQs.
-            cursor: A text from `Subscription.cursor`: each CQ in it resumes there. Without a cursor, reading begins
-                with the oldest results that Kafka keeps.
-            skip_lost: Whether to go on behind results that retention deleted before they were read; False raises
-                `ResultsGone`.
+            queries: Names of CQs, or results of `create` and `describe`. If there are none, the CQs of the cursor are
+                followed.
+            cursor: A text from `Subscription.cursor`. For a CQ in the cursor, reading resumes there; for any other CQ,
+                reading begins with the oldest results that Kafka keeps.
+            skip_lost: What to do if retention deleted results before they were read. With True, reading continues
+                after the deleted results. With False, `ResultsGone` is raised.
 
         Raises:
             BadCursor: The text is no cursor.
@@ -247,7 +251,7 @@ class Client:
         return self._session.follow(operations.described(queries, outcomes), cursor, skip_lost=skip_lost)
 
     def close(self) -> None:
-        """Close the connections; subscriptions stay open until each is closed."""
+        """Close the connections. Subscriptions stay open until they are closed themselves."""
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -283,15 +287,15 @@ def connect(
     extra: Mapping[str, str] | None = None,
     signing_key: SigningKey | None = None,
 ) -> Client:
-    """Return a client of the gateway behind these Kafka servers, once they are reached.
+    """Connect to a gateway through its Kafka servers, and return a client.
 
     Args:
-        bootstrap: Kafka's bootstrap servers, `HOST:PORT` with commas between.
-        subscriber: The name that commands are sent under; CQs belong to it.
-        prefix: The gateway's topic prefix.
-        timeout: Seconds that a command waits for its reply, unless a call says otherwise.
-        extra: Further librdkafka options, such as those for TLS.
-        signing_key: Key that commands are signed with, where the gateway asks for tokens.
+        bootstrap: Kafka's bootstrap servers, as `HOST:PORT` separated by commas.
+        subscriber: The name under which commands are sent. New CQs belong to this subscriber.
+        prefix: The prefix of the gateway's topics.
+        timeout: Seconds to wait for the reply to a command, unless a call has its own timeout.
+        extra: Further librdkafka options, such as options for TLS.
+        signing_key: The key that signs commands, if the gateway requires tokens.
 
     Raises:
         TransportError: Kafka is not reached, or the gateway's topics do not exist.

@@ -1,4 +1,7 @@
-"""Topics that a broker did not know when it was asked: deleted, or the broker had just started. No I/O."""
+"""Topics that a broker did not know when it was asked. No I/O.
+
+Such a topic was deleted, or the broker had just started and did not know its topics yet.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,17 @@ from collections.abc import Iterable
 __all__ = ["Doubts"]
 
 _SECONDS = 10.0
-"""How long a broker that starts may not know its topics."""
+"""The longest time for which a broker that has just started may not know its topics."""
 
 
 class Doubts:
-    """Partitions whose topics a broker did not know, until it is time to ask again."""
+    """Partitions of unknown topics. Each partition is kept until it is time to ask the broker again."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, int], float] = {}
 
     def note(self, where: tuple[str, int], now: float) -> None:
-        """Note a partition with an unknown topic; `now` in seconds of a monotonic clock."""
+        """Note a partition of an unknown topic; `now` is in seconds of a monotonic clock."""
         self._since.setdefault(where, now)
 
     def due(self, now: float) -> list[tuple[str, int]]:

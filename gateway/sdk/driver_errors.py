@@ -1,4 +1,4 @@
-"""Errors of librdkafka as the SDK's errors: the one place that knows its codes."""
+"""Turns errors of librdkafka into the SDK's errors."""
 # ruff: noqa: SLF001  librdkafka's own codes begin with an underscore; they are public
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ def _note(error: KafkaError) -> None:
 
 
 CLIENT_OPTIONS = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_000}
-"""Options of each client: librdkafka would write its log and its errors to stderr. After ten silent seconds, instead of
-a minute, the client leaves a broker for the new leaders of its partitions."""
+"""Options of each Kafka client of the SDK.
+
+By default librdkafka writes its log and its errors to stderr: here the SDK logs them. If a broker does not answer for
+ten seconds (by default 60), the client turns to the new leaders of the broker's partitions.
+"""
 
 
 def passing(error: KafkaError) -> bool:
-    """Tell whether an error passes by itself: librdkafka retries, and a reader can wait."""
+    """Tell whether an error passes by itself, because librdkafka tries again. A reader then only has to wait."""
     return error.code() in _PASSING
 
 
@@ -68,11 +71,11 @@ def gone(doing: str, detail: str) -> ResultsGone:
 
 
 def mapped(error: KafkaError, doing: str) -> TransportError:
-    """Return the SDK's error for the driver's.
+    """Return the SDK's error for an error of the driver.
 
     Args:
         error: The error of librdkafka.
-        doing: The attempted action; the message begins with it.
+        doing: The attempted action, such as `reading "cq.results"`. The message begins with this text.
     """
     if deleted(error) or unknown(error):
         return gone(doing, f"{error.str()}.")

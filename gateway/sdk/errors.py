@@ -1,7 +1,7 @@
 """The errors that the SDK raises.
 
     GatewayError
-    ├── CommandRejection       the gateway's answer was no: code, message, detail, hint
+    ├── CommandRejection       the gateway rejected the command: code, message, detail, hint
     │   ├── BadStatement       syntax-error, unknown-statement, malformed-command, command-too-large
     │   ├── BadQuery           unknown-column, unknown-function, type-mismatch, unsupported-query
     │   ├── NotFound           unknown-cq, unknown-group, unknown-stream
@@ -9,16 +9,16 @@
     │   ├── BadTime            bad-interval, bad-time, already-expired
     │   ├── NotAllowed         not-allowed, quota-exceeded
     │   └── Unavailable        unavailable: nothing was changed, the command can be sent again
-    ├── PartialRejection       some of many commands were rejected: the outcomes in order
+    ├── PartialRejection       some of many commands were rejected; has all outcomes in order
     ├── TransportError         Kafka failed, or could not be reached
     │   ├── NoReply            a command's reply did not come in time; send the same command id again
-    │   └── ResultsGone        results that a cursor points at are no longer kept
+    │   └── ResultsGone        the next results of a reader were deleted
     ├── BadCursor              the text is no cursor of this SDK
     ├── FilterUnavailable      a virtual destination's filter cannot be applied here
-    ├── SigningUnavailable     commands cannot be signed with the key that is given
+    ├── SigningUnavailable     commands cannot be signed: the key is not valid, or PyJWT is missing
     └── ClientClosed           the client or subscription was closed
 
-Errors of the Kafka driver are turned into these by `driver_errors.py` alone.
+Only `driver_errors.py` turns errors of the Kafka driver into these errors.
 """
 
 from __future__ import annotations
@@ -52,38 +52,38 @@ __all__ = [
 
 
 class GatewayError(Exception):
-    """The base class: a message in lower case, with a detail and a hint where there are any."""
+    """The base class of the SDK's errors: a message in lower case and, for some errors, a detail and a hint."""
 
     def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.detail = detail
-        """The state that the command met, in full sentences."""
+        """The facts behind the message, in full sentences."""
         self.hint = hint
         """Advice, in full sentences."""
 
 
 class CommandRejection(GatewayError):
-    """The rejection of a command; raised directly, not as a subclass, for a code that this SDK does not know."""
+    """The rejection of a command. For a code that this SDK does not know, the error has this class itself."""
 
     def __init__(
         self, message: str, *, code: str, command_id: str, detail: str | None = None, hint: str | None = None
     ) -> None:
         super().__init__(message, detail=detail, hint=hint)
         self.code = code
-        """The stable, kebab-case code of docs/commands.md."""
+        """The code of the rejection, as listed in docs/commands.md. Codes never change their meaning."""
         self.command_id = command_id
-        """The command that was rejected."""
+        """The id of the rejected command."""
         self.reply: Reply | None = None
-        """The whole answer."""
+        """The whole reply."""
 
     def __str__(self) -> str:
-        """The code, the message, and detail and hint where given."""
+        """The code and the message, followed by the detail and the hint if there are any."""
         return " ".join(part for part in (f"{self.code}: {self.message}.", self.detail, self.hint) if part)
 
 
 class BadStatement(CommandRejection):
-    """The text is no statement that the gateway knows."""
+    """The text is not a statement that the gateway knows."""
 
 
 class BadQuery(CommandRejection):
@@ -91,23 +91,23 @@ class BadQuery(CommandRejection):
 
 
 class NotFound(CommandRejection):
-    """The command names a CQ or a stream that does not exist, or is another subscriber's."""
+    """The command names a CQ, group or source that does not exist, or that this subscriber may not see."""
 
 
 class Conflict(CommandRejection):
-    """The command collides with something that exists: a name in use, a stream with CQs, another form of a topic."""
+    """The command conflicts with existing objects: a name is taken, a source is in use, or a topic does not fit."""
 
 
 class BadTime(CommandRejection):
-    """A clause about time is malformed, or its time is past."""
+    """A time or an interval in a clause is malformed, or the time is in the past."""
 
 
 class NotAllowed(CommandRejection):
-    """The command is well formed, but not allowed to this subscriber, or passes a quota."""
+    """The command is well formed, but the subscriber may not send it, or it would exceed a quota."""
 
 
 class Unavailable(CommandRejection):
-    """The gateway could not carry the command out just now and changed nothing."""
+    """The gateway could not carry the command out at this time, and changed nothing."""
 
 
 class PartialRejection(GatewayError):
@@ -117,9 +117,9 @@ class PartialRejection(GatewayError):
         errors = [outcome for outcome in outcomes if isinstance(outcome, CommandRejection)]
         super().__init__(f"{len(errors)} of {len(outcomes)} commands were rejected", detail=str(errors[0]))
         self.outcomes = outcomes
-        """Per command, in the given order: its result, or the `CommandRejection`."""
+        """For each command, in the given order: its reply or its `CommandRejection`."""
         self.errors = errors
-        """The rejections alone."""
+        """Only the rejections, in the same order."""
 
 
 class TransportError(GatewayError):
@@ -148,7 +148,7 @@ class BadCursor(GatewayError):
 
 
 class FilterUnavailable(GatewayError):
-    """A virtual destination needs its filter applied, and DuckDB, which applies it, is not installed."""
+    """The filter of a virtual destination cannot be applied: DuckDB is not installed, or the filter is not usable."""
 
 
 class SigningUnavailable(GatewayError):

@@ -1,4 +1,4 @@
-"""Commands out, replies in: connects the outbox to Kafka. The sync and the asyncio client wait in different ways."""
+"""The exchange of commands and replies: connects the outbox to Kafka, for the sync and for the asyncio client."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from schemas.topic_names import COMMAND_PLACE_HEADER, TopicNames
 __all__ = ["MOST_UNDER_WAY", "Exchange"]
 
 MOST_UNDER_WAY = 20_000
-"""Commands that wait for replies at once: enough to keep the gateway busy, and bounded memory."""
+"""The largest number of commands of a pipeline that wait for replies: enough to keep the gateway busy, while the
+client's memory stays bounded."""
 
 
 class Exchange:
     """A subscriber's commands and replies over one producer and one consumer.
 
-    The consumer reads only the subscriber's own partition of `cq.replies`, beginning at the partition's end before the
-    first command is sent. Several threads may call `submit` and `step`: a lock keeps them apart, and a step takes in
-    the replies to the commands of all threads.
+    The consumer reads only the subscriber's own partition of `cq.replies`. Reading begins at the end that the partition
+    has before the first command is sent. Several threads may call `submit` and `step`: a lock lets in only one of them
+    at a time, and a step takes in the replies to the commands of all threads.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Exchange:
         self._subscriber, self._key = subscriber, subscriber.encode()
         self._signing_key = signing_key
         self._outbox = Outbox(subscriber, clock=clock)
-        # The driver calls delivery reports within `serve`, so the lock is held then.
+        # Delivery reports call the outbox. The driver makes them within `serve`, when the lock is held.
         self._sender = Sender(bootstrap, extra)
         self._inbox = Inbox(bootstrap, extra)
         self._lock = threading.Lock()
@@ -52,7 +53,7 @@ class Exchange:
         self._closed = False
 
     def listen(self, seconds: float) -> None:
-        """Begin to read replies, once; `submit` does it by itself. Waits at most `seconds` for Kafka.
+        """Begin to read replies, unless reading has begun; wait at most `seconds` for Kafka. `submit` calls this too.
 
         Raises:
             TransportError: Kafka is not reached, or the gateway's topics do not exist.
@@ -66,7 +67,8 @@ class Exchange:
         Args:
             texts: The statements.
             timeout: Seconds until a command without a reply is given up.
-            command_id: The id of a single statement, to send it again; by default ids are made.
+            command_id: The id of an earlier command to send again, if there is a single statement. By default each
+                statement gets a new id.
 
         Raises:
             TransportError: Kafka is not reached, or the gateway's topics do not exist.
@@ -81,7 +83,7 @@ class Exchange:
         """Send queued commands, and take in replies; wait at most `seconds` for a reply.
 
         Raises:
-            TransportError: Reading is refused.
+            TransportError: Kafka refuses the read.
             ClientClosed: The client was closed.
         """
         with self._lock:
@@ -121,7 +123,7 @@ class Exchange:
             pending.sendings += 1
 
     def _headers(self, pending: CommandUnderWay) -> Mapping[str, bytes]:
-        """Return the headers of a command that is sent now; each sending has a new token."""
+        """Return the headers of a command for one sending. Each sending needs a new token, since tokens expire."""
         if self._signing_key is None:
             return pending.headers
         token = self._signing_key.token(self._topic, self._subscriber, pending.command_id, pending.text)

@@ -1,4 +1,4 @@
-"""The SDK's consumer of assigned partitions: returns records free of the driver's objects, and maps its errors."""
+"""The SDK's Kafka consumer: returns records without objects of the driver, and turns its errors into SDK errors."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ __all__ = ["Inbox"]
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 5.0
-"""Longest wait for Kafka's answer to the question whether a topic was deleted."""
+"""The longest wait for Kafka's answer to a question about topics or partitions."""
 _QUIET_SECONDS = 60.0
-"""Time between two checks of silent topics: librdkafka does not report a topic deleted meanwhile."""
+"""Time between two checks of topics without new records. librdkafka does not report that such a topic was deleted."""
 _FEW = 5
-"""Largest number of topics for which Kafka is asked topic by topic; for more, Kafka lists all topics."""
+"""Up to this number of topics, Kafka is asked about each topic. For more topics, Kafka is asked for its whole list."""
 
 
 class Inbox:
-    """A consumer of assigned partitions: never in a consumer group, nothing stored at the broker.
+    """A consumer of assigned partitions. It joins no consumer group and stores no offsets at the broker.
 
-    `fetch` and `close` may be called by different threads: `close` waits until a `fetch` under way is done.
+    `fetch` and `close` may be called by different threads: `close` waits until a running `fetch` is done.
     """
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         """Connect.
 
         Args:
-            bootstrap: Where Kafka is.
+            bootstrap: Kafka's bootstrap servers.
             extra: Further options of librdkafka.
             clock: The present, in seconds of a monotonic clock.
         """
@@ -70,19 +70,19 @@ class Inbox:
         self._silence = Silence(clock)
         self._look_at = clock() + _QUIET_SECONDS
         self._positions: dict[tuple[str, int], int] = {}
-        """Offset of the next record of each partition at the last check for silent topics."""
+        """Topic and partition → offset of the next record, at the last check for deleted topics."""
         self._lock = threading.Lock()
         self._closed = False
         self._trouble: TransportError | None = None
         self.doubts = Doubts()
-        """Partitions that the broker did not know when they were asked for."""
+        """Assigned partitions whose topics the broker did not know."""
         self._begins: dict[tuple[str, int], int] = {}
-        """Offset at which each assigned partition was begun."""
+        """Assigned topic and partition → offset at which reading began."""
         self.reached: dict[tuple[str, int], int] = {}
         """Topic and partition → the end of the partition when a read last reached it."""
 
     def end(self, topic: str, partition: int, seconds: float) -> int:
-        """Return the offset of the next record that will be written there; waits at most `seconds` for Kafka.
+        """Return the offset that the partition's next record will have; wait at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached.
@@ -96,7 +96,7 @@ class Inbox:
         return int(offsets[1])
 
     def partitions(self, topic: str, seconds: float) -> int:
-        """Return how many partitions a topic has now; waits at most `seconds` for Kafka.
+        """Return how many partitions a topic has now; wait at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached.
@@ -107,19 +107,19 @@ class Inbox:
             raise thrown(exc, f'asking for the partitions of "{topic}"') from exc
 
     def assign(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """Read these partitions from these offsets on, and no others."""
+        """Read these partitions from these offsets on, and stop reading all others."""
         self._begins = dict(positions)
         self._silence.begin(positions)
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def enter(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """Read these partitions too, from these offsets on."""
+        """Read these partitions in addition, from these offsets on."""
         self._begins |= positions
         self._silence.await_from(positions)
         self._consumer.incremental_assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def leave(self, places: Iterable[tuple[str, int]]) -> None:
-        """Stop reading these partitions: their topics may be deleted."""
+        """Stop reading these partitions. Afterwards it is no error if their topics are deleted."""
         left = list(places)
         with self._lock:
             if not self._closed:
@@ -133,19 +133,20 @@ class Inbox:
         """Return the next records, waiting at most `seconds` for the first.
 
         Args:
-            seconds: How long to wait.
-            most: How many records at most.
-            skip_lost: Whether to go on with the first record kept if the records at the requested offset were deleted.
+            seconds: The longest wait, in seconds.
+            most: The largest number of records to return.
+            skip_lost: Whether reading continues with the first record that Kafka still has, if the records at the
+                requested offset were deleted.
 
         Raises:
             ClientClosed: The consumer was closed.
             ResultsGone: A topic was deleted, or records were deleted and `skip_lost` is False.
-            TransportError: Kafka refuses.
+            TransportError: Kafka refuses the read.
         """
         return [_freed(message) for message in self._next(seconds, most, skip_lost, follow_new_topic=False)]
 
     def replies(self, seconds: float, key: bytes, *, most: int = 5000) -> list[tuple[bytes, dict[str, bytes | None]]]:
-        """Return values and headers of the next records with that key, waiting as `fetch` does."""
+        """Return the values and headers of those among the next records that have a key; wait as `fetch` does."""
         found = (message for message in self._next(seconds, most, True, follow_new_topic=True) if message.key() == key)
         return [(message.value() or b"", dict(message.headers() or ())) for message in found]
 
@@ -154,7 +155,8 @@ class Inbox:
             if self._closed:
                 raise ClientClosed("the consumer was closed")
             try:
-                # `consume` waits until it has `most` records; a record that is there should be returned at once.
+                # `consume` waits until it has all the records that it is asked for. Records that have come in must be
+                # returned at once, so `poll` waits for the first record, and `consume` does not wait.
                 first = self._consumer.poll(seconds)
                 messages = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
             except KafkaException as exc:
@@ -168,7 +170,7 @@ class Inbox:
             return sound
 
     def _renew(self) -> None:
-        """Replace the consumer by a new consumer at the same positions."""
+        """Replace the driver's consumer by a new one at the same positions."""
         found = self._consumer.position([TopicPartition(*where) for where in self._begins])
         positions = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         self._consumer.close()
@@ -176,19 +178,21 @@ class Inbox:
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in (self._begins | positions).items()])
 
     def close(self) -> None:
-        """Close the consumer; no thread of the driver stays behind."""
+        """Close the consumer and end the driver's threads."""
         with self._lock:
             if not self._closed:
                 self._closed = True
                 self._consumer.close()
 
     def sound(self, messages: Iterable[Message], skip_lost: bool, *, follow_new_topic: bool = True) -> list[Message]:
-        """Return the messages without errors; a lasting error is raised once a call has no message to return.
+        """Return the messages that are records. A lasting error is raised by the first call without a record to return.
 
         Args:
-            messages: Messages from the driver.
-            skip_lost: Whether to go on with the first record kept if the next records were deleted.
-            follow_new_topic: With `skip_lost`, whether to go on also in a topic that was deleted and made anew.
+            messages: Messages from the driver: records, ends of partitions, and errors.
+            skip_lost: Whether reading continues with the first record that Kafka still has, if the next records were
+                deleted.
+            follow_new_topic: With `skip_lost`: whether reading also continues in a topic that was deleted and created
+                again.
         """
         sound = []
         for message in messages:
@@ -200,9 +204,9 @@ class Inbox:
             elif deleted(error) and skip_lost:
                 where = TopicPartition(*_place(message), OFFSET_BEGINNING)
                 if where not in self._consumer.assignment():
-                    continue  # an error about a topic that is not read any more
+                    continue  # the error is about a partition that is no longer read
                 if not follow_new_topic and self._ends_before(where):
-                    # The records that are there now are results of other queries.
+                    # The partition is shorter than before, so the topic is a new one, with results of other queries.
                     self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made anew.")
                     continue
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
@@ -218,7 +222,10 @@ class Inbox:
         return sound
 
     def _look_for_quiet_topics(self) -> None:
-        """Once a minute, doubt topics that gave nothing since the last check and are unknown to Kafka."""
+        """Once a minute, find the partitions without new records since the last check whose topics Kafka lacks.
+
+        Such partitions are added to `doubts`.
+        """
         if self._clock() < self._look_at or not self._begins:
             return
         self._look_at = self._clock() + _QUIET_SECONDS
@@ -231,7 +238,7 @@ class Inbox:
                 self.doubts.note(where, self._clock())
 
     def _unknown(self, topics: set[str]) -> set[str]:
-        """Return the topics unknown to Kafka; none if Kafka does not answer."""
+        """Return those of the topics that Kafka does not know; none if Kafka does not answer."""
         try:
             if len(topics) > _FEW:
                 return topics - self._consumer.list_topics(timeout=_LOOK_SECONDS).topics.keys()
@@ -241,7 +248,7 @@ class Inbox:
         return {str(answer.topic) for answer in answers if answer.error is not None and unknown(answer.error)}
 
     def _ends_before(self, where: TopicPartition) -> bool:
-        """Tell whether a partition ends before the next offset to read."""
+        """Tell whether a partition ends before the next offset to read; False if this is unknown."""
         place = TopicPartition(where.topic, where.partition)
         try:
             [position] = self._consumer.position([place])
@@ -252,7 +259,10 @@ class Inbox:
         return ends is not None and 0 <= ends[1] < next_offset
 
     def _resolve_doubts(self) -> None:
-        """Resume topics that exist after all; librdkafka by itself would find them minutes later."""
+        """Ask again about doubtful topics: read on in a topic that exists, and note an error for a deleted topic.
+
+        Without this method, librdkafka would read on in an existing topic only minutes later.
+        """
         places = self.doubts.due(self._clock())
         if not places:
             return
@@ -265,7 +275,7 @@ class Inbox:
             return
         for where, position in zip(places, positions, strict=True):
             if where not in self._begins:
-                continue  # it was left meanwhile
+                continue  # the partition is no longer read
             if where[0] not in there:
                 self._trouble = gone(f'reading "{where[0]}"', "Kafka does not know the topic.")
                 continue
@@ -289,7 +299,7 @@ def _freed(message: Message) -> ResultRecord:
 
 
 def _tells(message: Message) -> bool:
-    """Tell whether Kafka has answered for a partition: with a record, its end, or an error that lasts."""
+    """Tell whether a message is Kafka's answer for a partition: a record, the partition's end, or a lasting error."""
     error = message.error()
     return error is None or not passing(error)
 

@@ -1,7 +1,8 @@
-"""Operations of the clients on the gateway, written once for the sync and the asyncio one.
+"""Operations of the clients on the gateway, written once for both the sync and the asyncio client.
 
-An operation is a generator: it yields the text of a statement, is sent the accepted reply, and returns its result.
-The sync and the asyncio client drive operations, each with its own way of waiting. A rejection ends the operation.
+An operation is a generator. It yields the text of a statement, the client sends the accepted reply into the generator,
+and the generator returns the operation's result. An operation may have several statements. If a statement is rejected,
+the client raises the error, and the operation does not continue. The two clients differ only in how they wait.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ __all__ = ["Operation", "accepted"]
 T = TypeVar("T")
 
 Operation = Generator[str, Reply, T]
-"""A generator that yields statements, is sent their replies, and returns its result."""
+"""A generator that yields statements, receives their replies, and returns its result."""
 
 
 def accepted(pending: CommandUnderWay) -> Reply:
     """Return the reply of an accepted command.
 
     Raises:
-        CommandRejection: It was rejected.
-        TransportError: Its outcome is not known.
+        CommandRejection: The command was rejected.
+        TransportError: The outcome of the command is not known.
     """
     outcome = pending.outcome()
     if isinstance(outcome, CommandRejection):
@@ -64,14 +65,14 @@ def alter(name: str, changes: str) -> Operation[ContinuousQuery]:
 
 
 def create_stream(name: str, columns: Mapping[str, str], options: Mapping[str, str | int]) -> Operation[dict[str, Any]]:
-    """Carry out CREATE STREAM; topic and format have defaults."""
+    """Carry out CREATE STREAM. By default the topic has the stream's name, and the format is JSON."""
     return single(statements.create_stream(name, columns, {"topic": name, "format": "json", **options}))
 
 
 def create_table(
     name: str, columns: Mapping[str, str], primary_key: str | Sequence[str], options: Mapping[str, str | int]
 ) -> Operation[dict[str, Any]]:
-    """Carry out CREATE TABLE; topic and format have defaults."""
+    """Carry out CREATE TABLE. By default the topic has the table's name, and the format is JSON."""
     key = [primary_key] if isinstance(primary_key, str) else primary_key
     return single(statements.create_table(name, columns, key, {"topic": name, "format": "json", **options}))
 
@@ -82,17 +83,17 @@ def create_view(name: str, select: str) -> Operation[dict[str, Any]]:
 
 
 def describing(queries: Iterable[str | ContinuousQuery]) -> list[str]:
-    """Return a DESCRIBE for each CQ that is given by name; the descriptions of the others are at hand."""
+    """Return a DESCRIBE for each CQ that is given by name. A `ContinuousQuery` is its own description."""
     return [f"DESCRIBE CQ {statements.quoted(each)}" for each in queries if isinstance(each, str)]
 
 
 def described(
     queries: Iterable[str | ContinuousQuery], outcomes: Iterable[Reply | CommandRejection]
 ) -> list[ContinuousQuery]:
-    """Return the CQs in order: names are replaced by the CQs in the replies to their DESCRIBEs.
+    """Return the CQs in order; each name is replaced by the CQ in the reply to its DESCRIBE.
 
     Raises:
-        CommandRejection: A CQ does not exist; the first such CQ in the order of the names.
+        CommandRejection: A DESCRIBE was rejected. If there are several, the first one is raised.
     """
     found, left = [], iter(outcomes)
     for each in queries:
@@ -107,7 +108,7 @@ def described(
 
 
 def listing(what: str, like: str | None) -> Operation[list[dict[str, Any]]]:
-    """Carry out SHOW, page after page, to the end."""
+    """Carry out SHOW for all pages of the list."""
     items: list[dict[str, Any]] = []
     after: str | None = None
     while True:

@@ -1,4 +1,4 @@
-"""The outbox: commands to send, commands that wait for a reply, commands to send again. No I/O."""
+"""The outbox: commands to send, commands that wait for a reply, and commands to send again. No I/O."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from gateway.sdk.results import Reply
 __all__ = ["Outbox", "CommandUnderWay"]
 
 _RETRY_SECONDS = 1.0
-"""How long after an `unavailable` the command goes out again."""
+"""How long after a reply `unavailable` the command is sent again."""
 
 _TICK_SECONDS = 0.2
-"""Seconds between two checks of deadlines: a check for each reply would be costly with tens of thousands under way."""
+"""The shortest time between two checks of the deadlines of all commands. With tens of thousands of commands under way,
+a check after each reply would be too slow."""
 
 
 _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
 
 
 _OF_ANY_SENDER = frozenset({"not-allowed", "malformed-command"})
-"""Codes of refusals that may be meant for another client's record, sent under the id of this client's command."""
+"""Codes of refusals that may answer another client's record with the id of this client's command."""
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -50,15 +51,15 @@ class CommandUnderWay:
         self.timeout = timeout
         self.deadline = now + timeout
         self.send_at: float | None = None
-        """When to send the command again after an `unavailable`, seconds of the outbox's clock; None without one."""
+        """When to send the command again after a reply `unavailable`, in seconds of the outbox's clock; else None."""
         self.postponed: Reply | None = None
         """The last reply `unavailable` to the command."""
         self.sendings = 0
         """How often the record was handed to the driver."""
         self.places: list[str] = []
-        """Places of the command's records on `cq.commands`, as far as the driver has reported them."""
+        """The places (partition and offset) of the command's records on `cq.commands` that the driver has reported."""
         self.unplaced: dict[str, Reply] = {}
-        """Refusals by the place of the refused record, if the driver has not reported that place yet."""
+        """Place of a refused record → the refusal, for places that the driver has not reported yet."""
         self.reply: Reply | None = None
         self.error: TransportError | None = None
 
@@ -86,13 +87,12 @@ class CommandUnderWay:
 
 
 class Outbox:
-    """The commands of one subscriber, in their order.
+    """The commands of one subscriber, in their order. Two threads must not use an outbox at the same time.
 
-    To ask for a missing reply, the outbox sends the same command id again, which never runs the command twice: after
-    `silence` seconds without any reply, all unanswered commands are sent again in their order. After each attempt
-    without an answer the next wait takes twice as long, so a gateway that comes back does not find a mountain of
-    repeats. Any reply ends the silence, so a long queue at the gateway causes no repeats. Not to be used by two threads
-    at once.
+    To ask for a missing reply, the outbox sends the command with the same id again: the gateway never carries out two
+    commands with the same id. After `silence` seconds without any reply, all unanswered commands are sent again in
+    their order. Each further wait without a reply is twice as long as the wait before, so a gateway that was away for
+    long does not find very many repeats. Any reply ends the silence, so a long queue at the gateway causes no repeats.
     """
 
     def __init__(self, subscriber: str, *, clock: Callable[[], float], silence: float = 15.0) -> None:
@@ -105,7 +105,7 @@ class Outbox:
         self._next_tick_at = clock()
 
     def __len__(self) -> int:
-        """How many commands wait for their outcome."""
+        """The number of commands whose outcome is not known yet."""
         return len(self._pending)
 
     def submit(
@@ -116,7 +116,7 @@ class Outbox:
         command_id: str | None = None,
         headers: Mapping[str, bytes] = _NO_HEADERS,
     ) -> CommandUnderWay:
-        """Queue a statement. A command id that still waits is not queued again: its pending command is returned.
+        """Queue a statement as a command. If a command with this id still waits for its outcome, return this command.
 
         Args:
             text: The statement.
@@ -138,7 +138,7 @@ class Outbox:
         return pending
 
     def unsent(self) -> Iterator[CommandUnderWay]:
-        """Yield the queued commands in order; a command leaves the queue when the next one is taken."""
+        """Yield the queued commands in order. A command leaves the queue when the caller asks for the next one."""
         while self._unsent:
             pending = self._unsent[0]
             if not pending.done:
@@ -146,10 +146,10 @@ class Outbox:
             self._unsent.popleft()
 
     def answer(self, value: bytes, place: bytes | None = None) -> None:
-        """Take in a reply; another client's reply, or a value that is no JSON, changes nothing.
+        """Take in a reply. A reply to another client, or a value that is not JSON, is ignored.
 
-        A refusal of a record that this outbox did not send changes nothing either: whoever reads `cq.commands` can send
-        a command with somebody else's name and id, but not in the place of the command.
+        A refusal is also ignored if this outbox did not send the refused record. Any reader of `cq.commands` can write
+        a second record with the name and the id of a command, but only with another place.
 
         Args:
             value: The reply's value.
@@ -178,7 +178,7 @@ class Outbox:
         del self._pending[pending.command_id]
 
     def note_delivery(self, pending: CommandUnderWay, outcome: str | TransportError) -> None:
-        """Take in where a command's record lies, or why it will never be written."""
+        """Note the place of a command's record, or the reason why the record will never be written."""
         if pending.done:
             return
         if isinstance(outcome, TransportError):
@@ -190,12 +190,12 @@ class Outbox:
             self._settle(pending, reply)
 
     def refuse(self, pending: CommandUnderWay, error: TransportError) -> None:
-        """Record that Kafka will not take a command."""
+        """Note that a command is given up, and why."""
         pending.error = error
         self._pending.pop(pending.command_id, None)
 
     def tick(self) -> None:
-        """Give up commands past their deadline, and queue overdue commands again; cheap to call often."""
+        """Give up commands after their deadline, and queue commands again that are due for it; cheap to call often."""
         now = self._clock()
         if now < self._next_tick_at:
             return

@@ -1,4 +1,4 @@
-"""Many commands under way at once, in their order, each with its reply; used by the sync and asyncio clients."""
+"""The pipeline: sends many commands in their order, without waiting for each reply; for both clients."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Item = str | tuple[str, str]
 """A statement, or a CQ's name and its SELECT."""
 
 Outcome = Reply | CommandRejection
-"""The outcome of one command of many."""
+"""The outcome of a command: its reply, or its rejection as a value."""
 
 ReplyProgress = Callable[[int], None]
 """Called now and then with the number of answered commands."""
 
 Rejected = Callable[[int, CommandRejection], None]
-"""Called with each rejection and the item's place among the items, from 0."""
+"""Called with the index of a rejected item, from 0, and the rejection."""
 
 _CHUNK = 500
 _KEPT = 1000
@@ -33,16 +33,20 @@ _KEPT = 1000
 
 @dataclass(slots=True)
 class Tally:
-    """The outcomes of any number of commands, counted."""
+    """The numbers of accepted and rejected commands."""
 
     accepted: int = 0
     rejected: int = 0
     rejections: dict[int, CommandRejection] = field(default_factory=dict)
-    """The first thousand rejections, by the item's index from 0."""
+    """Index of an item, from 0 → its rejection, for the first thousand rejections."""
 
 
 class Pipeline:
-    """Commands under way; a client calls `advance`, and steps the exchange in between. Answered items are not kept."""
+    """Sends commands while earlier ones wait for their replies, and hands over the outcomes in order.
+
+    The client calls `advance` until all items are answered, and `Exchange.step` between these calls. The pipeline keeps
+    no answered items.
+    """
 
     def __init__(
         self,
@@ -57,9 +61,9 @@ class Pipeline:
 
         Args:
             exchange: Sends the commands.
-            items: The commands, consumed as there is room.
+            items: The commands. Items are consumed only as commands are submitted.
             take: Called with each outcome, in the order of the items.
-            timeout: Seconds to wait for a command's reply, from its sending.
+            timeout: Seconds from the submission of a command until its reply must have come.
             progress: Called now and then with the number of outcomes.
         """
         self._exchange = exchange
@@ -72,10 +76,10 @@ class Pipeline:
         self._exhausted = False
 
     def advance(self) -> bool:
-        """Take in answers and submit as many items as there is room for; True when all items are answered.
+        """Hand over known outcomes, and submit items up to `MOST_UNDER_WAY`; return whether all items are answered.
 
         Raises:
-            TransportError: A command's outcome is not known; later commands may be carried out.
+            TransportError: A command's outcome is not known. Later commands may still be carried out.
         """
         before = self._answered
         while self._waiting and self._waiting[0].done:
@@ -111,7 +115,7 @@ def checked(outcomes: list[Outcome], check: bool) -> list[Outcome]:
     """Return the outcomes unchanged.
 
     Raises:
-        PartialRejection: `check` is set and some were rejected; it carries all outcomes.
+        PartialRejection: `check` is set and some commands were rejected. The error has all outcomes.
     """
     if check and any(isinstance(outcome, CommandRejection) for outcome in outcomes):
         raise PartialRejection(outcomes)

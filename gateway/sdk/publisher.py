@@ -17,15 +17,15 @@ __all__ = ["DeliveryReports", "Publisher"]
 _encode = msgspec.json.Encoder().encode
 
 _NEW_TOPIC_SECONDS = 2.0
-"""How long a broker may not know a topic that was made through another broker."""
+"""How long a broker may not know a topic that was created through another broker."""
 _SERVE_EVERY = 1_000
-"""Records between two looks for delivery reports, so that counts and errors are known soon."""
+"""The number of records after which delivery reports are taken in, so that counts and errors are known soon."""
 _SERVE_SECONDS = 0.1
-"""How long one wait for delivery reports lasts, so that Ctrl-C is noticed."""
+"""How long a single wait for delivery reports lasts. A wait must be short, so that Python notices Ctrl-C."""
 
 
 class Publisher:
-    """Writes rows to topics. Its connection is made with the first row; safe to call from several threads at once."""
+    """Writes rows to topics. It connects at the first row. Several threads may call it at once."""
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         self._bootstrap = bootstrap
@@ -34,16 +34,16 @@ class Publisher:
         self._closed = False
         self._lock = threading.Lock()
         self._topics: set[str] = set()
-        """Topics that were found on Kafka before their first record."""
+        """Topics that are known to exist."""
 
     def publish(self, topic: str, rows: Iterable[Mapping[str, Any]], *, key: str | None, timeout: float) -> int:
-        """Write rows and wait until Kafka has them; returns how many.
+        """Write rows, wait until Kafka has them, and return the number of rows.
 
         Args:
             topic: The stream's topic.
-            rows: Column → value; times and dates become ISO 8601, decimals strings.
-            key: The column whose value is the record's key; without one records spread over partitions.
-            timeout: Seconds to wait for Kafka at the end.
+            rows: Column → value. Times and dates are written as texts of ISO 8601, decimals as texts too.
+            key: The column whose value becomes the record's key; without a key, records are spread over partitions.
+            timeout: Seconds to wait for Kafka after the last row was queued.
 
         Raises:
             TransportError: Some rows were not written.
@@ -59,13 +59,13 @@ class Publisher:
         timeout: float,
         delivery: DeliveryReports | None = None,
     ) -> int:
-        """Write records, each a key and a value, and wait until Kafka has them; returns how many.
+        """Write records, wait until Kafka has them, and return the number of records.
 
         Args:
             topic: The topic.
-            records: Keys and values, consumed up to the first record that fails.
-            timeout: Seconds to wait for Kafka at the end.
-            delivery: Counts the records, for a caller who asks meanwhile, or after an error.
+            records: Pairs of a key and a value. After an error, no further records are consumed.
+            timeout: Seconds to wait for Kafka after the last record was queued.
+            delivery: Counts the records. A caller passes it to see the counts during the call, or after an error.
 
         Raises:
             TransportError: Some records were not written.
@@ -103,10 +103,10 @@ class Publisher:
             return self._sender
 
     def _check_topic(self, sender: Sender, topic: str, timeout: float) -> None:
-        """Check that a topic exists: the driver would look for a missing topic for half a minute.
+        """Check that a topic exists. Without this check, the driver would look for a missing topic for half a minute.
 
         Raises:
-            TransportError: There is no such topic, or Kafka is not reached.
+            TransportError: The topic does not exist, or Kafka is not reached.
         """
         until = time.monotonic() + min(timeout, _NEW_TOPIC_SECONDS)
         while topic not in self._topics:
@@ -136,13 +136,13 @@ class DeliveryReports:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.count = 0
-        """Records that were handed to the driver."""
+        """The number of records that were handed to the driver."""
         self.unwritten = 0
-        """Records without a report."""
+        """The number of records without a report."""
         self.written = 0
-        """Records that Kafka has."""
+        """The number of records that Kafka has."""
         self.error: TransportError | None = None
-        """Why the first record that failed was not written."""
+        """The error of the first record that failed; None if no record failed."""
 
     def begin(self) -> None:
         """Count a record that is handed to the driver."""
@@ -151,7 +151,7 @@ class DeliveryReports:
             self.unwritten += 1
 
     def end(self, outcome: str | TransportError) -> None:
-        """Take a delivery report."""
+        """Count a delivery report."""
         with self._lock:
             self.unwritten -= 1
             self.written += not isinstance(outcome, TransportError)

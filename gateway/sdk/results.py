@@ -1,4 +1,4 @@
-"""Replies and results as frozen typed objects; unknown fields of later gateways are ignored."""
+"""Replies and results as frozen typed objects. Fields that only later gateways send are ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Pause", 
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """When results are published: each at once (`change`), or together at a tick (`timer`)."""
+    """When results are published: each match at once (`change`), or the matches together at a tick (`timer`)."""
 
     kind: str = "change"
     every: str | None = None
@@ -21,7 +21,7 @@ class Trigger(msgspec.Struct, frozen=True):
     zone: str | None = None
     next_at: datetime | None = None
     emit: str | None = None
-    """`enter`, `exit`, `enter or exit`, `silence` or `changes`; None where each match is a result."""
+    """The EMIT clause: `enter`, `exit`, `enter or exit`, `silence` or `changes`; None if each match is a result."""
     by: list[str] = []
     """The columns of EMIT … BY."""
 
@@ -35,33 +35,34 @@ class Destination(msgspec.Struct, frozen=True):
     topic: str
     key: str
     partition: int | None = None
-    """None for a virtual destination: all partitions of its topic."""
+    """None for a virtual destination, whose results may be in all partitions of its topic."""
     offset: int | list[int] = 0
-    """The offset at which a reader begins; for a virtual destination an offset for each partition."""
+    """The offset at which a reader begins; for a virtual destination a list with an offset for each partition."""
     member: str | None = None
-    """The CQ's token in this destination: its reader ends with the token's `cq.leave`. None from earlier gateways."""
+    """The CQ's token in this destination. A `cq.leave` with this token ends the CQ's results. None from earlier
+    gateways."""
     since: datetime | None = None
-    """When the CQ came to this destination, if later than its creation."""
+    """When the CQ came to this destination; None if this was at its creation."""
     filter: str | None = None
-    """For a virtual destination: SQL over the stream's columns that the reader applies."""
+    """For a virtual destination: the condition that the reader applies, as SQL over the stream's columns."""
     select: str | None = None
     """For a virtual destination: the SELECT list that the reader applies."""
     columns: list[dict[str, str]] = []
     """For a virtual destination: the stream's columns, each with `name` and `type`."""
 
     def begins(self) -> dict[int, int]:
-        """Offset to begin at, by partition."""
+        """Return partition → offset at which a reader begins."""
         if isinstance(self.offset, list):
             return dict(enumerate(self.offset))
         return {self.partition or 0: self.offset}
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A time in which a CQ saw nothing."""
+    """An interval in which no events were evaluated for a CQ."""
 
     since: datetime = msgspec.field(name="from")
     until: datetime | None = msgspec.field(name="to", default=None)
-    """None while it lasts."""
+    """The end of the pause; None while the CQ is paused."""
 
 
 class Quarantine(msgspec.Struct, frozen=True):
@@ -69,12 +70,15 @@ class Quarantine(msgspec.Struct, frozen=True):
 
     since: datetime
     until: datetime
-    """When the CQ is evaluated again; if that succeeds, the quarantine ends."""
+    """When the CQ is evaluated again. If the evaluation then succeeds, the quarantine ends."""
     reason: str
 
 
 class ContinuousQuery(msgspec.Struct, frozen=True):
-    """A CQ as CREATE CQ and DESCRIBE CQ answer it; the fields from `text` to `last_match_at` are DESCRIBE's alone."""
+    """A CQ, from the reply to CREATE CQ or DESCRIBE CQ.
+
+    The reply to CREATE CQ does not have the fields from `text` to `last_match_at`.
+    """
 
     cq: str
     group: str
@@ -87,22 +91,22 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     text: str | None = None
     status: str | None = None
     created_at: datetime | None = None
-    """When the CREATE was accepted; in the reply to the CREATE itself, the time of the reply."""
+    """When the CQ was created; from the reply to CREATE CQ, the time of this reply."""
     matches: int | None = None
     last_match_at: datetime | None = None
     quarantined: Quarantine | None = None
-    """None while the CQ is evaluated."""
+    """The CQ's quarantine; None if the CQ is not in quarantine."""
     pauses: list[Pause] = []
-    """For a virtual destination: the reader skips events that were written during a pause."""
+    """The CQ's pauses, for a virtual destination. The reader skips events that were written during a pause."""
 
     def same_stay(self, earlier: ContinuousQuery) -> bool:
-        """Tell whether this is the same CQ in the same destination, not another CQ of its name."""
+        """Tell whether two descriptions are of the same CQ in the same destination, not of two CQs with one name."""
         here, there = self.destination, earlier.destination
         return here.id == there.id and (here.member == there.member or None in (here.member, there.member))
 
     @property
     def since(self) -> datetime | None:
-        """When the CQ came to its destination: an end or leave before that time is about another CQ."""
+        """When the CQ came to its destination. An end or a leave with an earlier time is about another CQ."""
         return self.destination.since or self.created_at
 
     @property
@@ -122,7 +126,8 @@ class Reply(msgspec.Struct, frozen=True):
     detail: str | None = None
     hint: str | None = None
     body: msgspec.Raw = msgspec.field(name="result", default=msgspec.Raw(b"null"))
-    """The statement's result as undecoded JSON: a program with a million replies decodes hardly any."""
+    """The statement's result as JSON. It is decoded only on demand, since a program with a million replies needs few of
+    their results."""
     replied_at: datetime | None = None
 
     @property
@@ -138,18 +143,19 @@ class Reply(msgspec.Struct, frozen=True):
 
     @property
     def query(self) -> ContinuousQuery:
-        """The CQ of an accepted CREATE or DESCRIBE CQ; None for other statements."""
+        """The CQ in the reply to an accepted CREATE CQ or DESCRIBE CQ; other replies have none."""
         query = msgspec.json.decode(self.body, type=ContinuousQuery)
         return query if query.created_at is not None else msgspec.structs.replace(query, created_at=self.replied_at)
 
 
 class Match(msgspec.Struct, frozen=True):
-    """An event matched by a change-based CQ."""
+    """A result of a change-based CQ: an event that matched."""
 
     cq: str
     """The CQ's name."""
     row: Mapping[str, Any]
-    """The SELECT list in its order, as decoded from JSON: times and decimals are strings."""
+    """Column → value, in the order of the SELECT list. The values are decoded from JSON, so times and decimals are
+    strings."""
     time: datetime
     """`ce_time`: the source record's time; for a CQ with FOR or EMIT ON SILENCE, the event's time plus the interval."""
     stream: str
@@ -161,43 +167,45 @@ class Match(msgspec.Struct, frozen=True):
     written_at: datetime | None = None
     """When Kafka appended the result."""
     number: int | None = None
-    """Ascending number of the result among the results of its source record; None if the record gives at most one."""
+    """The number of the result among the results of its source record, ascending; None if a record gives at most one
+    result."""
     edge: str | None = None
-    """`enter` or `exit`, of a CQ with EMIT ON ENTER or EXIT."""
+    """`enter` or `exit`, for a CQ with EMIT ON ENTER or EXIT."""
     op: str | None = None
-    """`insert`, `update` or `delete`, of a CQ with EMIT CHANGES; for a delete, `row` is the removed row. `snapshot` for
-    a row of the CQ's snapshot."""
+    """`insert`, `update` or `delete`, for a CQ with EMIT CHANGES; `snapshot` for a row of the CQ's snapshot. For a
+    delete, `row` is the removed row."""
     before: Mapping[str, Any] | None = None
-    """For an update: the SELECT list of the row before."""
+    """For an update: the SELECT list of the row as it was before the update."""
     cause: str | None = None
-    """With FOR or EMIT ON SILENCE: the id of the event in `row`; `stream` is then the id of the computation."""
+    """For a CQ with FOR or EMIT ON SILENCE: the id of the event in `row`. `stream` then is the computation's id."""
 
     @property
     def id(self) -> str:
-        """The result's `ce_id`, for ever the same within its destination."""
+        """The result's `ce_id`. Within a destination, no two results have the same id, and an id never changes."""
         source = f"{self.stream}/{self.partition}/{self.offset}"
         return source if self.number is None else f"{source}/{self.number}"
 
 
 class Digest(msgspec.Struct, frozen=True):
-    """The matches of a timer-based CQ between two ticks, all parts together."""
+    """The matches of a timer-based CQ between two ticks. A digest that was written in several parts is put together."""
 
     cq: str
     fired_at: datetime
     since: datetime
-    """`from`: the previous tick; for the first digest START or acceptance; with OVER LAST the begin of the window."""
+    """The beginning of the digest (`from`): the previous tick; for the first digest START or the time of acceptance;
+    with OVER LAST the beginning of the window."""
     until: datetime
-    """This tick (`to`); a digest covers [since, until)."""
+    """The tick (`to`). A digest covers [since, until)."""
     count: int
-    """The number of all matches, whatever `rows` holds."""
+    """The number of all matches; `rows` may have fewer rows."""
     rows: tuple[Mapping[str, Any], ...]
     destination: str
     tick: int
-    """This tick in milliseconds since 1970, as in `ce_id`."""
+    """The tick in epoch milliseconds, as in `ce_id`."""
 
 
 class End(msgspec.Struct, frozen=True):
-    """The end of a CQ: no result comes after it."""
+    """The end of a CQ. No result comes after the end."""
 
     cq: str
     ended_at: datetime

@@ -1,4 +1,4 @@
-"""The SDK's producer: idempotent, with the driver's errors mapped."""
+"""The SDK's Kafka producer, an idempotent one. It turns the driver's errors into SDK errors."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gateway.sdk.errors import TransportError
 __all__ = ["Delivered", "Sender"]
 
 Delivered = Callable[[str | TransportError], None]
-"""Called with a record's outcome: its place, ``<partition>/<offset>``, or the reason why it is never written."""
+"""Called with a record's place, ``<partition>/<offset>``, or with the reason why the record is never written."""
 
 
 class Sender:
-    """A producer that keeps the order of records and writes none twice."""
+    """A producer that keeps the order of records and writes no record twice."""
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         """Make the producer.
 
         Args:
-            bootstrap: Kafka's servers.
-            extra: Further options.
+            bootstrap: Kafka's bootstrap servers.
+            extra: Further options of librdkafka.
         """
         options = {
             **CLIENT_OPTIONS,
@@ -46,13 +46,13 @@ class Sender:
         key: bytes | None,
         headers: Mapping[str, bytes] | None = None,
     ) -> bool:
-        """Queue a record; False when the queue is full: `serve` and try again.
+        """Queue a record, and return True; False if the queue is full. The caller must then call `serve` and try again.
 
         Args:
             topic: The topic to write to.
-            value: The record's value; None removes the key's row.
-            delivered: Called from `serve` or `close`, in the caller's thread.
-            key: The record's key; None spreads records over partitions.
+            value: The record's value. None, on the topic of a table, removes the row with this key.
+            delivered: Called with the record's outcome, in the thread that calls `serve` or `close`.
+            key: The record's key; without a key, records are spread over partitions.
             headers: The record's headers.
 
         Raises:
@@ -68,11 +68,11 @@ class Sender:
         return True
 
     def serve(self, seconds: float) -> None:
-        """Let delivery reports come in, waiting at most `seconds` for the first."""
+        """Take in delivery reports; wait at most `seconds` for the first one."""
         self._producer.poll(seconds)
 
     def knows(self, topic: str, seconds: float) -> bool:
-        """Tell whether Kafka has a topic; waits at most `seconds` for Kafka.
+        """Tell whether Kafka knows a topic; wait at most `seconds` for Kafka.
 
         Raises:
             TransportError: Kafka is not reached.
@@ -84,10 +84,10 @@ class Sender:
         return error is None or not unknown(error)
 
     def partitions(self, topic: str, seconds: float) -> int:
-        """Return how many partitions a topic has; waits at most `seconds` for Kafka.
+        """Return how many partitions a topic has; wait at most `seconds` for Kafka.
 
         Raises:
-            TransportError: Kafka is not reached, or there is no such topic.
+            TransportError: Kafka is not reached, or reports an error for the topic, for example that it is missing.
         """
         try:
             found = self._producer.list_topics(topic, timeout=seconds).topics[topic]
@@ -102,7 +102,7 @@ class Sender:
         return len(found.partitions)
 
     def close(self) -> None:
-        """Drop records that are not written yet, and close the connections; no thread of the driver stays behind."""
+        """Drop records that are not written yet, close the connections, and end the driver's threads."""
         self._producer.purge()
         self._producer.flush(1.0)
         self._producer.close()  # type: ignore[attr-defined]  # the type stubs lack it

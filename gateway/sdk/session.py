@@ -1,4 +1,4 @@
-"""The session of a sync or an asyncio client: the connections and the defaults."""
+"""The session of a sync or an asyncio client: its connections and its timeout."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Session:
         self._bootstrap = bootstrap
         self._extra = dict(extra or {})
         self.subscriber = subscriber
-        """The name that commands are sent under."""
+        """The name under which commands are sent."""
         self.timeout = timeout
-        """Seconds that a command waits for its reply, unless a call says otherwise."""
+        """Seconds to wait for the reply to a command, unless a call has its own timeout."""
         self.exchange = Exchange(
             bootstrap, subscriber, prefix=prefix, extra=self._extra, clock=clock, signing_key=signing_key
         )
         self.publisher = Publisher(bootstrap, self._extra)
 
     def follow(self, queries: Sequence[ContinuousQuery], cursor: str | None, *, skip_lost: bool) -> Subscription:
-        """Return a subscription to these CQs, or to the cursor's CQs.
+        """Return a subscription to these CQs; without CQs, to the CQs of the cursor.
 
         Raises:
             BadCursor: The text is no cursor.
@@ -60,7 +60,7 @@ class Session:
         return Pipeline(self.exchange, texts, take, timeout=self.timeout, progress=None)
 
     def describe(self, names: Sequence[str]) -> list[ContinuousQuery]:
-        """Describe the given CQs of the subscriber that still exist.
+        """Return the descriptions of those of the subscriber's CQs with these names that still exist.
 
         Raises:
             TransportError: Kafka is not reached, or a reply did not come.
@@ -73,6 +73,6 @@ class Session:
         return [outcome.query for outcome in outcomes if isinstance(outcome, Reply)]
 
     def close(self) -> None:
-        """Close the connections; subscriptions stay open until each is closed."""
+        """Close the connections. Subscriptions stay open until they are closed themselves."""
         self.exchange.close()
         self.publisher.close()

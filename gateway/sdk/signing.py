@@ -1,4 +1,4 @@
-"""Tokens that prove who sent a command, made with PyJWT (the extra `token`) if the gateway requires them."""
+"""Tokens that prove who sent a command, for gateways that require them. PyJWT makes them (the extra `token`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gateway.sdk.errors import SigningUnavailable
 __all__ = ["TOKEN_HEADER", "SigningKey"]
 
 TOKEN_HEADER = "cq_token"
-"""The header of a command's record that has its token."""
+"""The header that carries the token in the record of a command."""
 
 _VALID_SECONDS = 600
-"""How long a token is valid: librdkafka gives a record up after five minutes."""
+"""How long a token is valid. Each sending has a new token, and librdkafka gives up a record after five minutes."""
 _ALGORITHMS = {"oct": "HS256", "RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
 _OF_PEM = {"RSA": "RS256", "EC": "ES256", "Ed25519": "EdDSA"}
 
@@ -31,7 +31,7 @@ class _PrivateJwk(msgspec.Struct, frozen=True):
 
 
 class SigningKey:
-    """A key that commands are signed with.
+    """A key that signs commands.
 
     Example:
         >>> SigningKey('{"kty": "oct", "kid": "alice", "k": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE"}')
@@ -42,10 +42,10 @@ class SigningKey:
         """Read the key.
 
         Args:
-            key: A private JWK as JSON, a private key in PEM, or the path of a file with either. A JWK may have a `kid`
-                (default: the subscriber's name), and an `iss` for the tokens.
-            audience: The audience of the tokens: the gateway's `CQ_AUTH_AUDIENCE` if it has one, else the topic of
-                commands.
+            key: A private JWK as JSON, a private key in PEM, or the path of a file with one of them. A JWK may have a
+                `kid` (default: the subscriber's name), and an `iss`, which becomes the issuer of the tokens.
+            audience: The audience of the tokens. If the gateway sets `CQ_AUTH_AUDIENCE`, it must be the same text; by
+                default it is the topic of commands.
             clock: The present, epoch seconds.
 
         Raises:
@@ -57,11 +57,11 @@ class SigningKey:
         self._clock = clock
 
     def __repr__(self) -> str:
-        """Show which key it is, never the key."""
+        """Show the key's algorithm and id, never the key itself."""
         return f"SigningKey({self._algorithm}, kid={self._kid!r})"
 
     def token(self, topic: str, subscriber: str, command_id: str, text: str) -> bytes:
-        """Return the token of a command, valid from now on for ten minutes.
+        """Return the token of a command, which is valid for ten minutes from now.
 
         Args:
             topic: The topic of commands.
@@ -96,7 +96,7 @@ def _file(path: Path) -> str:
 
 
 def _parsed(text: str) -> tuple[Any, str, str | None, str | None]:
-    """Return a key as PyJWT takes it, its algorithm, its id and its issuer."""
+    """Return a key in the form that PyJWT takes, with its algorithm, its id and its issuer."""
     try:
         import jwt
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -113,7 +113,7 @@ def _parsed(text: str) -> tuple[Any, str, str | None, str | None]:
         [algorithm] = [name for kind, name in _OF_PEM.items() if type(key).__name__.startswith(kind)]
         return key, algorithm, None, None
     except (ValueError, TypeError, KeyError, jwt.PyJWTError):
-        # The reason is left out: its text would repeat parts of a secret.
+        # The text of the error may repeat parts of the secret key, so it is left out.
         raise SigningUnavailable(
             "the signing key cannot be read as a key", hint="Give a private JWK, or an unencrypted private key in PEM."
         ) from None

@@ -1,8 +1,8 @@
-"""Partitions that have given a consumer neither a record nor their end since it began to read them.
+"""Silent partitions: since a consumer began to read them, they have given neither a record nor their end.
 
-Kafka answers within a second. librdkafka never reads a topic that was deleted and created anew with a different leader:
-the new leader's epoch is lower, so librdkafka takes it for an old epoch, and reports nothing (its issue 4898). A
-consumer that knows nothing of the old topic reads it.
+Normally Kafka answers within a second. But librdkafka never reads a topic that was deleted and created again with
+another leader. The new leader's epoch is lower than the old one, so librdkafka takes the new leader for an outdated one
+and reports nothing (librdkafka issue 4898). A new consumer, which has not seen the old topic, does read the new topic.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ __all__ = ["Silence"]
 
 _TopicPartition = tuple[str, int]
 _SECONDS, _MOST_SECONDS = 4.0, 64.0
-"""Seconds until a silence counts as long: at first, and at most. Each long silence doubles them, as Kafka may be
-away."""
+"""After how many seconds a silence is long: the first value and the largest value. Each long silence doubles the time,
+since Kafka may be unreachable."""
 
 
 class Silence:
-    """Decides when to continue with another consumer.
+    """Decides when to replace a consumer by a new one.
 
     Example:
         >>> now = 0.0
@@ -40,17 +40,17 @@ class Silence:
         self.begin(())
 
     def begin(self, places: Iterable[_TopicPartition]) -> None:
-        """Await a sign of these partitions, and of no others."""
+        """Await an answer for these partitions, and no longer for any others."""
         self._awaited: dict[_TopicPartition, float] = {}
         self._seconds = _SECONDS
         self.await_from(places)
 
     def await_from(self, places: Iterable[_TopicPartition]) -> None:
-        """Await a sign of these partitions too."""
+        """Await an answer for these partitions in addition."""
         self._awaited |= dict.fromkeys(places, self._clock())
 
     def heard(self, places: Iterable[_TopicPartition]) -> None:
-        """Note partitions that gave a record, or are no longer read."""
+        """Note partitions for which Kafka has answered, or which are no longer read."""
         if not self._awaited:
             return
         for place in places:
@@ -59,7 +59,7 @@ class Silence:
             self._seconds = _SECONDS
 
     def is_long(self) -> bool:
-        """Tell whether a partition has been silent for long; if so, the waits for all partitions begin anew."""
+        """Tell whether a partition has been silent for long. If so, the waits for all partitions start again."""
         if not self._awaited or self._clock() < min(self._awaited.values()) + self._seconds:
             return False
         self._awaited = dict.fromkeys(self._awaited, self._clock())

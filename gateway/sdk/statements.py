@@ -1,4 +1,4 @@
-"""The texts of statements (docs/statements.md), for callers who have the parts."""
+"""Makes the texts of statements (docs/statements.md) from their parts."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def text_literal(text: str) -> str:
 
 
 def interval(length: timedelta | str) -> str:
-    """Return an interval's literal; text is taken as it is (`10 minutes` or ISO 8601).
+    """Return the literal of an interval. A text, such as `10 minutes` or an ISO 8601 duration, is only quoted.
 
     Example:
         >>> interval(timedelta(minutes=10))
         "'600 seconds'"
 
     Raises:
-        ValueError: It is not a whole number of seconds.
+        ValueError: The interval is not a whole number of seconds.
     """
     if isinstance(length, str):
         return text_literal(length)
@@ -63,7 +63,7 @@ def interval(length: timedelta | str) -> str:
 
 
 def moment(at: datetime | str) -> str:
-    """Return a time's literal.
+    """Return the literal of a time. A text is only quoted.
 
     Raises:
         ValueError: The time has no zone.
@@ -76,22 +76,22 @@ def moment(at: datetime | str) -> str:
 
 
 class CqClauses(TypedDict, total=False):
-    """The clauses of a CQ, as keyword arguments; a clause that is None is left out."""
+    """The clauses of a CQ, as keyword arguments. A clause that is None is left out."""
 
     replace: bool
-    """Whether a CQ of that name is replaced."""
+    """Whether the new CQ replaces an existing CQ with its name (CREATE OR REPLACE)."""
     publish: str | None
     """The words after `DO PUBLISH`, such as `SHARED` or `DIGEST LATEST BY symbol`."""
     start: datetime | str | None
-    """Events before this time are not seen."""
+    """The time from which on events are evaluated for the CQ."""
     every: timedelta | str | None
-    """Digests at this interval instead of single matches."""
+    """The interval of digests; without `every` and `cron`, each match is published at once."""
     cron: str | None
-    """Digests at the times of this cron expression, instead of an interval."""
+    """A cron expression for the times of digests, instead of `every`."""
     zone: str | None
     """The time zone of `cron`, such as `Europe/Madrid`; UTC without one."""
     expire: datetime | timedelta | str | None
-    """When the CQ ends, or how long after acceptance (`timedelta`); text is a time."""
+    """When the CQ ends: a time, as `datetime` or text, or a `timedelta` after its acceptance."""
 
 
 def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
@@ -107,8 +107,9 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
         CREATE CQ "intel" AS SELECT price FROM quotes EVERY '10 minutes'
 
     Raises:
-        TypeError: There is no such clause.
-        ValueError: Both `every` and `cron` are given, or `zone` without `cron`; or a time or length has no literal.
+        TypeError: An argument is not a clause.
+        ValueError: Both `every` and `cron` are given, or `zone` without `cron`, or a time has no zone, or an interval
+            is not a whole number of seconds.
     """
     if unknown := clauses.keys() - CqClauses.__annotations__.keys():
         raise TypeError(f"a CQ has no clause {', '.join(sorted(unknown))}")
@@ -148,10 +149,11 @@ def create_stream(
 
     Args:
         name: The name of the stream.
-        columns: The types of columns by name.
-        options: The options by name.
+        columns: Column → type.
+        options: Name of an option → value.
         partition_key: The columns of PARTITION KEY; none for a stream without the clause.
-        event_time: The `column` and the `delay` of WATERMARK FOR, as DESCRIBE STREAM tells them; None without it.
+        event_time: The `column` and the `delay` of WATERMARK FOR, as in the reply to DESCRIBE STREAM; None for a stream
+            without the clause.
 
     Example:
         >>> print(create_stream("quotes", {"symbol": "STRING"}, {"topic": "quotes", "partitions": 2}))
@@ -163,7 +165,7 @@ def create_stream(
 
 
 def partition_key_text(columns: Iterable[str]) -> str:
-    """Return the PARTITION KEY clause of a stream, for names that are quoted already where they have to be.
+    """Return the PARTITION KEY clause of a stream. The names must already be quoted where necessary.
 
     Example:
         >>> partition_key_text(['"device"', '"room"'])
@@ -173,7 +175,7 @@ def partition_key_text(columns: Iterable[str]) -> str:
 
 
 def watermark_text(column: str, delay: str) -> str:
-    """Return the WATERMARK FOR clause of a stream, for a name that is quoted already where it has to be.
+    """Return the WATERMARK FOR clause of a stream. The name must already be quoted if necessary.
 
     Example:
         >>> watermark_text("at", "PT5S")
@@ -211,7 +213,7 @@ def _declared(columns: Mapping[str, str]) -> str:
 
 
 def options_text(options: Mapping[str, str | int]) -> str:
-    """Return options as they stand in the parentheses behind WITH.
+    """Return the text of options between the parentheses after WITH.
 
     Example:
         >>> options_text({"topic": "quotes", "partitions": 2, "lenient": True})
@@ -227,11 +229,11 @@ _TOPIC_OPTIONS = (
     *("topic", "format", "framing", "schema", "schemas", "registry", "descriptor", "message"),
     *("access", "lenient", "timestamps", "decimals", "explode", "idle"),
 )
-"""The options of a stream or a table that say how its records are read."""
+"""The options of a stream or table that determine how its records are read."""
 
 
 def described_columns(source: Mapping[str, Any]) -> dict[str, str]:
-    """Return column → type, followed by FROM and its source where there is one, from DESCRIBE STREAM or TABLE."""
+    """Return, from a reply to DESCRIBE STREAM or TABLE, column → type, followed by FROM and its source if given."""
     return {
         column["name"]: column["type"] + (f" FROM {column['from']}" if "from" in column else "")
         for column in source["columns"]
@@ -239,7 +241,7 @@ def described_columns(source: Mapping[str, Any]) -> dict[str, str]:
 
 
 def described_options(source: Mapping[str, Any]) -> dict[str, str | int]:
-    """Return the options that say how a topic is read, from DESCRIBE STREAM or TABLE."""
+    """Return, from a reply to DESCRIBE STREAM or TABLE, the options that determine how the records are read."""
     return {name: source[name] for name in _TOPIC_OPTIONS if source.get(name) is not None}
 
 

@@ -1,4 +1,4 @@
-"""Following CQs: one consumer, an iteration over their results, and a cursor to resume from."""
+"""The subscription: reads the results of CQs with one Kafka consumer, and gives cursors to resume from."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ __all__ = ["Subscription"]
 log = logging.getLogger(__name__)
 
 _DESCRIBED = 2.0
-"""Seconds for which a description of a virtual CQ counts as current; later records have the CQ described again."""
+"""Seconds for which a description of a CQ with a virtual destination is current. For later records, the gateway is
+asked for a new description."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
-"""Seconds between two questions to the gateway about CQs that should have expired: at first, and at most."""
+"""Seconds between two questions to the gateway about CQs that should have expired: the first and the longest pause."""
 _WIDENED = 5.0
-"""Seconds between two checks whether topics of virtual destinations have new partitions."""
+"""Seconds between two checks for new partitions of the topics of virtual destinations."""
 _SLICE = 0.25
-"""Seconds of a single wait, short enough to notice Ctrl-C and `close`."""
+"""How long a single wait lasts, in seconds. A wait must be short, so that Ctrl-C and `close` are noticed."""
 
 
 class Subscription:
-    """The results of some CQs as an iteration, which ends when all these CQs have ended; closes as a context manager.
+    """The results of some CQs, to iterate over. The iteration ends when all these CQs have ended.
 
-    Each result comes once, even if the gateway crashes and writes results again, or the reader resumes from `cursor`.
-    Iterate in one thread; `close` may be called from another one.
+    Each result comes once, even if the gateway crashes and writes results again, or if the reader resumes from
+    `cursor`. Only one thread may iterate; another thread may call `close`. As a context manager, the subscription
+    closes itself at the end.
 
     Example:
         with client.subscribe("intel") as results:
@@ -61,7 +63,7 @@ class Subscription:
         self._described_at = float("-inf")
         self._widened_at = time.monotonic()
         self._held: list[ResultRecord] = []
-        """Records held back until the pauses around them are known."""
+        """Records that were fetched, but wait until the pauses of their CQs are known."""
         self._ask_at = 0.0
         self._pause_seconds = _SHORTEST_PAUSE
         self._closed = threading.Event()
@@ -72,7 +74,7 @@ class Subscription:
 
     @property
     def cursor(self) -> str:
-        """Opaque text for `subscribe(cursor=…)` in any process: reading resumes after the last returned result."""
+        """Opaque text for `subscribe(cursor=…)` in any process. Reading resumes after the last returned result."""
         return self._feed.cursor()
 
     @property
@@ -101,7 +103,7 @@ class Subscription:
         Raises:
             ClientClosed: The subscription was closed.
             ResultsGone: Results were deleted before they were read.
-            TransportError: Kafka refuses the read. While Kafka is unreachable, the wait goes on.
+            TransportError: Kafka refuses the read. An unreachable Kafka is no error: the method waits.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (result := self.take()) is None and not self.ended:
@@ -134,7 +136,7 @@ class Subscription:
             self._close_readers()
         wanted = self._feed.positions() if len(self.ends) != self._ends else self._assigned
         if len(wanted) < len(self._assigned):
-            # The topic of a CQ that has ended may be deleted while others are still followed.
+            # The topic of an ended CQ may be deleted while other CQs are still followed.
             self._inbox.leave(self._assigned.keys() - wanted.keys())
             self._assigned = wanted
         self._ends = len(self.ends)
@@ -147,7 +149,7 @@ class Subscription:
             self._feed.add(records)
 
     def _widen(self) -> None:
-        """Read also the partitions that the topics of virtual destinations have got since the last check."""
+        """Begin to read the partitions that were added to the topics of virtual destinations since the last check."""
         try:
             filtered = [reader for reader in self._feed.readers if reader.filtered]
             topics = {reader.query.destination.topic for reader in filtered}
@@ -162,7 +164,7 @@ class Subscription:
         self._widened_at = time.monotonic()
 
     def _close_readers(self) -> None:
-        """End the CQs that get no more results, once all fetched results are handed over."""
+        """End the CQs for which no more results come, once all fetched results were taken."""
         for reader in self._feed.readers:
             if reader.closing is not None and not reader.ended and not reader.closing.bounded:
                 self._widen()
@@ -177,8 +179,8 @@ class Subscription:
     def _ask_overdue(self) -> None:
         """Ask the gateway about CQs whose EXPIRE is long past.
 
-        If a CQ is gone, all its results are on Kafka, and its reader ends after them: the `cq.end` may have been
-        deleted. If the CQ still exists, it has a new EXPIRE.
+        If a CQ no longer exists, all its results are on Kafka, and its reader ends after these results: the reader
+        cannot wait for `cq.end`, which retention may have deleted. If the CQ still exists, it has a new EXPIRE.
         """
         now = datetime.now(UTC)
         overdue = [reader for reader in self._feed.readers if reader.overdue(now)]
@@ -201,9 +203,10 @@ class Subscription:
         self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE)
 
     def _know_pauses(self) -> bool:
-        """Ask the gateway for the pauses of virtual CQs with new records; False if no answer came.
+        """Ask the gateway for the pauses of CQs with virtual destinations and new records; False if no answer came.
 
-        The beginning of a pause is noticed within seconds; its end is noticed before an event is skipped.
+        A running CQ is asked about at most every two seconds, so the beginning of a pause is noticed late. A paused CQ
+        is asked about before any event is skipped, so the end of a pause is noticed in time.
         """
         topics = {record.topic for record in self._held}
         now = time.monotonic()
@@ -218,7 +221,7 @@ class Subscription:
         try:
             self.refresh(self._describe(asked))
         except ClientClosed:
-            self._describe = None  # The client is gone: the last known state holds.
+            self._describe = None  # The client was closed, so the last known pauses are used from now on.
         except TransportError as error:
             log.info("pauses not known", extra={"error": str(error)})
             return False
@@ -227,7 +230,7 @@ class Subscription:
         return True
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
-        """Take the changed clauses of followed CQs: results go by the new START and EXPIRE."""
+        """Take in the changed clauses of followed CQs. Later results are chosen by the new START and EXPIRE."""
         fresh = {query.cq: query for query in queries}
         for reader in self._feed.readers:
             query = fresh.get(reader.name)
@@ -235,12 +238,12 @@ class Subscription:
                 reader.refresh(query)
 
     def close(self) -> None:
-        """Stop reading. The cursor stays readable."""
+        """Stop reading. `cursor` can still be read afterwards."""
         self._closed.set()
         self._inbox.close()
 
     def __iter__(self) -> Iterator[Match | Digest]:
-        """Iterate until all CQs have ended; an iteration that was left can be continued by another."""
+        """Iterate until all CQs have ended. A later iteration continues where an earlier one was left."""
         while (result := self.next()) is not None:
             yield result
 

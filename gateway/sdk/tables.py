@@ -1,4 +1,4 @@
-"""A table's rows, set and removed by records on its topic (docs/statements.md has their form)."""
+"""Writes the records that set and remove a table's rows (docs/statements.md describes the records)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _ColumnForm(msgspec.Struct, frozen=True):
 
 
 class TableForm(msgspec.Struct, frozen=True):
-    """The fields of DESCRIBE TABLE's answer that writers of the table need."""
+    """The fields that writers of a table need from the reply to DESCRIBE TABLE."""
 
     table: str
     topic: str
@@ -33,10 +33,10 @@ class TableForm(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> TableForm:
-        """Read DESCRIBE TABLE's answer.
+        """Read the result of DESCRIBE TABLE.
 
         Raises:
-            GatewayError: The table's topic holds no JSON, or the table has columns in the key of the record.
+            GatewayError: The format of the table's topic is not JSON, or a column is read from the records' keys.
         """
         form = msgspec.convert(described, cls)
         if form.format != "json":
@@ -54,10 +54,13 @@ class TableForm(msgspec.Struct, frozen=True):
         return form
 
     def key(self, values: Mapping[str, Any]) -> bytes:
-        """Return the key of the record that sets or removes a row: plain text for one STRING column, else JSON.
+        """Return the key of the record that sets or removes a row.
+
+        If the PRIMARY KEY is one STRING column, the key is plain text, or a JSON string if the plain text could be read
+        as JSON. Otherwise the key is a JSON object.
 
         Args:
-            values: The columns of the PRIMARY KEY, and any others.
+            values: Column → value. Columns outside the PRIMARY KEY are ignored.
 
         Raises:
             ValueError: A column of the PRIMARY KEY is missing or None.
@@ -71,7 +74,7 @@ class TableForm(msgspec.Struct, frozen=True):
         return _encode(key)
 
     def _looks_like_json(self, text: str) -> bool:
-        """Tell whether a key in plain text would be read as JSON."""
+        """Tell whether the gateway would read a plain text as a JSON key."""
         if text[:1] not in ('"', "{"):
             return False
         try:
@@ -89,7 +92,7 @@ class TableForm(msgspec.Struct, frozen=True):
         """Return the key of the record that removes a row.
 
         Args:
-            key: Column → value of the PRIMARY KEY, or the value itself if the key is one column.
+            key: Column → value of the PRIMARY KEY, or only the value if the key has one column.
 
         Raises:
             ValueError: A column of the PRIMARY KEY is missing or None.
@@ -102,11 +105,12 @@ class TableForm(msgspec.Struct, frozen=True):
 
 
 class Table:
-    """A writer of a table's rows; made by `Client.table`, and safe to use from several threads.
+    """A writer of a table's rows, from `Client.table`; safe to use from several threads.
 
-    Records have the row's PRIMARY KEY as their key, so that all changes of a row lie in one partition, in order. A key
-    should be spelt alike each time (`Decimal("1")`, not once `Decimal("1.0")`): its text decides the partition.
-    An event that is published after `put` or `delete` has returned is joined with the change.
+    The key of a record is the row's PRIMARY KEY, so all changes of a row are in one partition, in order. The text of
+    the key decides the partition, so a value must always be given in the same form: `Decimal("1")` and `Decimal("1.0")`
+    may lead to different partitions. An event that is published after `put` or `delete` has returned meets the change
+    in joins.
     """
 
     def __init__(self, publisher: Publisher, form: TableForm) -> None:
@@ -124,17 +128,17 @@ class Table:
         return self._form.primary_key
 
     def put(self, rows: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, timeout: float = 30.0) -> int:
-        """Set one row or many, each in place of the row with its PRIMARY KEY, and wait until Kafka has them.
+        """Set one or several rows, and wait until Kafka has them. A row replaces the row with the same PRIMARY KEY.
 
         Args:
-            rows: Column → value; a column that is left out is NULL.
-            timeout: Seconds to wait for Kafka at the end.
+            rows: One row or several rows, each as column → value. A column that is left out is NULL.
+            timeout: Seconds to wait for Kafka after the last row was queued.
 
         Returns:
-            How many rows were written.
+            The number of rows that were written.
 
         Raises:
-            ValueError: A column of the PRIMARY KEY is missing or None; the rows before are written.
+            ValueError: A column of the PRIMARY KEY is missing or None in a row. Earlier rows are written nevertheless.
             TransportError: Some rows were not written.
 
         Example:
@@ -148,14 +152,15 @@ class Table:
         """Remove rows, and wait until Kafka has the records.
 
         Args:
-            keys: Column → value of the PRIMARY KEY, or the value itself if the key is one column.
-            timeout: Seconds to wait for Kafka at the end.
+            keys: For each row, column → value of the PRIMARY KEY, or only the value if the key has one column.
+            timeout: Seconds to wait for Kafka after the last record was queued.
 
         Returns:
-            How many keys were written; they count even without a row in the table.
+            The number of records that were written, including records for rows that did not exist.
 
         Raises:
-            ValueError: A column of the PRIMARY KEY is missing or None; the keys before are written.
+            ValueError: A column of the PRIMARY KEY is missing or None. Records for earlier keys are written
+                nevertheless.
             TransportError: Some keys were not written.
 
         Example:
@@ -166,7 +171,7 @@ class Table:
 
 
 class AsyncTable:
-    """A writer of a table's rows for asyncio; made by `AsyncClient.table`. See `Table`."""
+    """A writer of a table's rows for asyncio, from `AsyncClient.table`. See `Table`."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -182,7 +187,7 @@ class AsyncTable:
         return self._table.primary_key
 
     async def put(self, rows: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, timeout: float = 30.0) -> int:
-        """Set one row or many, and wait until Kafka has them. See `Table.put`."""
+        """Set one or several rows, and wait until Kafka has them. See `Table.put`."""
         return await asyncio.to_thread(self._table.put, rows, timeout=timeout)
 
     async def delete(self, *keys: object, timeout: float = 30.0) -> int:

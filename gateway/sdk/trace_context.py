@@ -1,4 +1,4 @@
-"""The context of a subscriber's own trace, so that a command belongs to it (W3C Trace Context)."""
+"""The context of the subscriber's own trace (W3C Trace Context), so that a command becomes a part of this trace."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["trace_headers"]
 
 
 def trace_headers() -> dict[str, bytes]:
-    """Return headers naming the caller's OpenTelemetry span; none without a span.
+    """Return headers that name the caller's OpenTelemetry span; none without a span.
 
-    A caller within a span has imported OpenTelemetry, so the SDK itself never imports it.
+    A caller with a span has already imported OpenTelemetry. For other callers, the SDK does not import the library.
     """
     if "opentelemetry.trace" not in sys.modules:
         return {}

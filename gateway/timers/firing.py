@@ -224,7 +224,7 @@ class TickRun:
     def choose(
         self, stream_id: StreamId, due: Sequence[tuple[DestinationId, int]], due_ms: int | None = None
     ) -> tuple[list[DueDestination], list[DestinationId]]:
-        """Return the destinations to serve now, and those to disarm; `due_ms` has the same meaning as in `missed_by`."""
+        """Return the destinations to serve now, and the destinations to disarm; `missed_by` explains `due_ms`."""
         missed, runs = self._probes.missed(stream_id), self._probes.runs(stream_id)
         idle: list[DestinationId] = []
         armed: list[tuple[DestinationId, Membership, int]] = []

@@ -1,4 +1,4 @@
-"""The end of a CQ that becomes known before all results of the CQ are read; no I/O."""
+"""The end of a CQ that becomes known before all results of the CQ were read. No I/O."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["CqEnd"]
 class CqEnd:
     """An end that takes effect once the reader has read all records that existed when the end became known.
 
-    A virtual destination has results in all partitions of its topic, but its `cq.end` in one partition. If the gateway
-    reports a CQ as gone, retention may have deleted its `cq.end`.
+    There are two cases. A virtual destination has results in all partitions of its topic, but its `cq.end` is in only
+    one partition. Or the gateway has reported that a CQ no longer exists, while retention has deleted its `cq.end`.
     """
 
     def __init__(self, end: End, read_at: tuple[int, int] | None = None) -> None:
-        """Begin without bounds.
+        """Begin without knowing the ends of the partitions.
 
         Args:
-            end: The end to report.
-            read_at: Partition and offset of the end's record, so that a cursor can resume before it.
+            end: The end.
+            read_at: Partition and offset of the record with the end; None if no record was read.
         """
         self.end = end
         self._read_at = read_at
@@ -33,15 +33,19 @@ class CqEnd:
         return self._bounds is not None
 
     def bound(self, ends: Mapping[int, int]) -> None:
-        """Take in where the partitions ended when all of the CQ's results were there."""
+        """Note partition → end; all results of the CQ must be before these ends."""
         self._bounds = dict(ends)
 
     def complete(self, reached: Mapping[int, int]) -> bool:
-        """Tell whether all is read; `reached` has by partition the offset at which there were no more records."""
+        """Tell whether all records before the noted ends were read.
+
+        Args:
+            reached: Partition → end of the partition when a read last reached it.
+        """
         return self._bounds is not None and all(reached.get(part, -1) >= end for part, end in self._bounds.items())
 
     def resume(self, positions: Mapping[int, int]) -> dict[int, int]:
-        """Return where a cursor resumes, so the end is read once more."""
+        """Return partition → offset for a cursor, so that the record with the end is read again after resuming."""
         if self._read_at is None:
             return dict(positions)
         partition, offset = self._read_at

@@ -1,4 +1,4 @@
-"""A reader's place as opaque text: everything needed to resume, even if the CQ no longer exists."""
+"""Cursors: the places of readers as opaque text. A reader can resume from the text even if the CQ no longer exists."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gateway.sdk.results import ContinuousQuery, End
 __all__ = ["CursorWriter", "ReadingPlace", "decode_cursor", "encode_cursor", "place_of"]
 
 _FORM = "2."
-"""The prefix of every cursor, its form. The encoded queries follow, then a dot and the positions."""
+"""The prefix of cursors in the present form: the encoded queries follow, then a dot and the encoded positions."""
 _FIRST_FORM = "1."
-"""The prefix of the earlier form: queries and positions together."""
+"""The prefix of cursors in the earlier form, where queries and positions are encoded together."""
 
 
 class ReadingPlace(msgspec.Struct):
@@ -27,14 +27,14 @@ class ReadingPlace(msgspec.Struct):
     query: ContinuousQuery
     """The CQ as it was when reading began."""
     next: dict[int, int]
-    """Partition of the destination's topic → offset of the next record to look at."""
+    """Partition of the destination's topic → offset of the next record to read."""
     marks: dict[int, Mark | int] = {}
-    """Source partition → place of the last match handed over; cursors made before joins existed have the offset
-    alone."""
+    """Source partition → mark of the last match that was handed over. Cursors of early versions have only the offset
+    of the match."""
     tick: int | None = None
     """The tick of the digest that was handed over last, epoch milliseconds."""
     end: End | None = None
-    """The CQ's end, once it was read."""
+    """The CQ's end; None if it was not read yet."""
 
 
 def place_of(query: ContinuousQuery) -> ReadingPlace:
@@ -58,12 +58,12 @@ _decode_positions = msgspec.msgpack.Decoder(list[_ReadingPosition]).decode
 
 
 class CursorWriter:
-    """Makes the cursors of a subscription: a program may take a cursor after each result, over thousands of CQs."""
+    """Makes the cursors of a subscription. It is fast: a program may take a cursor of thousands of CQs per result."""
 
     def __init__(self) -> None:
         self._queries: Sequence[ContinuousQuery] = ()
         self._text = _packed([], 6)
-        """The queries as they stand in a cursor; they hardly ever change."""
+        """The encoded queries. They hardly ever change, so they are not encoded for each cursor."""
 
     def write(self, places: Sequence[ReadingPlace]) -> str:
         """Return the cursor of these places."""
@@ -88,7 +88,7 @@ def decode_cursor(text: str) -> list[ReadingPlace]:
     """Return the places of a cursor.
 
     Raises:
-        BadCursor: The text was cut, changed, or made by something else.
+        BadCursor: The text was cut or changed, or is not a cursor.
     """
     if not text.startswith((_FORM, _FIRST_FORM)):
         raise BadCursor("the text is no cursor", hint="Pass what Subscription.cursor gave.")
@@ -103,7 +103,7 @@ def decode_cursor(text: str) -> list[ReadingPlace]:
 
 
 def _lasting(query: ContinuousQuery) -> ContinuousQuery:
-    """Return a CQ without its text and DESCRIBE's momentary fields, which a reader does not need."""
+    """Return a CQ without the fields that a reader does not need: its text, and fields that change all the time."""
     return msgspec.structs.replace(query, text=None, matches=None, last_match_at=None, quarantined=None)
 
 

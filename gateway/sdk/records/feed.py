@@ -1,4 +1,4 @@
-"""The feed: hands each record of one flow to its readers, and has the cursor of all readers. No I/O."""
+"""The feed: hands each record of a subscription to its readers, and makes the cursor of all readers. No I/O."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ __all__ = ["Feed", "places"]
 
 
 def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[ReadingPlace]:
-    """Return the positions where readers begin: the cursor's, and for other CQs the beginning of their results.
+    """Return the places where readers begin.
+
+    A CQ in the cursor is read from its place in the cursor, any other CQ from the beginning of its results.
 
     Args:
-        queries: The CQs in their present state; empty for the CQs of the cursor alone.
-        cursor: A cursor, or None to begin all.
+        queries: The CQs in their present state. If there are none, the CQs of the cursor are read.
+        cursor: A cursor; None to read all CQs from the beginning of their results.
 
     Raises:
         BadCursor: The text is no cursor.
@@ -31,7 +33,7 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Readi
     found = []
     for query in queries:
         place = held.get(query.cq)
-        # The CQ was replaced or created anew: it has another destination, which is read from its beginning.
+        # A CQ that was replaced or created again may have another destination, which is read from its beginning.
         if place is None or place.query.destination.id != query.destination.id:
             found.append(place_of(query))
         else:
@@ -40,11 +42,11 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Readi
 
 
 def _resumed(place: ReadingPlace, query: ContinuousQuery) -> ReadingPlace:
-    """Return where a reader resumes in the destination of its cursor.
+    """Return the place where a reader resumes, if the CQ still has the destination that the cursor names.
 
-    A CQ that was dropped and created anew may have the same destination. The end of its forerunner does not end it, and
-    in a topic that was made anew its results lie before the cursor's offsets: such a CQ is read from its beginning. The
-    marks of results that were handed over stay.
+    A CQ that was dropped and created again may have the same destination as before. If the cursor has the end of the
+    old CQ, this end must not end the new CQ. If the topic was created again too, the new CQ's results may be before the
+    cursor's offsets. Therefore such a CQ is read from its beginning. The marks of matches that were handed over stay.
     """
     begins = query.destination.begins()
     beyond = any(offset > begins.get(partition, 0) for partition, offset in place.next.items())
@@ -55,7 +57,7 @@ def _resumed(place: ReadingPlace, query: ContinuousQuery) -> ReadingPlace:
 
 
 class Feed:
-    """Takes records in and gives single results out, so that a cursor is exact between any two results."""
+    """Takes in records, and gives out one result at a time, so that a cursor is exact between any two results."""
 
     def __init__(self, readers: Sequence[QueryReader]) -> None:
         self._readers = list(readers)
@@ -66,7 +68,7 @@ class Feed:
                 self._by_key.setdefault((destination.topic, key.encode()), []).append(reader)
         self._filtered = {key: some for key, some in self._by_key.items() if any(each.filtered for each in some)}
         self._read: dict[tuple[str, int], int] = {}
-        """Topic and partition → offset before which every record was fed to its readers."""
+        """Topic and partition → offset; all records before this offset were fed to their readers."""
         self._records: deque[ResultRecord] = deque()
         self._results = self._flow()
         self._cursors = CursorWriter()
@@ -85,11 +87,11 @@ class Feed:
 
     @property
     def snapshots(self) -> dict[str, int]:
-        """By name, the numbers of rows of the snapshots that were read to their ends."""
+        """Complete snapshots: name of the CQ → number of rows in its snapshot."""
         return {reader.name: reader.snapshot for reader in self._readers if reader.snapshot is not None}
 
     def positions(self) -> dict[tuple[str, int], int]:
-        """Where to read from: topic and partition → the earliest offset that a reader still wants."""
+        """Return topic and partition → the lowest offset at which a reader begins, without readers that have ended."""
         starts: dict[tuple[str, int], int] = {}
         for reader in self._readers:
             if not reader.ended:
@@ -98,7 +100,7 @@ class Feed:
         return starts
 
     def add(self, records: Iterable[ResultRecord]) -> None:
-        """Take in records, in order within their partitions.
+        """Take in records. The records of a partition must come in order.
 
         Raises:
             FilterUnavailable: A virtual destination's filter cannot be applied.
@@ -112,13 +114,13 @@ class Feed:
         self._records.extend(fresh)
 
     def take(self) -> Match | Digest | None:
-        """Return the next result, or None when more records are needed."""
+        """Return the next result; None if more records are needed."""
         return next(self._results)
 
     def settle(self, reached: Mapping[tuple[str, int], int]) -> None:
-        """End the closing readers that have handed over all their results, unless results are left to take."""
+        """End the closing readers that have handed over all their results, unless records are still to be fed."""
         if self._records:
-            return  # a fetch of a cancelled task may have brought them
+            return  # these records may come from a fetch of a cancelled task, so nobody has taken their results
         for reader in self._readers:
             if reader.closing is not None and (end := reader.settle(reached)) is not None:
                 self.ends[end.cq] = end
@@ -137,7 +139,8 @@ class Feed:
                         self.ends[result.cq] = result
                     elif result is not None:
                         yield result
-                # The record counts as read only now: a cursor taken between two readers of a record must find it again.
+                # Only now is the record noted as read. If a cursor is taken after the result of the record's first
+                # reader, the record must be read again after resuming, for its other readers.
                 self._read[record.topic, record.partition] = record.offset + 1
                 self._records.popleft()
             yield None

@@ -1,9 +1,10 @@
-"""A CQ's results out of the records of its destination, each handed over once; no I/O.
+"""The reader of a CQ: finds the CQ's results among the records of its destination, and hands over each result once.
 
 A replay after a crash writes results again with the same ids. Apart from these repeats, the results of a source
-partition come in source order within a destination, and the results of an event in the order of their numbers. So a
-result is new exactly if it lies behind the last result that was handed over for its source partition: one mark for each
-partition replaces a set of ids. Digests are compared by their ticks.
+partition are in source order within a destination, and the results of an event are in the order of their numbers. So a
+result is new if and only if its place is after the place of the last result that was handed over for its source
+partition. Therefore the reader needs one mark for each source partition, not a set of ids. Digests are compared by
+their ticks. No I/O.
 """
 
 from __future__ import annotations
@@ -37,19 +38,20 @@ from gateway.sdk.results import ContinuousQuery, Digest, End, Match
 __all__ = ["OVERDUE", "Filter", "QueryReader"]
 
 Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
-"""Applies a virtual destination's filter and SELECT list to events: returns the row of each, None for no match."""
+"""Applies a virtual destination's filter and SELECT list to events, and returns a row, or None, for each event."""
 
 _NOWHERE: Mark = (-1, 0)
-"""Before all matches of a source partition."""
+"""A mark before all matches of a source partition."""
 _TICKS = 100
-"""Ticks of a CQ that are remembered; a digest that is written again follows its first writing."""
+"""The number of ticks of a CQ that are remembered. A digest that is written again comes soon after it was written
+first."""
 _MILLISECOND = timedelta(milliseconds=1)
 OVERDUE = timedelta(seconds=10)
-"""How long after a CQ's EXPIRE a reader waits for its end before it asks the gateway."""
+"""How long after a CQ's EXPIRE a reader waits for the CQ's end, before the gateway is asked about the CQ."""
 
 
 class QueryReader:
-    """Follows one CQ: takes the records of its partitions in their order, and returns the new results."""
+    """Follows one CQ: takes in the records of its partitions in their order, and returns the new results."""
 
     def __init__(self, place: ReadingPlace, *, apply: Filter | None = None) -> None:
         self._query = place.query
@@ -58,18 +60,18 @@ class QueryReader:
             partition: mark if isinstance(mark, tuple) else (mark, 0) for partition, mark in place.marks.items()
         }
         self._ticks = deque(() if place.tick is None else (place.tick,), maxlen=_TICKS)
-        """The last ticks whose digests were handed over, not always ascending."""
+        """The ticks of the last digests that were handed over; they may not ascend."""
         self._parts: dict[int, dict[int, DigestPart]] = {}
         self._first_offset: dict[int, int] = {}
-        """Tick → offset of the first of its parts that was read, while others are missing."""
+        """Tick of an incomplete digest → offset of the part that was read first."""
         self._apply = apply
         self._rows: dict[tuple[int, int], Mapping[str, Any] | None] = {}
-        """Partition and offset of a sifted record of a virtual destination → row, or None for no match."""
+        """Partition and offset of a record that was sifted → its row, or None if the event is no match."""
         self.snapshot: int | None = None
-        """The number of rows of the CQ's snapshot, once this reader has handed all of them over."""
+        """The number of rows of the CQ's snapshot; None until this reader has handed over the whole snapshot."""
         self._end = place.end
         self.closing: CqEnd | None = None
-        """The CQ's end, known but not reached."""
+        """The CQ's end, if it is known while results may still be unread."""
 
     @property
     def query(self) -> ContinuousQuery:
@@ -83,36 +85,36 @@ class QueryReader:
 
     @property
     def end(self) -> End | None:
-        """The CQ's end, once it was read."""
+        """The CQ's end; None until all results before the end were handed over."""
         return self._end
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether the CQ has ended, so that no more results come."""
         return self._end is not None
 
     def refresh(self, query: ContinuousQuery) -> None:
-        """Apply changes of ALTER: START and EXPIRE move, the destination stays."""
+        """Take in the CQ after an ALTER. START and EXPIRE may have changed; the destination has not."""
         self._query = query
 
     def overdue(self, now: datetime) -> bool:
-        """Tell whether the CQ should be gone by now, by its EXPIRE, although no end has come."""
+        """Tell whether the CQ should have ended by now, because of its EXPIRE, although no end was read."""
         query = self._query
         if query.expires_at is None or self.ended or self.closing is not None or query.trigger.cron is not None:
             return False
-        # Pending matches come at the next tick, if the destination is shared.
+        # In a shared destination, pending matches come at the next tick after EXPIRE, and the end comes after them.
         every = timedelta() if query.trigger.every is None else msgspec.convert(query.trigger.every, timedelta)
         return now >= query.expires_at + every + OVERDUE
 
     def close(self, end: End) -> None:
-        """Let the CQ end after the records that exist now."""
+        """Note that the CQ has ended. The reader ends after the records that exist now."""
         self.closing = CqEnd(end)
 
     def settle(self, reached: Mapping[tuple[str, int], int]) -> End | None:
         """Return the CQ's end if the reader is closing and has handed over all results before the end.
 
         Args:
-            reached: Topic and partition → offset at which nothing more was there.
+            reached: Topic and partition → end of the partition when a read last reached it.
         """
         topic = self._query.destination.topic
         here = {partition: offset for (name, partition), offset in reached.items() if name == topic}
@@ -122,11 +124,11 @@ class QueryReader:
         return self._end
 
     def begins(self) -> dict[tuple[str, int], int]:
-        """Where to go on reading, by topic and partition."""
+        """Return topic and partition → offset at which the reader begins."""
         return {(self._query.destination.topic, partition): offset for partition, offset in self._next.items()}
 
     def widen(self, partitions: int) -> None:
-        """Read all partitions of a virtual destination's topic; added partitions are read from the beginning."""
+        """Note how many partitions a virtual destination's topic has. New partitions are read from the beginning."""
         for partition in range(partitions):
             self._next.setdefault(partition, 0)
 
@@ -134,7 +136,7 @@ class QueryReader:
         """Return the place after the last result that was handed over.
 
         Args:
-            read: Topic and partition → offset before which all records were fed; missing partitions were not read.
+            read: Topic and partition → offset; all records before it were fed. Partitions without records are missing.
         """
         topic = self._query.destination.topic
         resume = self._next.copy()
@@ -142,7 +144,7 @@ class QueryReader:
             if (reached := read.get((topic, partition), 0)) > offset:
                 resume[partition] = reached
         if self._first_offset:
-            # Parts of an unfinished digest are to be read again.
+            # After resuming, the parts of an incomplete digest must be read again.
             held = min(self._first_offset.values())
             resume = {partition: min(offset, held) for partition, offset in resume.items()}
         if self.closing is not None:
@@ -151,15 +153,15 @@ class QueryReader:
 
     @property
     def filtered(self) -> bool:
-        """Whether records are to be sifted before they are fed."""
+        """Whether records must be sifted before they are fed: the destination is virtual, and the CQ has not ended."""
         return self._apply is not None and not self.ended
 
     def sift(self, records: Sequence[ResultRecord], values: Sequence[bytes]) -> None:
-        """Apply the filter of a virtual destination to matches that are fed later, all at once.
+        """Apply the filter of a virtual destination to several records at once. The records are fed afterwards.
 
         Args:
-            records: The matches.
-            values: Their values; pass the same list to all readers, so that they share the work.
+            records: The records.
+            values: The values of the records. All readers must get the same list object, so that they share the work.
 
         Raises:
             FilterUnavailable: The filter cannot be applied.
@@ -169,7 +171,7 @@ class QueryReader:
             self._rows.update(zip(places, self._apply(values), strict=True))
 
     def feed(self, record: ResultRecord) -> Match | Digest | End | None:
-        """Take in the next record of a partition, and return the new result in it, None when there is none."""
+        """Take in the next record of a partition, and return the new result in it; None if there is none."""
         sifted = self._rows.pop((record.partition, record.offset), None)
         if self.ended or record.offset < self._next.get(record.partition, 0):
             return None
@@ -213,9 +215,9 @@ class QueryReader:
         )
 
     def _sees(self, record: ResultRecord) -> bool:
-        """Whether a match is the CQ's own by its time: another CQ may share the destination and see more.
+        """Tell whether a match's time is between START and EXPIRE. Other CQs of the destination may have wider limits.
 
-        A result that waited for the watermark has a cause, and may have the time of EXPIRE.
+        EXPIRE itself is excluded, but not for a result that waited for the watermark. Such a result has a `cause`.
         """
         query, time = self._query, record.time
         if query.starts_at is not None and time < query.starts_at:
@@ -225,7 +227,7 @@ class QueryReader:
         return time == query.expires_at and "cause" in record.headers
 
     def _paused(self, written_at: datetime | None) -> bool:
-        """Whether a virtual match was written during a pause of this CQ: other CQs of the group still wanted it."""
+        """Tell whether a record was written during a pause of this CQ. Other CQs of a virtual destination need it."""
         return written_at is not None and any(
             pause.since <= written_at and (pause.until is None or written_at < pause.until)
             for pause in self._query.pauses
@@ -238,7 +240,7 @@ class QueryReader:
         query = self._query
         if query.starts_at is not None and part.until <= query.starts_at:
             return None
-        # The first tick after EXPIRE still brings matches that were pending when others share the destination.
+        # If other CQs share the destination, the first tick after EXPIRE still has matches from before EXPIRE.
         if query.expires_at is not None and part.since >= query.expires_at:
             return None
         parts = self._parts.setdefault(tick, {})
@@ -247,7 +249,8 @@ class QueryReader:
             self._first_offset.setdefault(tick, record.offset)
             return None
         self._ticks.append(tick)
-        # The gateway writes the digests of a destination in sequence: earlier digests that are incomplete stay so.
+        # The gateway writes the digests of a destination one after the other. So the missing parts of earlier,
+        # incomplete digests do not come any more.
         self._parts.clear()
         self._first_offset.clear()
         return Digest(
@@ -265,8 +268,8 @@ class QueryReader:
         destination, note = end_note(record)
         if destination != self._query.destination.id:
             return None
-        # A CQ re-created before its topic is deleted takes it over, with the end of its forerunner in it.
-        # `ended_at` has milliseconds; the reply's time may have more, so whole milliseconds are compared.
+        # A CQ that is dropped and created again may keep the topic, with the end of the old CQ in it. `ended_at` is in
+        # whole milliseconds, while the time of a reply may be finer, so one millisecond is added.
         born_at = self._query.since
         if born_at is not None and note.ended_at + _MILLISECOND <= born_at:
             return None
@@ -281,7 +284,7 @@ class QueryReader:
 
     def _finish(self, end: End, record: ResultRecord) -> End | None:
         if len(self._next) > 1:
-            # Results that were written before may lie in other partitions, and not be read yet.
+            # Other partitions may have results from before the end that were not read yet.
             self.closing = self.closing or CqEnd(end, (record.partition, record.offset))
             return None
         self._end = end

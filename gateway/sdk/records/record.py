@@ -33,7 +33,7 @@ _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ResultRecord(msgspec.Struct, frozen=True):
-    """A result record as it lies on its topic, freed from the Kafka driver."""
+    """A record of a result topic, without objects of the Kafka driver."""
 
     topic: str
     partition: int
@@ -45,7 +45,7 @@ class ResultRecord(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The CloudEvents type; empty for a record of another program."""
+        """The CloudEvents type; empty for a record that the gateway did not write."""
         return self.headers.get("ce_type", "")
 
     @property
@@ -55,11 +55,14 @@ class ResultRecord(msgspec.Struct, frozen=True):
 
 
 Mark = tuple[int, int]
-"""A match's place within its source partition: the record's offset, and the number among the record's matches."""
+"""A match's place within its source partition: the record's offset, and its number among the record's matches."""
 
 
 class EventSource(msgspec.Struct, frozen=True):
-    """The place of a match's event: `<stream>/<partition>/<offset>`, and `/<n>` where a record may have several."""
+    """The place of a match's event, from the id `<stream>/<partition>/<offset>`.
+
+    If a record may have several matches, the id ends with `/<number>`.
+    """
 
     stream: str
     partition: int
@@ -90,7 +93,7 @@ class EndNote(msgspec.Struct, frozen=True):
     ended_at: datetime
     reason: str
     member: str | None = None
-    """In `cq.leave`: the member that left."""
+    """In `cq.leave`: the token of the member that left."""
 
 
 _decode_part = msgspec.json.Decoder(DigestPart).decode
@@ -118,17 +121,17 @@ def match_fields(fields: ResultRecord) -> dict[str, Any]:
 
 
 def digest_part(fields: ResultRecord) -> tuple[int, DigestPart]:
-    """Read a digest's part and its tick in milliseconds."""
+    """Read a part of a digest; return the tick in epoch milliseconds, and the part."""
     _, tick, _ = fields.headers["ce_id"].rsplit("/", 2)
     return int(tick), _decode_part(fields.value)
 
 
 def end_note(fields: ResultRecord) -> tuple[str, EndNote]:
-    """Read `cq.end` or `cq.leave`, and the id of the destination that ends or is left."""
+    """Read `cq.end` or `cq.leave`; return the id of the destination that ended or was left, and the record's value."""
     destination, _, _ = fields.headers["ce_id"].rsplit("/", 2)
     return destination, _decode_end(fields.value)
 
 
 def snapshot_rows(fields: ResultRecord) -> int:
-    """Read `cq.snapshot`: the number of rows in the snapshot, all of which came before."""
+    """Read `cq.snapshot`, the record after the last row of a snapshot; return the number of these rows."""
     return _decode_snapshot(fields.value).rows

@@ -1,8 +1,7 @@
-"""Applying virtual destinations' filters and SELECT lists (docs/results.md), by DuckDB where it is installed.
+"""Applies the filters and SELECT lists of virtual destinations (docs/results.md). Only this module needs DuckDB.
 
-Only a reader of a virtual destination needs SQL. The events of one poll become a table with the stream's types: a
-BIGINT or a DECIMAL is compared exactly, times as times. The row that is handed over holds the values as they are in the
-record.
+The events that a subscription has fetched together become a table with the stream's types, so a BIGINT or a DECIMAL is
+compared exactly, and times are compared as times. The row that is handed over has the values as they are in the record.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["VirtualFilters"]
 
 _DUCKDB_TYPES = {"STRING": "VARCHAR", "INT": "INTEGER", "BINARY": "VARCHAR"}
-"""DuckDB's names of types, where they differ from the gateway's."""
+"""The gateway's name of a type → DuckDB's name, if the names differ."""
 
 _decode_event = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class VirtualFilters:
-    """The filters of a subscription; filters of one topic share the events typed for the first filter."""
+    """The filters of a subscription. Filters over the same topic share a table of events."""
 
     def __init__(self) -> None:
         self._events: dict[str, _EventTable] = {}
@@ -38,13 +37,13 @@ class VirtualFilters:
         """Return a filter for a destination's WHERE and SELECT, or None if the destination is not virtual.
 
         Raises:
-            FilterUnavailable: The destination is virtual, and DuckDB is not installed, or its filter is incomplete or
-                no SQL.
+            FilterUnavailable: The destination is virtual, but DuckDB is not installed, or the filter, the SELECT list
+                or the columns are missing or not valid.
         """
         if destination.mode != "virtual":
             return None
         where, columns = destination.filter, destination.columns
-        # Without its filter every event of the group would look like a match.
+        # Without the filter, each event of the group would be taken as a match.
         if not where or not destination.select or not columns:
             raise FilterUnavailable(
                 f'destination "{destination.id}" is virtual, and its filter is not known here',
@@ -79,10 +78,10 @@ class _EventTable:
         self._loaded: Sequence[bytes] | None = None
 
     def select_list(self, destination: str, select: str) -> dict[str, tuple[bool, Any]]:
-        """Return for each output name whether it is a column, and the column's name or else the constant.
+        """Return output name → True and the column's name, or False and the constant.
 
-        The SELECT list of a virtual destination has plain columns and constants only. DuckDB runs it over a row that
-        has the name of each column as its value, so the result shows the columns.
+        The SELECT list of a virtual destination has only plain columns and constants. DuckDB runs the SELECT list over
+        a row in which the value of each column is the column's own name. So the result shows which columns are used.
         """
         marked = ", ".join(f"{{'column': {_text(name)}}} AS {quoted(name)}" for name in self._names)
         found = self._run(destination, f"SELECT {select} FROM (SELECT {marked})")
@@ -94,7 +93,7 @@ class _EventTable:
         }
 
     def load(self, destination: str, values: Sequence[bytes]) -> None:
-        """Type the events, unless another destination has just done so."""
+        """Load events into the table, unless another destination has just loaded the same list."""
         if self._loaded is values:
             return
         body = b"[" + b",".join(values) + b"]"
@@ -107,7 +106,7 @@ class _EventTable:
         self._loaded = values
 
     def where(self, destination: str, condition: str) -> list[int]:
-        """Return which of the events meet a condition."""
+        """Return the indexes of the events that satisfy a condition."""
         return [row[0] for row in self._run(destination, f"SELECT rowid FROM events WHERE {condition}").fetchall()]
 
     def _run(self, destination: str, text: str, *given: str) -> duckdb.DuckDBPyConnection:
@@ -130,12 +129,12 @@ def _connected(destination: str) -> duckdb.DuckDBPyConnection:
             detail="DuckDB is not installed.",
             hint='Install it: pip install "cq-gateway[virtual]".',
         ) from exc
-    # DuckDB 2.0.0 fails inside on `CASE … END = column` where statistics say that no event meets a branch.
+    # DuckDB 2.0.0 has a bug: `CASE … END = column` fails if statistics show that no event satisfies a branch.
     return duckdb.connect(":memory:", config={"threads": 1, "disabled_optimizers": "statistics_propagation"})
 
 
 def _duckdb_type(kind: str) -> str:
-    """Return the DuckDB type of a column; no filter asks for the parts of a nested column."""
+    """Return the DuckDB type of a column. A nested column becomes JSON, since filters do not use its parts."""
     return "JSON" if "<" in kind or kind == "VARIANT" else _DUCKDB_TYPES.get(kind, kind)
 
 
