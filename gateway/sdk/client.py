@@ -239,8 +239,8 @@ class Client:
                 followed.
             cursor: A text from `Subscription.cursor`. For a CQ in the cursor, reading resumes there; for any other CQ,
                 reading begins with the oldest results that Kafka keeps.
-            skip_lost: What to do if retention deleted results before they were read. With True, reading continues
-                after the deleted results. With False, `ResultsGone` is raised.
+            skip_lost: Whether reading continues after results that retention deleted before they were read. With False,
+                `ResultsGone` is raised for deleted results.
 
         Raises:
             BadCursor: The text is no cursor.

@@ -37,7 +37,7 @@ _FEW = 5
 
 
 class Inbox:
-    """A consumer of assigned partitions. It joins no consumer group and stores no offsets at the broker.
+    """A consumer of assigned partitions, which joins no consumer group and stores no offsets at the broker.
 
     `fetch` and `close` may be called by different threads: `close` waits until a running `fetch` is done.
     """

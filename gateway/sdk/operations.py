@@ -1,8 +1,8 @@
 """Operations of the clients on the gateway, written once for both the sync and the asyncio client.
 
-An operation is a generator. It yields the text of a statement, the client sends the accepted reply into the generator,
-and the generator returns the operation's result. An operation may have several statements. If a statement is rejected,
-the client raises the error, and the operation does not continue. The two clients differ only in how they wait.
+An operation is a generator, which may have several statements. The generator yields the text of a statement, the client
+sends the accepted reply into the generator, and in the end the generator returns the operation's result. If a statement
+is rejected, the client raises the error, and the operation does not continue. The clients differ only in how they wait.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _SERVE_SECONDS = 0.1
 
 
 class Publisher:
-    """Writes rows to topics. It connects at the first row. Several threads may call it at once."""
+    """Writes rows to topics; several threads may call it at once. The publisher connects at the first row."""
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         self._bootstrap = bootstrap

@@ -126,7 +126,7 @@ class Reply(msgspec.Struct, frozen=True):
     detail: str | None = None
     hint: str | None = None
     body: msgspec.Raw = msgspec.field(name="result", default=msgspec.Raw(b"null"))
-    """The statement's result as JSON. It is decoded only on demand, since a program with a million replies needs few of
+    """The statement's result as JSON, which is decoded only on demand: a program with a million replies needs few of
     their results."""
     replied_at: datetime | None = None
 

@@ -1,4 +1,4 @@
-"""The SDK's Kafka producer, an idempotent one. It turns the driver's errors into SDK errors."""
+"""The SDK's idempotent Kafka producer, which turns the driver's errors into SDK errors."""
 
 from __future__ import annotations
 

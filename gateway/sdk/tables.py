@@ -131,7 +131,7 @@ class Table:
         """Set one or several rows, and wait until Kafka has them. A row replaces the row with the same PRIMARY KEY.
 
         Args:
-            rows: One row or several rows, each as column → value. A column that is left out is NULL.
+            rows: A row or several rows, each as column → value. A column that is left out is NULL.
             timeout: Seconds to wait for Kafka after the last row was queued.
 
         Returns:

@@ -168,7 +168,7 @@ class Retention:
 
         Args:
             done: The destinations with their stores; a destination appears once for each call of `hold`.
-            living: Those of the destinations that have a new incarnation. The new incarnation gets a look.
+            living: The destinations in `done` with a new incarnation. The new incarnation gets a look.
         """
         held = self._intake.held
         for destination, store in done:

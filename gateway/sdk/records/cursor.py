@@ -58,7 +58,7 @@ _decode_positions = msgspec.msgpack.Decoder(list[_ReadingPosition]).decode
 
 
 class CursorWriter:
-    """Makes the cursors of a subscription. It is fast: a program may take a cursor of thousands of CQs per result."""
+    """Makes the cursors of a subscription fast, since a program may take one per result, even with thousands of CQs."""
 
     def __init__(self) -> None:
         self._queries: Sequence[ContinuousQuery] = ()
