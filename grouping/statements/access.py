@@ -84,7 +84,7 @@ def _source(tokens: Tokens) -> tuple[SourceKind, str]:
 
 
 def _subscribers(tokens: Tokens) -> tuple[str, ...]:
-    """Return the listed subscribers, sorted by name; empty for ALL."""
+    """Return the listed subscribers, sorted by name; an empty tuple for ALL."""
     if tokens.accept("ALL"):
         return ()
     names: set[str] = set()

@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 _MOST_ROWS = 2**31 - 1
-"""Largest number of matches for DIGEST TOP."""
+"""The largest number of matches for DIGEST TOP."""
 _MOST_TICKS = 1440
-"""Largest number of ticks in OVER LAST."""
+"""The largest number of ticks in OVER LAST."""
 _OPERANDS = frozenset(
     (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.R_PAREN, TokenType.END)
     + (TokenType.TRUE, TokenType.FALSE, TokenType.NULL)
@@ -66,9 +66,9 @@ class EmitClause(NamedTuple):
     edge: Edge
     by: tuple[KeyName, ...] = ()
     without_by: InputError | None = None
-    """If BY is missing after ON ENTER or EXIT, the refusal for a query over a stream; a table needs no BY."""
+    """The refusal of a query over a stream whose ON ENTER or ON EXIT has no BY; None with BY. Tables need no BY."""
     until: str = ""
-    """The condition of UNTIL as WHERE of a SELECT, at its position in the query; "" without UNTIL."""
+    """A SELECT with the condition of UNTIL as WHERE, at the condition's position in the query; "" without UNTIL."""
     snapshot: bool = False
     """Whether EMIT CHANGES has WITH SNAPSHOT."""
     interval_ms: int = 0
@@ -76,7 +76,7 @@ class EmitClause(NamedTuple):
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
-    """Return the text of a query without EMIT, and EMIT, which is the last clause of a query.
+    """Return the text of a query before EMIT, its last clause, and the parsed EMIT; None for a query without EMIT.
 
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for parts that EMIT cannot have.
@@ -164,11 +164,11 @@ _NOT_IN_EMIT = {
 }
 """First word of a refused part of EMIT → the rule that applies instead."""
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
-_SELECT = "SELECT 1 AS a FROM s WHERE "  # shorter than any text before the condition of UNTIL
+_SELECT = "SELECT 1 AS a FROM s WHERE "  # must not be longer than the text before any UNTIL condition
 
 
 def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
-    """Return whether a clause begins `ahead` tokens further on.
+    """Return whether a clause begins at the token `ahead` places after the next token.
 
     The words of clauses are not reserved (a column may be called ``start``), so the token after the word decides.
     """
@@ -184,7 +184,7 @@ def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
 
 
 def _is_action(tokens: Tokens, ahead: int) -> bool:
-    """Return whether DO begins a clause with an unknown action: it stands between an operand and a plain word."""
+    """Return whether DO begins a clause with an unknown action: DO stands between an operand and a plain word."""
     return tokens.type(ahead - 1) in _OPERANDS and tokens.type(ahead + 1) is TokenType.VAR
 
 

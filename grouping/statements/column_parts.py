@@ -21,10 +21,10 @@ _LONGEST_HEADER = 255
 _FORMS = {"STRUCT": "STRUCT<name: type, …>", "ARRAY": "ARRAY<type>", "MAP": "MAP<STRING, type>"}
 _NESTED = tuple(_FORMS)
 _DEEPEST = 16
-"""Deepest nesting of types."""
+"""The largest depth of nested types."""
 _DEFAULT_DECIMAL = (10, 0)
 _LONGEST_TYPE = 16
-"""Most tokens that are read of the type of another system."""
+"""The largest number of tokens that are read for the type of another system."""
 _SIGNS = ("SIGNED", "UNSIGNED", "ZEROFILL")
 _OF_BINARY = ("LARGE", "VARYING")
 _ZONED = ("WITH", "WITHOUT")
@@ -37,7 +37,7 @@ def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
 
     Args:
         tokens: The statement, before the type.
-        depth: The number of types around it.
+        depth: The number of types around the type.
 
     Raises:
         InputError: ``syntax-error``, ``stream-mismatch`` or ``unsupported-query``.
@@ -67,7 +67,7 @@ def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
 
 
 def _check_behind(tokens: Tokens, name: str) -> None:
-    """Refuse additions of other systems to a type: a length, a sign, brackets, a time zone, a constraint.
+    """Refuse what other systems allow after a type: a length, a sign, brackets, a time zone, a constraint.
 
     Raises:
         InputError: ``syntax-error`` with the nearest form.
@@ -90,7 +90,7 @@ def _check_behind(tokens: Tokens, name: str) -> None:
 
 
 def _written(tokens: Tokens) -> str:
-    """Return the next words in capitals, as far as the comma or the bracket after the column."""
+    """Return the next words in capitals, up to the comma or bracket after the column, or up to a constraint."""
     parts: list[str] = []
     depth = 0
     while len(parts) < _LONGEST_TYPE and (source := tokens.source(len(parts))):
@@ -125,7 +125,7 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
 def _struct(tokens: Tokens, depth: int) -> SqlType:
     fields: dict[str, tuple[str, SqlType]] = {}
     while True:
-        # `SqlType` writes names without quotes, so reserved words are names here.
+        # The text of a `SqlType` has unquoted names before colons, so reserved words are allowed there.
         name = tokens.name("the name of a field", reserved=tokens.type(1) is not TokenType.COLON)
         if name.casefold() in fields:
             raise InputError(

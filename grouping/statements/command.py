@@ -117,9 +117,9 @@ def _create_or_replace_cq(tokens: Tokens) -> CreateCq:
 
 
 def _select(tokens: Tokens) -> str:
-    """Step over a SELECT and return its text, which ends before a clause outside parentheses.
+    """Step over a SELECT and return its text, which ends before the first clause that is outside parentheses.
 
-    No clause begins before FROM, so ``SELECT do publish, …`` is a column with an alias.
+    A clause can begin only after FROM, so ``SELECT do publish, …`` is a column with an alias.
     """
     first = tokens.index
     if tokens.word() not in ("SELECT", "WITH") and tokens.type() is not TokenType.L_PAREN:
@@ -129,7 +129,7 @@ def _select(tokens: Tokens) -> str:
     while (kind := tokens.type()) is not None and kind is not TokenType.SEMICOLON:
         if kind in _OPENING:
             depth += 1
-            if depth > MAX_DEPTH:  # thousands of levels are refused before parsing
+            if depth > MAX_DEPTH:  # thousands of levels must not reach the recursive parser
                 raise too_deep()
         elif kind in _CLOSING:
             depth -= 1
@@ -151,7 +151,7 @@ def _select_hint(tokens: Tokens) -> str | None:
 
 
 def _select_alone(tokens: Tokens, whose: str, wanted: str) -> str:
-    """Step over a SELECT without clauses of a CQ, and return its text."""
+    """Step over a SELECT that must not have clauses of a CQ, and return the text of the SELECT."""
     if tokens.word() not in ("SELECT", "WITH"):
         raise tokens.unexpected(wanted)
     select = _select(tokens)
@@ -231,7 +231,7 @@ def _show_cqs(tokens: Tokens) -> Show | ShowCqsOf:
 
 def _describe_function(tokens: Tokens) -> Describe:
     word = tokens.source()
-    if not word.isidentifier():  # words such as IF and LEFT are names only here
+    if not word.isidentifier():  # only here are words such as IF and LEFT names
         return Describe("function", tokens.name("the name of a function"))
     tokens.index += 1
     return Describe("function", word)

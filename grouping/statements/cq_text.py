@@ -21,20 +21,23 @@ _HEAD = re.compile(
     r'("?)((?<=")[a-z0-9_][a-z0-9_ .:/-]{0,200}|[a-z_][a-z0-9_]{0,200})\1\s+(?=SELECT\b|AS\b)',
     re.I | re.A,
 )
-"""The beginning of a CREATE CQ. The name is plain, or quoted (as by the SDK) with only harmless characters."""
+"""The beginning of a CREATE CQ. The name is plain, or in quotes (as the SDK writes names) and without special
+characters.
+"""
 _REST = r"(?:[eE][+-]?[0-9]+)?(?![\w.])"
 _STRING = r"'[^']*(?:''[^']*)*'"
 _NUMBER = rf"[0-9](?<![\w.][0-9])[0-9]*(?:\.[0-9]*)?{_REST}|\.[0-9](?<![\w.]\.[0-9])[0-9]*{_REST}"
 LITERAL = re.compile(f"({_STRING}|{_NUMBER})")
-"""A string, or a number without its sign. The character before a number is checked after the first digit: a search is
-twice as fast if the expression begins with a set of characters."""
+"""A string, or a number without its sign. The expression checks the character before a number only after the first
+digit, because a search is twice as fast if the expression begins with a set of characters.
+"""
 _EXPONENT = re.compile(r"(?<![\w.])[0-9.]+[eE][+-]$", re.A)
-"""A number up to its exponent's sign, which the next literal would continue."""
+"""Matches a piece that ends in a number up to its exponent's sign. The next literal would continue this number."""
 _NO_NAMES = frozenset(("AS", "FROM", "SELECT", "WHERE", "WITH"))
 _LONGEST = 4096
-"""Length of the longest text that is cut."""
+"""The largest length of a text that is cut, in characters."""
 _KINDS = 4
-"""Most templates that are remembered."""
+"""The largest number of templates that are remembered."""
 
 
 class TextTemplate(msgspec.Struct, frozen=True):
@@ -60,7 +63,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
 
     template: TextTemplate
     literals: tuple[str, ...]
-    """The CQ's name as written, then strings with their quotes, and numbers: one less than there are pieces."""
+    """The CQ's name as written, then strings with their quotes and numbers. There is one literal fewer than pieces."""
 
     @classmethod
     def cut(cls, text: str) -> CqText:
@@ -82,7 +85,7 @@ class CqText(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the template is a CREATE CQ's; its meaning is not checked."""
+        """Whether the text was cut as a CREATE CQ. The meaning of the text is not checked."""
         return bool(self.template.template_id)
 
     @property
@@ -105,7 +108,7 @@ def _template(pieces: tuple[str, ...]) -> TextTemplate:
 
 
 _Like = Callable[[str], re.Match[str] | None]
-"""Matches the texts of a template."""
+"""Returns the match of a text with a template; None for a text of another template."""
 
 
 class RecentKinds:
@@ -121,7 +124,7 @@ class RecentKinds:
         self._before.clear()
 
     def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
-        """Note how a text was cut. A template's second text makes the regular expression, since this is slow."""
+        """Note how a text was cut. The regular expression is slow to make, so a template's second text makes it."""
         if template not in self._before:
             self._before.append(template)
             return
@@ -132,9 +135,9 @@ class RecentKinds:
 
 @lru_cache(maxsize=100)
 def _like(template: TextTemplate, strings: tuple[bool, ...]) -> _Like | None:
-    """Return a matcher for texts of a template with strings in the same places; None if it could cut a text wrongly.
+    """Return a matcher for texts of a template with strings in the same places; None if the matcher might cut wrongly.
 
-    This is possible if a piece has a quote, or if a piece could be part of a literal beside it (``5e+'a'``, ``5e+7``,
+    A cut may be wrong if a piece has a quote, or if a piece may be part of the next literal (``5e+'a'``, ``5e+7``,
     ``5e+7.``).
     """
     before, after, *rest = template.pieces

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 NamesAndTypes = tuple[tuple[str, SqlType], ...]
-"""(name, type) in order."""
+"""Pairs (name, type), in the order of the columns."""
 OptionValues = dict[str, str | int]
 Choices = Mapping[str, Sequence[str]]
 
@@ -198,7 +198,7 @@ def _choice(option: str, value: str, choices: Choices) -> str:
 
 
 def check_options(options: OptionValues, what: str) -> None:
-    """Refuse contradictory options; `what` is the declared object: a stream or a table."""
+    """Refuse missing or contradictory options; `what` is the kind of the declared object: stream or table."""
     for required in ("topic", "format"):
         if required not in options:
             raise InputError(
@@ -249,7 +249,7 @@ def _check_descriptor(options: OptionValues) -> None:
 
 
 def _check_schemas(options: OptionValues, what: str) -> None:
-    """Check that Avro has exactly one of the options for the schemas with which its records are written."""
+    """Check that an Avro declaration has exactly one of the options `schema`, `schemas` and `registry`."""
     given = [option for option in ("schema", "schemas", "registry") if option in options]
     if not given:
         raise InputError(

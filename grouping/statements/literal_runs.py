@@ -1,9 +1,9 @@
 """Cuts long runs of literals out of a text before parsing: half a megabyte of literals would be 100,000 tokens.
 
 Two forms have long runs: ``IN ('a', 'b', …, 'y', 'z')`` and ``s = 'a' OR s = 'b' OR … OR s = 'z'``. The parser reads
-only the first and the last literal of a run. The literals between are replaced by as many blanks, so all other tokens,
-and errors about them, keep their positions. The nodes of the tree are marked with the runs, which binding reads
-(`grouping/binding/predicates.py`).
+only the first and the last literal of a run. The literals between them are replaced by as many blanks, so all other
+tokens keep their positions, and errors name the right positions. Nodes of the tree carry the runs as metadata, and
+binding reads the literals from there (`grouping/binding/predicates.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from grouping.model.refusals import unsupported
 __all__ = ["CutText", "LiteralRun", "cut_runs", "mark_runs", "run_before"]
 
 _SHORT = 4096
-"""Length of the longest text that is never cut, since the fast path needs all literals in their places."""
+"""Texts of at most this number of characters are never cut. The fast path (`grouping/compiler/prepared.py`) compiles
+these texts, and needs all their literals in place.
+"""
 _FEWEST = 16
-"""Least number of literals in a run; to cut out fewer literals takes as long as to parse them."""
+"""The least number of literals in a run. To cut out fewer literals would take as long as to parse them."""
 _MARK = "run"
-"""The metadata key, at a literal's node, of the run that was cut out before the literal."""
+"""The key in a node's metadata for the run that was cut out before the node's literal."""
 
 _BLANK = r"[ \t\r\n]*+"
 _UNSIGNED = r"(?:'[^'\r\n]*+(?:''[^'\r\n]*+)*+'|[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+)"
@@ -40,7 +42,7 @@ _RUNS = re.compile(
     rf"(?P<listed>(?:{_LITERAL}{_COMMA}(?={_LAST_LISTED})){{{_FEWEST},}}+)"
     rf"|(?<![\w.])(?P<name>{_WORD}(?:\.{_WORD})*+){_EQUAL}"
     rf"(?P<equal>(?:(?P=name){_EQUAL}(?={_LAST_EQUAL})){{{_FEWEST},}}+)"
-    # Parts within which nothing is cut: strings, quoted names, and comments by sqlglot's rules.
+    # Within these parts nothing is cut: strings, quoted names, and comments by sqlglot's rules.
     r"""|'[^']*+(?:''[^']*+)*+'|"[^"]*+"|`[^`]*+`|--[^\n]*+|/\*.*?(?:\*/|\Z)|\{\#.*?(?:\#\}|\Z)""",
     re.DOTALL | re.IGNORECASE,
 )
@@ -71,7 +73,9 @@ class CutText(NamedTuple):
     text: str
     """The text, as long as the original and with as many lines."""
     runs: Mapping[int, LiteralRun]
-    """Cut-out runs by the position of the next literal; for a number, the position after its sign."""
+    """Position of a literal → the run that was cut out before this literal. A number's position is that of its first
+    digit, after the sign.
+    """
 
     @property
     def rest(self) -> str:
@@ -117,7 +121,7 @@ def mark_runs(tree: exp.Expr, runs: Mapping[int, LiteralRun]) -> None:
     """Mark the values of IN and the equalities in a text's tree with the runs that were cut out before them.
 
     Raises:
-        InputError: ``unsupported-query`` if a run belongs to neither.
+        InputError: ``unsupported-query`` if a run belongs neither to an IN nor to an equality.
     """
     left = dict(runs)
     for node in tree.find_all(exp.In, exp.EQ) if runs else ():

@@ -1,8 +1,8 @@
 """The order in which Spark applies operators, where sqlglot's parser differs.
 
 Spark applies ``||``, ``+`` and ``-`` from left to right with equal precedence; sqlglot applies ``+`` and ``-`` first.
-Spark accepts one predicate (IS, IN, LIKE, BETWEEN) after a comparison; sqlglot accepts any number of predicates and
-comparisons.
+In a condition without parentheses, Spark accepts at most one predicate (IS, IN, LIKE, BETWEEN), and no comparison after
+the predicate. sqlglot accepts any number of predicates and comparisons, in any order.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def check_operators(tokens: Sequence[Token]) -> None:
 
 
 def _check_predicates(tokens: Sequence[Token]) -> None:
-    """Refuse two predicates, or a predicate and a comparison, in a condition without parentheses around one of them."""
+    """Refuse a condition with two predicates, or a predicate and a comparison, unless one of them is in parentheses."""
     if not any(token.token_type is TokenType.IS or token.token_type in _TESTING for token in tokens):
         return
     open_conditions = [_Condition()]
@@ -113,7 +113,7 @@ class _Condition:
     def __init__(self) -> None:
         self._kinds: list[TokenType] = []
         self._bounds = False
-        """Whether the next AND belongs to BETWEEN."""
+        """Whether the next AND belongs to BETWEEN, and does not end the condition."""
 
     @property
     def is_unclear(self) -> bool:
@@ -133,7 +133,7 @@ class _Condition:
 
 
 def _tests(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a token is a predicate, and not the function of that name."""
+    """Return whether a token is a predicate, and not a call of the function with this name, as in ``like(a, b)``."""
     kind = tokens[place].token_type
     if kind not in _CALLED_TOO:
         return kind in _TESTING

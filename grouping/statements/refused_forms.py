@@ -1,6 +1,6 @@
 """Clauses of other systems that are refused by name, with the form to write instead.
 
-Without this check, sqlglot would take most of them for aliases or column names, or fail at them.
+Without this check, sqlglot would take most of these clauses for aliases or column names, or report a confusing error.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _FORMS: dict[tuple[str, ...], _Refusal] = {
         "Leave it out.",
     ),
 }
-"""Refusals by successive words, with "(" for a parenthesis and "'" for a string."""
+"""Successive words → refusal. "(" stands for a parenthesis, "'" for a string."""
 CLAUSE_HINTS = {
     **dict.fromkeys(("DIGEST", "EVEN"), "DIGEST stands behind DO PUBLISH: EVERY '10 minutes' DO PUBLISH DIGEST ALL."),
     **dict.fromkeys(("FOR", "WITHIN", "HOLD"), _STAYS),
@@ -86,14 +86,14 @@ CLAUSE_HINTS = {
     "ONCE": "EXPIRE AFTER '1 day' ends a CQ; DROP CQ name ends it after the first result.",
     **dict.fromkeys(("WEBHOOK", "MAIL", "EMAIL", "NOTIFY", "POST", "SLACK"), f"{_ONLY_PUBLISH} {_CONSUME}"),
 }
-"""Misplaced word of a clause of another system → hint with the clause here."""
+"""Misplaced word, or word of a clause of another system → hint with the form to write."""
 _FIRST = frozenset(words[0] for words in _FORMS)
 _LONGEST = max(map(len, _FORMS))
 _QUOTED = frozenset((TokenType.IDENTIFIER, TokenType.STRING))
 BEFORE_NAMES = frozenset(
     (TokenType.DOT, TokenType.ALIAS, TokenType.FROM, TokenType.JOIN, TokenType.COMMA, TokenType.SELECT)
 )
-"""Tokens before a name: ``FROM emit changes`` is a stream and its alias."""
+"""Tokens before a name. After these tokens a word begins no clause: ``FROM emit changes`` is a stream and its alias."""
 
 _BEHIND_FROM = frozenset(
     (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.SELECT, TokenType.WINDOW)
@@ -163,7 +163,7 @@ def ksqldb_declaration(tokens: Tokens) -> InputError | None:
 
 
 def _is_left_out(words: Sequence[str], place: int) -> bool:
-    """Return whether a word has a meaning only in ksqlDB; TIMESTAMP is an option there, but a type here."""
+    """Return whether a word has a meaning only in ksqlDB; TIMESTAMP after WITH is an option of ksqlDB, else a type."""
     return words[place] in _KSQLDB_ONLY and (words[place] != "TIMESTAMP" or "WITH" in words[:place])
 
 

@@ -22,10 +22,10 @@ __all__ = [
 ]
 
 UNARY_PLUS = TokenType.PIPE_SLASH
-"""The token for a unary plus, which sqlglot would drop; from this token sqlglot makes an `exp.Sqrt`."""
+"""The token for a unary plus, which sqlglot would drop. sqlglot makes an `exp.Sqrt` from this token."""
 
 UNSIGNED_SHIFT = TokenType.DQMARK
-"""The token for ``>>>``, which sqlglot does not know; from this token sqlglot makes an `exp.Coalesce`."""
+"""The token for ``>>>``, which sqlglot does not know. sqlglot makes an `exp.Coalesce` from this token."""
 
 INTERVAL_LITERAL = "interval literal"
 """The function that stands for ``INTERVAL '5' MINUTE``, with the literal and the units. No query can name it."""
@@ -48,8 +48,8 @@ _BEFORE_OPERANDS = frozenset(
     """( [ , -> + - * / % || = == <> != < <= > >= <=> & | ^ ~ and between by case div else escape having
     ilike in like not on or regexp rlike select then when where""".split()
 )
-"""Tokens that come before an operand. Any other token ends an operand, since nearly every word can be a column's
-name.
+"""Tokens that come before an operand. Any other token counts as the end of an operand, since nearly every word can be
+the name of a column.
 """
 
 
@@ -96,7 +96,7 @@ def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
 
 
 def after_operand(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether an operand ends before a place."""
+    """Return whether the token before a place ends an operand."""
     if place == 0:
         return False
     before = tokens[place - 1]
@@ -114,10 +114,10 @@ _BITS = {"Y": 8, "S": 16, "L": 64}
 
 
 def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> None:
-    """Check that the number before a letter fits the letter's type; a minus allows a number larger by 1.
+    """Check that the number before a letter fits the letter's type. With a minus sign the number may be larger by 1.
 
     Raises:
-        InputError: ``type-mismatch``; Spark refuses it too.
+        InputError: ``type-mismatch``; Spark refuses the number too.
     """
     digits = number.text.replace(".", "")
     whole = number.text.isdecimal()
@@ -132,7 +132,9 @@ def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> No
 
 
 def _typed_whole(number: Sequence[Token], letter: Token, kind: str) -> list[Token]:
-    """Return the tokens of a typed whole number; unlike a CAST, its digits give its precision beside a DECIMAL."""
+    """Return the tokens of a whole number with a letter. The digits decide the precision that the number has in
+    arithmetic with a DECIMAL; a CAST would give the precision of its type.
+    """
     call = [renamed(letter, TokenType.VAR, TYPED_LITERAL), renamed(letter, TokenType.L_PAREN, "("), *number]
     of_type = [renamed(letter, TokenType.COMMA, ","), renamed(letter, TokenType.STRING, kind)]
     return [*call, *of_type, renamed(letter, TokenType.R_PAREN, ")")]
@@ -227,7 +229,7 @@ _LITERAL = frozenset((TokenType.DASH, TokenType.NUMBER, TokenType.STRING))
 
 
 def _end_of_interval(tokens: Sequence[Token], place: int) -> int:
-    """Return the place after a number or string with its units; the place itself if no interval begins there."""
+    """Return the place after a number or string with its units; the given place if no interval begins there."""
     first = place
     if place < len(tokens) and tokens[place].token_type is TokenType.DASH:
         place += 1
@@ -236,7 +238,7 @@ def _end_of_interval(tokens: Sequence[Token], place: int) -> int:
     is_string = tokens[place].token_type is TokenType.STRING
     place += 1
     if not _is_unit(tokens, place):
-        # After the word INTERVAL, a string may contain its units.
+        # Directly after the word INTERVAL, a string may contain the units.
         return place if is_string and tokens[first - 1].token_type is TokenType.INTERVAL else first
     place += 1
     if place + 1 < len(tokens) and tokens[place].text.upper() == "TO" and _is_unit(tokens, place + 1):

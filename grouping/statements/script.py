@@ -22,15 +22,15 @@ without an end, or other text. A ``--`` comment ends at a line feed, but not at 
 def statements_of(text: str) -> list[str]:
     r"""Return the statements of a script as written, without their semicolons.
 
-    Comments belong to the statement that follows. If the statements are joined with ``"\n;"``, cutting the text gives
-    the same statements.
+    A comment belongs to the statement that follows. A text of the statements, joined with ``"\n;"``, is cut into the
+    same statements.
 
     Example:
         >>> statements_of("SHOW CQS LIKE ';'; -- all of them\n DROP CQ \"a;b\"; ;")
         ["SHOW CQS LIKE ';'", '-- all of them\n DROP CQ "a;b"']
 
     Raises:
-        InputError: ``syntax-error``; a string, a quoted name or a comment is never closed.
+        InputError: ``syntax-error`` for a string, a quoted name or a comment without an end.
     """
     return list(_cut(text))
 
@@ -44,7 +44,7 @@ def _cut(text: str) -> Iterator[str]:
                     yield text[begin : part.start()].strip()
                 begin, empty = part.end(), True
             case "open":
-                from grouping.statements.tokens import unreadable  # imports sqlglot, which `cq` avoids at its start
+                from grouping.statements.tokens import unreadable  # imports sqlglot, which slows a start of `cq`
 
                 raise unreadable(text)
             case "blank":

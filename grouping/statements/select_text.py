@@ -38,9 +38,9 @@ _KEYWORDS = frozenset(
 """Words that are not functions, even before a parenthesis."""
 
 _QUANTIFIERS = frozenset(("any", "some"))
-"""Words that are aggregates, unless they are quantifiers, as in ``a = ANY (…)``."""
+"""Words that are the names of aggregate functions, or quantifiers, as in ``a = ANY (…)``."""
 
-_CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))  # functions unless they follow an operand
+_CALLED_TOO = frozenset(("like", "ilike", "rlike", "regexp"))  # names of functions, unless the word follows an operand
 
 _SIDES = frozenset(("both", "leading", "trailing"))  # words within the parentheses of TRIM
 _OPENING = frozenset((TokenType.L_PAREN,))
@@ -49,7 +49,7 @@ _DEEPER = {
     **dict.fromkeys((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE), 1),
     **dict.fromkeys((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END), -1),
 }
-"""Token → number of levels by which the following tokens are deeper."""
+"""Token → the number of levels by which the tokens after the token are nested deeper."""
 _PATTERNED = frozenset("like rlike ilike regexp".split())
 _COMPARED = frozenset(
     (TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ)
@@ -62,17 +62,17 @@ _WITHIN: dict[str, TokenType | str] = {
     "substr": TokenType.FROM,
     "position": TokenType.IN,
 }
-"""Function → word between its arguments in standard SQL; sqlglot parses this form."""
+"""Function → the word between its arguments in standard SQL. sqlglot parses a call with this word."""
 _GLUED = re.compile(r"([0-9]++\.?+[0-9]*+[eE][+-]?+[0-9]++)([+-])([0-9]++\.?+[0-9]*+(?:[eE][+-]?+[0-9]++)?+)")
-"""A number with an exponent, ``+`` or ``-``, and a number, which sqlglot reads as a single number."""
+"""A number with an exponent, then ``+`` or ``-``, then another number. sqlglot reads all of this as a single number."""
 _MAY_BE_GLUED = re.compile(r"[0-9.][eE][+-]?+[0-9]++[+-][0-9]")
-"""A part of each text that `_GLUED` matches; searching this part takes linear time, searching `_GLUED` quadratic
-time.
+"""Matches a part of each text that `_GLUED` matches. A search for this part takes linear time, a search for `_GLUED`
+quadratic time.
 """
 _BARE_LISTS = ([TokenType.STRING, TokenType.COMMA], [TokenType.NUMBER, TokenType.COMMA])
 _BEHIND_LISTS = (TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.WHERE, TokenType.HAVING)
 _AROUND_NAMES = frozenset((TokenType.FROM, TokenType.JOIN, TokenType.L_PAREN, TokenType.R_PAREN))
-"""The tokens around the names of sources."""
+"""The tokens that decide where the names of sources are."""
 _TOKENIZER = PlainSql().tokenizer()
 _DIALECT = Dialect.get_or_raise(None)
 
@@ -128,7 +128,7 @@ def _check_depth(tokens: Sequence[Token]) -> None:
 
 
 def _check_neighbours(tokens: Sequence[Token]) -> None:
-    """Refuse tokens that sqlglot would read in another way because of the tokens behind."""
+    """Refuse tokens that sqlglot would misread because of the tokens after them."""
     for place, token in enumerate(tokens):
         if (check := _BESIDE.get(token.token_type)) is not None:
             check(token, tokens[place + 1 : place + 4])
@@ -206,7 +206,7 @@ def _parted(tokens: list[Token], text: str) -> list[Token]:
     end = 0
     for token in tokens:
         if token.start < end:
-            continue  # a part of an exponent, which is in `parted` already
+            continue  # a part of a number that `parted` has already
         glued = _GLUED.match(text, token.start) if token.token_type is TokenType.NUMBER else None
         if glued is None or glued.end(1) > token.end:
             parted.append(token)
@@ -283,9 +283,9 @@ def _has_within(tokens: Sequence[Token], opening: int, word: TokenType | str | N
 
 
 def _names_as_one(tokens: list[Token], text: str) -> list[Token]:
-    """Return the tokens with each bare name after FROM and JOIN, such as ``eu.quotes-1``, joined to a quoted name."""
+    """Return the tokens with each bare name after FROM or JOIN, such as ``eu.quotes-1``, as a single quoted name."""
     joined: list[Token] = []
-    within: list[bool] = []  # by open parenthesis: whether it holds a subquery
+    within: list[bool] = []  # for each open parenthesis, whether the parenthesis holds a subquery
     place = 0
     while place < len(tokens):
         token = tokens[place]

@@ -1,4 +1,5 @@
-"""Limits on the size of a statement's text, checked before parsing, whose time grows with the size."""
+"""Limits on the size of a statement's text. They are checked before parsing, since the time of parsing grows with size.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _WORD = 24
-"""The weight of a word."""
+"""The weight of a word or sign. Constants, commas and parts of long lists weigh less."""
 _WEIGHTS = (0, 0, 12, _WORD)
-"""The weight of a part, by its kind."""
+"""The weight of a part by its group in `_PARTS`: (no group), comment, constant or comma, word or sign."""
 _LISTED, _EQUALITY = 2, 12
-"""The weight of a literal in a long list after IN, and of an equality in a long OR."""
+"""The weights in runs that `literal_runs` cuts out: of a literal after IN, and of an equality in an OR."""
 _PER_WORD = _WORD // _LISTED
 
 
@@ -40,7 +41,7 @@ def check_bytes(text: str, limit: int) -> None:
 
 
 def check_words(text: str, limit: int) -> None:
-    """Check that a statement does not have too many words and signs; constants and commas count as less than one.
+    """Check that a statement does not have too many words and signs. A constant or a comma counts as half a word.
 
     Raises:
         InputError: ``quota-exceeded``.
@@ -57,7 +58,7 @@ def check_words(text: str, limit: int) -> None:
 
 @lru_cache(maxsize=100)
 def words(text: str, most: int) -> int:
-    """Return the number of words and signs of a text; stop counting above `most`.
+    """Return the weight of a text in words, rounded up; stop counting above `most`.
 
     Example:
         >>> words("SELECT a FROM s WHERE a IN (1, 2, 3)", 100), words("SELECT a FROM s", 2)
@@ -73,5 +74,5 @@ def words(text: str, most: int) -> int:
 
 
 def _weight(run: LiteralRun) -> int:
-    """Return the weight of a run, by the separators in it, nearly all of which stand between literals."""
+    """Return the weight of a run from its separators; the few that stand within strings are counted too."""
     return run.source.count(",") * _LISTED if run.is_list else run.source.count("=") * _EQUALITY

@@ -27,7 +27,7 @@ def _at_watermark(tokens: Tokens) -> bool:
 
 
 def at_clause(tokens: Tokens) -> bool:
-    """Tell whether PARTITION KEY or WATERMARK FOR follows in place of a column."""
+    """Tell whether PARTITION KEY or WATERMARK FOR comes next, and not a column with such a name."""
     return _at_watermark(tokens) or (tokens.word() == "PARTITION" and tokens.word(1) == "KEY")
 
 
@@ -109,7 +109,7 @@ def read_idle(tokens: Tokens) -> int:
     """Read the value of the option `idle`, in milliseconds.
 
     Raises:
-        InputError: ``syntax-error``, or ``bad-interval``; also for less than a second.
+        InputError: ``syntax-error``, or ``bad-interval``, also for an interval of less than a second.
     """
     text = tokens.string("the idle time")
     idle = parse_interval(text)
@@ -130,8 +130,8 @@ def declared_time(
 
     Args:
         columns: All columns.
-        written: The WATERMARK FOR, None without the clause.
-        idle_ms: The option `idle`, None without the option.
+        written: The clause WATERMARK FOR; None without the clause.
+        idle_ms: The option `idle`, in milliseconds; None without the option.
         stream: The name of the stream, for errors.
 
     Raises:

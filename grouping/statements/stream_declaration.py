@@ -69,9 +69,9 @@ OPTIONS = (
     "idle",
 )
 _FRAMING = {"protobuf": "raw"}
-"""Format → default framing; ``single-object`` for other formats. JSON has no framing: the value is without effect."""
+"""Format → default framing. Any other format has ``single-object``, which has a meaning only for Avro."""
 _OF_TOPICS = tuple(option for option in OPTIONS if option not in ("topic", "partitions", "decimals"))
-"""The options of FROM TOPIC, which names the topic itself; the topic exists, so it needs no `partitions`."""
+"""The options after FROM TOPIC. The clause names an existing topic, and none of its formats has `decimals`."""
 _INFERRED = ("json", "avro", "protobuf")
 """The formats that FROM TOPIC accepts."""
 _OF_JSON = ("lenient", "timestamps", "explode")
@@ -154,7 +154,7 @@ def _topic_options(tokens: Tokens) -> OptionValues:
 
 
 def check_outer(places: Mapping[str, str], levels: int) -> None:
-    """Check that no place has more ``^`` than there are arrays around the event.
+    """Check that no place has more ``^`` (steps to the array around) than there are arrays around the event.
 
     Args:
         places: By column, the text of its FROM.
@@ -214,7 +214,7 @@ def check_format(form: str, options: Iterable[str], placed: Iterable[str]) -> No
 
 
 def check_envelope_field(form: str, column: str) -> None:
-    """For formats of changes, refuse a column without FROM that is not a field of the change itself.
+    """For formats of changes, refuse a column that has no FROM and is not a field of the change itself.
 
     Raises:
         InputError: ``stream-mismatch``.
@@ -264,7 +264,7 @@ def read_alter_stream(tokens: Tokens) -> AlterStream:
 
 
 def declared_fields(statement: CreateStream) -> dict[str, Any]:
-    """Return, by name, the fields of a `Stream` that depend only on its CREATE STREAM."""
+    """Return the fields of a `Stream` that depend only on its CREATE STREAM, by name."""
     return {
         "columns": statement.stream_columns,
         "topic": statement.topic,

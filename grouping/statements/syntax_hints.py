@@ -99,7 +99,7 @@ def unread(tokens: Sequence[Token], line: int, column: int, shown: str) -> Input
 
 
 def _unbalanced(tokens: Sequence[Token]) -> InputError | None:
-    """Return the refusal of an unbalanced parenthesis or bracket, or of CASE without END; None without these."""
+    """Return the refusal of an unbalanced parenthesis or bracket, or of CASE without END; None if all are balanced."""
     opened: list[Token] = []
     for token in tokens:
         if token.token_type in _OPEN or token.token_type is TokenType.CASE:

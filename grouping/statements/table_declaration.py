@@ -81,7 +81,7 @@ def read_table(tokens: Tokens) -> CreateTable:
 
 
 def _check_places(form: str, places: Mapping[str, str]) -> None:
-    """Refuse places that a table cannot read: only tables of changes may have columns at paths."""
+    """Refuse places that a table's format does not allow: Avro allows none, JSON only FROM KEY, others also paths."""
     kinds = {"avro": (), "json": ("key",)}.get(form, ("key", "value"))
     for name, text in places.items():
         if ColumnPlace.of(text).kind not in kinds:

@@ -19,11 +19,11 @@ from grouping.statements.literal_runs import cut_runs
 __all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped", "unreadable"]
 
 NAME_LENGTH = 255
-"""Most characters of a name, so that a reply can have a thousand names."""
+"""The largest number of characters of a name. With this limit, a reply has room for a thousand names."""
 
 
 class PlainSql(SQLite):
-    """The dialect of SQLite, without brackets as quotes of names."""
+    """The dialect of SQLite, except that brackets do not quote names."""
 
     class Tokenizer(SQLite.Tokenizer):
         """The tokenizer, under the name that sqlglot requires."""
@@ -80,7 +80,7 @@ class Tokens:
     """
 
     def __init__(self, text: str) -> None:
-        # At the start of a text, sqlglot reads the rest of a SHOW or EXPLAIN as a single string; a comma prevents this.
+        # sqlglot reads the rest of a text that begins with SHOW or EXPLAIN as one string; a first comma prevents this.
         self._text = "," + text
         try:
             self._tokens: list[Token] = _TOKENIZER.tokenize("," + cut_runs(text).text)[1:]
@@ -89,12 +89,12 @@ class Tokens:
         self.index = 0
 
     def type(self, ahead: int = 0) -> TokenType | None:
-        """Return the type of the token `ahead` places on; None after the last token."""
+        """Return the type of the token `ahead` places after the next one; None after the last token."""
         place = self.index + ahead
         return self._tokens[place].token_type if place < len(self._tokens) else None
 
     def source(self, ahead: int = 0) -> str:
-        """Return the token `ahead` places on, as written; empty after the last token."""
+        """Return the token `ahead` places after the next one, as written; "" after the last token."""
         place = self.index + ahead
         if place >= len(self._tokens):
             return ""
@@ -102,12 +102,12 @@ class Tokens:
         return self._text[token.start : token.end + 1]
 
     def word(self, ahead: int = 0) -> str:
-        """Return the bare word `ahead` places on, in capitals; empty if the token is not a bare word."""
+        """Return the bare word `ahead` places after the next token, in capitals; "" for any other token."""
         source = self.source(ahead)
         return source.upper() if source.isidentifier() else ""
 
     def slice(self, start: int, end: int) -> str:
-        """Return the text from a token up to another token, which is not included."""
+        """Return the text from the token `start` up to the token `end`, which is not included."""
         return self._text[self._tokens[start].start : self._tokens[end - 1].end + 1] if start < end else ""
 
     def before(self, index: int) -> str:
@@ -192,7 +192,7 @@ class Tokens:
         return name
 
     def _quoted_name(self) -> str | None:
-        """Return the hint that the next word or string would be a name in double quotes; None for other tokens."""
+        """Return a hint if the next word or string would be a name in double quotes; None for any other token."""
         if self.type() is TokenType.STRING:
             return f'A name stands bare or in double quotes: "{clipped(self._tokens[self.index].text)}".'
         if self.word() in _RESERVED and self.word(1) in ("", "AS", "STRING"):
@@ -200,7 +200,7 @@ class Tokens:
         return None
 
     def stream_name(self) -> str:
-        """Read the name of a stream; a bare name may have several adjacent tokens."""
+        """Read the name of a stream. A bare name may consist of several tokens without blanks between them."""
         if self.type() is TokenType.IDENTIFIER:
             name = self._tokens[self.index].text
             width = 1

@@ -69,7 +69,7 @@ def _within(tokens: Sequence[Token], places: Iterable[int]) -> frozenset[int]:
 
 
 def _type_places(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield the place of each type's first token."""
+    """Yield the place of the first token of each type."""
     if not any(token.token_type in _BEFORE_TYPES for token in tokens):
         return
     within = [False]

@@ -12,7 +12,7 @@ from grouping.statements.tokens import Tokens, clipped
 __all__ = ["unknown_statement"]
 
 _NEAR = 0.7
-"""Least similarity of two words, from 0 to 1, for a hint."""
+"""The least similarity of two words for a hint, from 0 to 1."""
 _OBJECTS = {"QUERY": "CQ", "CONTINUOUS": "CQ", "QUERIES": "CQS", "MATERIALIZED": "VIEW"} | {
     "SOURCE": "STREAM",
     "TOPIC": "STREAM",
@@ -36,7 +36,7 @@ _RENAMED = {"LIST": "SHOW", "DESC": "DESCRIBE"}
 
 
 def unknown_statement(tokens: Tokens, statements: Collection[tuple[str, ...]]) -> InputError:
-    """Return the refusal of a text with first words that begin no statement.
+    """Return the refusal of a text whose first words begin no statement.
 
     Args:
         tokens: The text, at its first token.
@@ -87,5 +87,5 @@ def _verb_hint(verb: str, statements: Collection[tuple[str, ...]]) -> str:
     if (hint := _VERBS.get(verb)) is not None:
         return hint
     verbs = list(dict.fromkeys(words[0] for words in statements))
-    longer = [each for each in verbs if each != "SET"]  # SET is a part of words such as RESET, without similarity
+    longer = [each for each in verbs if each != "SET"]  # too short: RESET would count as similar
     return near_name(clipped(verb), longer) or f"A statement begins with {alternatives(verbs)}."
