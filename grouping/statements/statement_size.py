@@ -1,5 +1,4 @@
-"""Limits on the size of a statement's text. They are checked before parsing, since the time of parsing grows with size.
-"""
+"""Limits on the size of a statement's text, checked before parsing, since large texts take long to parse."""
 
 from __future__ import annotations
 

@@ -38,6 +38,6 @@ ARROW_TYPES: Mapping[SqlType, pa.DataType] = {
     BINARY: pa.binary(),
     VARIANT: pa.string(),
 }
-"""A VARIANT is held as its text (`grouping.values.variant`). DECIMAL has no entry: its constants are stored as text,
-and its columns have their own precision and scale.
+"""A VARIANT is held as its text (`grouping.values.variant`). DECIMAL has no entry: DECIMAL constants are stored as
+text, and the Arrow type of a DECIMAL column depends on its precision and scale.
 """

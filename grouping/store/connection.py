@@ -26,7 +26,7 @@ __all__ = [
 
 
 class StoreUnavailable(OperationalError):
-    """Redis cannot be reached, or the gateway has not confirmed its tables."""
+    """Redis cannot be reached, or the gateway has not confirmed the constant tables in Redis."""
 
 
 class PrimaryUnknown(StoreUnavailable):
@@ -34,7 +34,7 @@ class PrimaryUnknown(StoreUnavailable):
 
 
 class StoreLost(OperationalError):
-    """Redis has lost data of the gateway, or may have lost some, and must be filled anew."""
+    """Redis has lost data of the gateway, or may have lost some, and must be filled again from Kafka."""
 
 
 def _client(url: str, options: Mapping[str, Any]) -> redis.Redis:
@@ -53,7 +53,7 @@ def _client(url: str, options: Mapping[str, Any]) -> redis.Redis:
 
 @contextmanager
 def mapped() -> Iterator[None]:
-    """Turn errors of the driver into errors of the product; all calls of the driver are under this context manager."""
+    """Turn errors of the driver into errors of the product. All calls of the driver need this context manager."""
     try:
         yield
     except redis.RedisError as error:
@@ -61,9 +61,10 @@ def mapped() -> Iterator[None]:
 
 
 def connect(settings: Settings) -> Any:
-    """Return a client with a single connection; untyped, because the driver's annotations lack bytes.
+    """Return a client with a single connection.
 
-    With Sentinels each new connection goes to the present primary.
+    With Sentinels each new connection goes to the present primary. The result is untyped, because the driver's type
+    hints do not know that answers are bytes.
     """
     server = settings.redis
     url = server.url.get_secret_value()
@@ -88,10 +89,11 @@ def connect(settings: Settings) -> Any:
 
 
 def check_primary(client: Any) -> None:
-    """Check that the server of the last command is the primary; without Sentinels it always is.
+    """Check that the server of the last command is the primary. Without Sentinels there is nothing to check.
 
-    A former primary that was suspended or cut off answers as primary for some ten seconds, until Sentinels announce the
-    promoted server. The former primary lacks the writes to the promoted server, and loses its own.
+    A former primary that was suspended or cut off goes on answering as primary for some ten seconds, until Sentinels
+    announce the promoted server. Meanwhile the former primary lacks the writes to the promoted server, and its own
+    writes will be lost.
 
     Raises:
         PrimaryUnknown: No Sentinel answers.
@@ -114,7 +116,7 @@ def _sentinel_options(server: RedisSettings, own: Mapping[str, Any]) -> dict[str
 
     Args:
         server: The settings.
-        own: The options of connections to the server; connections to Sentinels use the same certificates.
+        own: The options of connections to the server. Connections to Sentinels use the same certificates.
     """
     tls = bool(own["ssl"] if server.sentinel_tls is None else server.sentinel_tls)
     who = {"username": server.sentinel_username, "password": server.sentinel_password.get_secret_value()}
@@ -133,22 +135,22 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _identity(server: RedisSettings) -> dict[str, str]:
-    """Return the user, the password and, for TLS, the certificates; user and password in the URL win."""
+    """Return the user, the password and, for TLS, the certificates. A user or password in the URL takes precedence."""
     given = {"username": server.username, "password": server.password.get_secret_value()}
     known = {name: value for name, value in given.items() if value}
     return known | _certificates(server) if server.url.get_secret_value().startswith("rediss:") else known
 
 
 def _certificates(server: RedisSettings) -> dict[str, str]:
-    """Return the certificate files that the settings name, of authorities and of the client."""
+    """Return the certificate files that the settings name: those of the authorities, and the client's own."""
     files = {"ssl_ca_certs": server.ca_file, "ssl_certfile": server.certificate_file, "ssl_keyfile": server.key_file}
     return {name: str(file) for name, file in files.items() if file}
 
 
 def eviction_policy(settings: Settings) -> str | None:
-    """Return the eviction policy of Redis; ``noeviction`` if its memory has no limit, None if unknown.
+    """Return the eviction policy of Redis; ``noeviction`` if its memory has no limit, None if the policy is unknown.
 
-    INFO is used, because managed servers answer it but refuse CONFIG.
+    The policy is read by INFO, because managed servers refuse CONFIG.
     """
     with mapped():
         info = connect(settings).info("memory")
@@ -156,7 +158,7 @@ def eviction_policy(settings: Settings) -> str | None:
 
 
 class _Packer:
-    """Packs commands without the driver's checks of arguments: here they are always text, bytes or numbers."""
+    """Packs commands without the driver's checks of arguments, which are always text, bytes or numbers here."""
 
     def pack(self, *args: Any) -> list[bytes]:
         """Return a command in Redis's protocol; the command's name may have several words."""

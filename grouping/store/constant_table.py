@@ -28,11 +28,11 @@ from grouping.store.arrow_types import ARROW_TYPES
 __all__ = ["MODES", "Block", "Entry", "Segment", "constants_array", "cut", "net", "storage_type", "unpacked_since"]
 
 MODES = ("shared", "dedicated", "virtual", "pending")
-"""The place of an entry's matches; `pending` is the store of matches that wait for a tick."""
+"""Where the matches of an entry are written: `pending` is the log of matches that wait for a tick (`cq.pending`)."""
 
 
 FRAMES: Literal["frames"] = "frames"
-"""A value of `Block.edge`, for queries over frames: each match from `Entry.since` on is a result."""
+"""The value of `Block.edge` for queries over frames. Each match from the offsets `Entry.since` on is a result."""
 
 
 class Block(NamedTuple):
@@ -43,39 +43,41 @@ class Block(NamedTuple):
     select_id: SelectId
     mode: str
     until: tuple[int, ...] = ()
-    """For a leaving destination: by source partition, the offset of the first event that no longer counts."""
+    """For a leaving destination: by source partition, the offset of the first event without a result."""
     edge: Edge | Literal["frames"] = ""
-    """For a group with EMIT, the edges that are results; `FRAMES` for a group over frames, "" for any other group."""
+    """For a group with EMIT, which edges are results; `FRAMES` for a group over frames, "" for any other group."""
 
     @property
     def types(self) -> tuple[SqlType, ...]:
-        """The constants' types, by slot."""
+        """The types of the constants, by slot."""
         return tuple(map(SqlType.of, self.type_texts))
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A destination and its constants: it gets the matching events with record times in [start, expire)."""
+    """A destination and its constants. The destination gets matching events with record times in [start, expire)."""
 
     block: Block
     destination: str
     """`d_…` or, for mode pending, `p_…`."""
     row: ConstantRow
     number: int
-    """The number under which matches of the destination are counted; numbers of a stream are dense."""
+    """The number of the destination, under which its matches are counted. A stream reuses the numbers of gone
+    destinations, so the numbers stay small.
+    """
     partition: int
-    """Partition of `cq.results` for mode shared, of `cq.pending` for mode pending, else 0."""
+    """For mode shared the partition of `cq.results`, for mode pending the partition of `cq.pending`, else 0."""
     start_ms: int | None = None
     expire_ms: int | None = None
     bounds: bytes = b""
     """For a store of aggregates, the bounds of its panes (`grouping.model.panes`)."""
     since: tuple[int, ...] = ()
-    """For an entry with edges or over frames: by source partition, the offset of the first event that counts; 0 for
-    further partitions.
+    """For an entry with edges or over frames: by source partition, the offset of the first event that can have a
+    result. Partitions beyond the end of the tuple have the offset 0.
     """
 
 
 def storage_type(sql_type: SqlType) -> pa.DataType:
-    """Return the Arrow type in which constants of a type are kept: text for exact decimals of any size.
+    """Return the Arrow type in which constants of a type are stored. DECIMALs of any size are stored exactly, as text.
 
     Example:
         >>> storage_type(SqlType.of("SET<BIGINT>"))
@@ -95,7 +97,7 @@ def _stored(sql_type: SqlType, value: object) -> object:
 
 
 def constants_array(sql_type: SqlType, values: Sequence[object]) -> pa.Array:
-    """Return the constants of a slot in the evaluator's form; equal strings share memory."""
+    """Return the constants of a slot as the evaluator holds them. Equal strings share memory (a dictionary array)."""
     array = pa.array(
         values if sql_type in ARROW_TYPES else [_stored(sql_type, value) for value in values], storage_type(sql_type)
     )
@@ -107,7 +109,7 @@ def _packed(since: tuple[int, ...]) -> bytes:
 
 
 def unpacked_since(packed: bytes) -> tuple[int, ...]:
-    """Return `Entry.since` from its bytes in a segment: 8 bytes for each source partition, little-endian.
+    """Return `Entry.since` from its bytes in a segment: a little-endian int64 for each source partition.
 
     Example:
         >>> unpacked_since(bytes([5]) + bytes(15))
@@ -140,17 +142,18 @@ def _to_batch(block: Block, entries: Sequence[Entry]) -> pa.RecordBatch:
 
 
 class Segment:
-    """Net changes of a stream's tables over the versions (`since`, `until`].
+    """The net changes of a stream's tables between two versions.
 
-    `removed` is applied before `added`; a destination in both is replaced.
+    `removed` is applied before `added`, so the entries of a destination in both are replaced.
     """
 
     def __init__(self, removed: pa.Array, added: dict[Block, pa.Table]) -> None:
         self.removed = removed
         """The removed destinations, as binary(12), each once."""
         self.added = added
-        """Columns destination, number, partition, start_ms, expire_ms, c0, c1, …; for stores of aggregates also bounds;
-        for blocks with edges or frames also since, in the form of `unpacked_since`.
+        """The added entries of each block, with the columns destination, number, partition, start_ms, expire_ms, c0,
+        c1, and so on. Blocks of stores of aggregates have also `bounds`; blocks with edges or frames have also `since`,
+        as bytes that `unpacked_since` reads.
         """
 
     @classmethod
@@ -164,13 +167,13 @@ class Segment:
         return cls(pa.array(ids, pa.binary(12)), tables)
 
     def encode(self, more: int = 0) -> bytes:
-        """Return the segment as bytes, or its first piece with the number of further pieces."""
+        """Return the segment or piece as bytes, with the number of further pieces of the same segment."""
         blocks = []
         for block, table in self.added.items():
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
-            stored = block if block.edge else block[:-1]  # the form of earlier versions, if it suffices
+            stored = block if block.edge else block[:-1]  # without an edge, the same form as in earlier versions
             blocks.append((stored, memoryview(sink.getvalue())))
         return msgspec.msgpack.encode((_id_bytes(self.removed), blocks, more))
 
@@ -203,7 +206,7 @@ class _StoredSegment(msgspec.Struct, array_like=True):
 _decode = msgspec.msgpack.Decoder(_StoredSegment).decode
 
 _BLOCK_BYTES = 1_000
-"""Bytes of an Arrow block without rows."""
+"""Approximate number of bytes of an Arrow block without rows."""
 _NO_IDS = pa.nulls(0, pa.binary(12))  # `pa.array` would import pandas, which takes a third of the gateway's start
 
 
@@ -211,8 +214,8 @@ def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segm
     """Yield the net changes of neighbouring segments, in pieces that are not empty.
 
     Args:
-        segments: From the newest to the oldest, each in its pieces.
-        oldest: Whether the last segment starts at version 0, so removals need not be kept.
+        segments: The pieces of each segment, from the newest segment to the oldest.
+        oldest: Whether the last segment starts at version 0. Removals are then left out, since nothing is older.
     """
     removed = _NO_IDS
     for pieces in segments:
@@ -227,7 +230,7 @@ def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segm
 
 
 def cut(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
-    """Yield the same changes in pieces of at most `nbytes` (more for a single large row); at least one piece."""
+    """Yield the same changes in at least one piece of at most `nbytes` each. A single larger row has a larger piece."""
     held: list[Segment] = []
     blocks: set[Block] = set()
     size = 0
@@ -256,7 +259,7 @@ def _parts(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
 
 
 def _slices(table: pa.Table, nbytes: int) -> Iterator[pa.Table]:
-    """Yield a table in parts; it is halved repeatedly, since its rows may differ much in size."""
+    """Yield a table in parts, by halving it repeatedly, since its rows may differ much in size."""
     if table.nbytes <= nbytes or table.num_rows == 1:
         yield table
         return
@@ -292,7 +295,7 @@ def _without(added: dict[Block, pa.Table], removed: pa.Array) -> dict[Block, pa.
 
 
 def _id_bytes(ids: pa.Array) -> bytes:
-    """Return the bytes of all destinations in a row, without a Python object for each."""
+    """Return the concatenated bytes of all ids, without making a Python object for each id."""
     if not len(ids):
         return b""
     return memoryview(ids.buffers()[1])[12 * ids.offset : 12 * (ids.offset + len(ids))].tobytes()

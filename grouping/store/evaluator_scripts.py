@@ -13,13 +13,14 @@ local function confirmed(key)
   return epoch
 end
 """
-"""A Lua function that returns the `EpochNote` of a key, nil if no tables are confirmed for this run of Redis."""
+"""A Lua function that returns the `EpochNote` under a key; nil if no tables are confirmed for this run of Redis."""
 
-# KEYS: epoch, version, pins, streams, pauses, next batch, held, and the stream's fence, if any. ARGV: stream, batch,
-# the holder of the fence. Returns the pin as text; nil if the tables are not confirmed, their version is lost or the
-# stream is held; an empty text if another evaluator has the fence; "committed" if the batch is committed. A dropped
-# stream has tables without rows. A pattern finds the number of the stream's declaration: texts within JSON cannot match
-# it, since their quotes are escaped.
+# KEYS: epoch, version, pins, streams, pauses, next batch, held, and the stream's fence if the caller has one. ARGV:
+# stream, batch, the holder of the fence. Returns one of: the pin as text; nil if the tables are not confirmed, if their
+# version is lost, or if the stream is held; an empty text if another evaluator has the fence; "committed" if the batch
+# is committed. For a dropped stream the pin has version 0, whose tables have no rows. The script finds the revision of
+# the stream's declaration by a pattern in the JSON. No text within the JSON can match this pattern, since quotes within
+# texts are escaped.
 PIN = (
     _CONFIRMED
     + """
@@ -49,9 +50,10 @@ return pinned
 """
 )
 
-# KEYS: matches, counted, output, next batch, and the stream's fence, if any. ARGV: source partition, micro-batch, the
-# fields of `Output`, the `PartitionWatermark` or nothing, the holder of the fence, values. Returns the number of values
-# that wait; 0 without values, or if the micro-batch was counted before; -1 if another evaluator has the fence.
+# KEYS: matches, counted, output, next batch, and the stream's fence if the caller has one. ARGV: source partition,
+# micro-batch, the fields of `Output`, the `PartitionWatermark` or an empty text, the holder of the fence, values of
+# `MatchTally`. Returns the number of values in the list `matches`; 0 if no values are given or the micro-batch was
+# counted before; -1 if another evaluator has the fence.
 COUNT = """
 if KEYS[5] and redis.call('GET', KEYS[5]) ~= ARGV[9] then return -1 end
 if tonumber(string.match(ARGV[2], '%d+$')) < tonumber(redis.call('GET', KEYS[4]) or 0) then return 0 end
@@ -66,8 +68,9 @@ return redis.call('RPUSH', KEYS[1], unpack(ARGV, 10))
 """
 
 # KEYS: the owner of a stream, epoch, versions, streams, and the stream's other keys. ARGV: the holder, the stream.
-# Gives up the ownership, and removes the keys of a dropped stream again, since its last tasks may have written some.
-# With unconfirmed tables Redis may have lost a live stream, so its keys stay.
+# Gives up the ownership. For a dropped stream, the script also removes the stream's keys: DROP removed them before, but
+# the stream's last tasks may have written some again. While the tables are not confirmed, the keys stay, since the
+# stream may be live and only missing in Redis.
 GIVE_UP = (
     _CONFIRMED
     + """

@@ -19,14 +19,15 @@ from grouping.store.connection import connect, mapped
 
 __all__ = ["FRESH_SECONDS", "Fence", "FenceWatch", "LeaseLost", "transaction"]
 
-# KEYS: fence. ARGV: token. Writes the fence if another process holds it, so that a transaction that watches it fails.
+# KEYS: fence. ARGV: token. If another process holds the fence, the script writes the fence unchanged. This write makes
+# a transaction fail that watches the fence.
 _GUARD = """
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
 """
 _WAIT_SECONDS = 0.2
 FRESH_SECONDS = 0.05
-"""Time for which a task relies on an answer of Redis: it may have thousands of writes in succession."""
+"""Seconds for which a task relies on the last answer of Redis, since a task may write thousands of times in a row."""
 
 
 class LeaseLost(OperationalError):
@@ -35,16 +36,16 @@ class LeaseLost(OperationalError):
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fence with the token of a holder; picklable, for tasks."""
+    """A fence with the token of a holder. Fences can be pickled, since tasks get them."""
 
     key: str
     token: str
     """The token of the holder."""
 
     def transaction(self, client: Any) -> Any:
-        """Return a pipeline whose commands a client carries out together, unless another process has taken over.
+        """Return a pipeline whose commands Redis carries out in one transaction, if the fence still has this token.
 
-        Its `execute` takes one round trip, and raises `LeaseLost`.
+        The pipeline's `execute` takes one round trip, and raises `LeaseLost` if another process has taken over.
         """
         return _FencedPipeline(client, self)
 
@@ -114,7 +115,7 @@ class FenceWatch:
 
 
 class _FencedPipeline(redis.client.Pipeline):
-    """A transaction that is sent together with a check of the fence; Redis does not run it if the fence has changed."""
+    """A transaction that is sent together with a check of the fence, and not run if another process has the fence."""
 
     def __init__(self, client: Any, fence: Fence) -> None:
         super().__init__(client.connection_pool, client.response_callbacks, True, None)
@@ -152,7 +153,7 @@ class _FencedPipeline(redis.client.Pipeline):
 
 
 def transaction(client: Any, fence: Fence | None) -> Any:
-    """Return a pipeline whose commands a client carries out together, under a fence if given."""
+    """Return a pipeline whose commands Redis carries out in one transaction, under a fence if one is given."""
     return client.pipeline(transaction=True) if fence is None else fence.transaction(client)
 
 

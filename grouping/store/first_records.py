@@ -1,4 +1,4 @@
-"""The first records of a stream: how many of them are dead letters, and the commonest reason."""
+"""The first records of a stream: how many of them are dead letters, and the most frequent reason."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from grouping.store.ownership import EvaluatorFences
 __all__ = ["FIRST_RECORDS", "FirstRecords", "FirstRecordsStore"]
 
 FIRST_RECORDS = 100
-"""Number of records of a stream that are counted."""
+"""The number of records of a stream after which counting stops."""
 
 _RECORDS, _LETTERS, _REASON = b"records", b"letters", b"reason:"
 _MOST_REASONS = 5
-"""Most reasons that one task writes, the commonest first."""
+"""The largest number of reasons that one task writes: its most frequent ones."""
 _LONGEST_REASON = 300
 
 
 class FirstRecords(NamedTuple):
-    """Counts over the first `FIRST_RECORDS` records of a stream, or a few more."""
+    """Counts over the first records of a stream: `FIRST_RECORDS`, or a few more, since tasks add them in parallel."""
 
     records: int = 0
     letters: int = 0
-    """How many of them are dead letters."""
+    """How many of these records are dead letters."""
     reason: str = ""
-    """The commonest detail of the dead letters."""
+    """The most frequent detail of the dead letters."""
 
     @classmethod
     def unpack(cls, fields: Mapping[bytes, bytes]) -> FirstRecords:
@@ -75,7 +75,7 @@ class FirstRecordsStore:
             return int(self._redis.hget(self._keys.first_records(stream_id), _RECORDS) or 0)
 
     def add(self, stream_id: StreamId, records: int, details: Sequence[str]) -> int:
-        """Count records and the details of the dead letters among them; return how many records are counted now."""
+        """Count records, with the details of the dead letters among them; return how many are counted so far."""
         reasons: dict[str, int] = {}
         for detail in details:
             reason = detail[:_LONGEST_REASON]

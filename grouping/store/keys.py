@@ -1,8 +1,9 @@
 """Every key of Redis, as a table: name, pattern, type, writer, readers and content.
 
-*Gateway* and *evaluator* are the two programs; workers are the evaluator's. Forms that both programs read are in
-`notes.py` and `constant_table.py`, forms of the gateway alone in `gateway/state` and `gateway/timers`. All keys can be
-filled anew from Kafka, except leases and notes that the evaluator writes for itself.
+*Gateway* and *evaluator* are the two programs; *workers* are the worker processes of the evaluator. The types of values
+that both programs read are in `notes.py` and `constant_table.py`. The types that only the gateway reads are in
+`gateway/state` and `gateway/timers`. All keys can be filled again from Kafka, except leases, and notes that the
+evaluator writes for itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LeaseTaker = Literal["gateway", "evaluator"]
 FieldHash = Literal[
     "cursors", "dropped-tables", "ends", "leaving", "pauses", "quotas", "secrets", "tables", "topic-founders", "views"
 ]
-"""The hashes in which a unit of work sets and removes single fields."""
+"""The hashes in which a unit of work of the gateway sets and removes single fields."""
 
 RedisType = Literal["string", "hash", "list", "set", "sorted set"]
 ProgramName = Literal["", "gateway", "evaluator", "workers", "all"]
@@ -38,10 +39,10 @@ class RedisKey:
     type: RedisType
     writer: ProgramName
     readers: ProgramName
-    """The programs that read the key besides its writer."""
+    """The programs that read the key, in addition to its writer."""
     content: str
     kept: bool = False
-    """Whether the key stays when Redis is filled anew from Kafka."""
+    """Whether the key stays when the gateway fills Redis again from Kafka."""
 
 
 class _Single(RedisKey):
@@ -71,7 +72,7 @@ class _Each(RedisKey, Generic[_Name]):
 
 
 class _OfStream(_Each[StreamId]):
-    """A key for each stream, which is removed with its stream."""
+    """A key for each stream. The key is removed when its stream is dropped."""
 
 
 # fmt: off
@@ -244,26 +245,26 @@ class RedisKeys:
         return f"{self.start}:*"
 
     def field_hash(self, name: FieldHash) -> str:
-        """Return the key of a hash of which a unit of work sets fields."""
+        """Return the key of a hash in which a unit of work sets single fields."""
         return f"{self.start}:{name}"
 
     def of_stream(self, stream_id: StreamId) -> list[str]:
-        """Return the keys that are removed with their stream."""
+        """Return the keys that are removed when a stream is dropped."""
         return [row.__get__(self, None)(stream_id) for row in self.table().values() if isinstance(row, _OfStream)]
 
     def definition_hashes(self, stream_id: StreamId) -> tuple[str, ...]:
-        """Return the hashes of definitions that CQs of a stream share."""
+        """Return the hashes with the definitions (plans, SELECT lists, templates) that CQs of a stream share."""
         return self.groups(stream_id), self.selects(stream_id), self.texts(stream_id)
 
     @property
     def kept_by_wipe(self) -> tuple[bytes, ...]:
-        """The prefixes of keys that stay when Redis is filled anew: leases, and notes of work under way."""
+        """The beginnings of keys that stay when Redis is filled again: leases, and notes of work under way."""
         words = {row.pattern.partition(":")[0] for row in self.table().values() if row.kept}
         return tuple(f"{self.start}:{word}".encode() for word in sorted(words))
 
 
 def role_title(role: LeaseTaker, name: str = "") -> str:
-    """Return the name of a role for people, with the name of a named evaluator.
+    """Return the displayed name of a role; for an evaluator with a name, the name is added.
 
     Example:
         >>> role_title("evaluator"), role_title("evaluator", "fast")

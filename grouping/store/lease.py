@@ -1,4 +1,4 @@
-"""The lease: a prefix has a single running gateway, and a single evaluator of each name, which may write."""
+"""The lease: only its holder may run and write, as the single gateway of a prefix or the single evaluator of a name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 __all__ = ["LIFETIME_MS", "Lease", "holder_is_dead"]
 
 LIFETIME_MS: Mapping[LeaseTaker, int] = {"gateway": 3_000, "evaluator": 8_000}
-"""Lifetime of a lease without renewal, and so the longest wait of a standby. An evaluator's lease lasts longer, since
-the evaluator must end a JVM.
+"""Lifetime of a lease without renewal, in milliseconds. A standby waits at most this time. The lease of an evaluator
+lasts longer, since an evaluator that cannot renew its lease needs time to end its JVM.
 """
 
 # KEYS: lease, fence. ARGV: token, lifetime in ms.
@@ -39,11 +39,11 @@ class Lease:
     """The right to be the gateway, or an evaluator of a given name, of a prefix.
 
     A lease lapses if it is not renewed in time; a holder that cannot renew must stop at once. If the holder is a dead
-    process of this machine, its successor does not wait. A *fence* beside the lease names the last holder, even of a
-    lapsed lease, so a suspended holder that wakes up can write nothing.
+    process of this machine, its successor does not wait. Each lease has a *fence*: a second key that names the last
+    holder, even after the lease has lapsed. So a suspended holder that wakes up can write nothing.
 
-    The `Lock` of redis-py does not suffice: transactions cannot depend on it, and it does not name its holder, so a
-    successor cannot see that the holder is dead.
+    The `Lock` of redis-py does not suffice. Transactions cannot depend on a `Lock`. Also, a `Lock` does not name its
+    holder, so a successor could not find out that the holder is dead.
     """
 
     def __init__(self, settings: Settings, role: LeaseTaker, name: str = "") -> None:
@@ -52,7 +52,7 @@ class Lease:
         Args:
             settings: Where Redis is.
             role: The role that the lease is for.
-            name: The evaluator's name; empty for the unnamed one, and for the gateway.
+            name: The evaluator's name; empty for the evaluator without a name, and for the gateway.
         """
         self._redis = connect(settings)
         keys = RedisKeys.of(settings)
@@ -75,7 +75,7 @@ class Lease:
                 self._redis.eval(_RELEASE, 1, self.key, holder)
                 taken = self._take()
         if taken:
-            with suppress(PrimaryUnknown):  # Sentinels have not promoted a server yet
+            with suppress(PrimaryUnknown):  # Sentinels may not have promoted a server yet
                 check_primary(self._redis)
         return taken
 
@@ -100,13 +100,13 @@ class Lease:
 
     @property
     def fence(self) -> Fence:
-        """The fence beside the lease, with this holder's token."""
+        """The fence of the lease, with this process's token."""
         return Fence(self._fence, self.token)
 
     def transaction(self, client: Any) -> Any:
-        """Return a pipeline whose commands a client carries out together, unless another process has taken the lease.
+        """Return a pipeline whose commands Redis carries out in one transaction, unless another process has the lease.
 
-        Its `execute` takes one round trip, and raises `LeaseLost`.
+        The pipeline's `execute` takes one round trip, and raises `LeaseLost` if another process has taken the lease.
         """
         return self.fence.transaction(client)
 
@@ -114,7 +114,7 @@ class Lease:
 def _machine() -> str:
     """Return the machine's name, the id of its boot, and the namespace of process numbers.
 
-    Containers may have equal names, and each has a process 1: a process number is unique only within its namespace.
+    The namespace is needed because two containers may have the same name, and each of them has a process 1.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")[:8]
@@ -124,7 +124,7 @@ def _machine() -> str:
 
 
 def holder_is_dead(holder: str) -> bool:
-    """Tell whether a holder, as named by `Lease.holder`, was a process of this machine that has ended.
+    """Tell whether a holder, as `Lease.holder` returns it, is known to be a process of this machine that has ended.
 
     Example:
         >>> holder_is_dead("elsewhere/7/0a1b2c3d")

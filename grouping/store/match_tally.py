@@ -1,4 +1,4 @@
-"""Counts of matches by destination, from workers to the gateway; destinations have numbers within a stream."""
+"""Counts of matches that workers send to the gateway, by the numbers that destinations have within their stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 __all__ = ["MatchTally"]
 
 _AT_ONCE = 1 << 16
-"""Most destinations in a value. A value has up to half a megabyte, or a megabyte if each has its own time."""
+"""The largest number of destinations in a value. A value takes up to half a megabyte if all destinations have the same
+time, otherwise up to a megabyte.
+"""
 
 
 class MatchTally(NamedTuple):
@@ -25,7 +27,7 @@ class MatchTally(NamedTuple):
 
     @classmethod
     def of(cls, numbers: NDArray[np.integer], last_ms: int) -> MatchTally:
-        """Count matches by the numbers of their destinations, with the same time for all."""
+        """Count matches, given by the numbers of their destinations. All get the same time of the last match."""
         distinct, counts = np.unique(numbers, return_counts=True)
         return cls(distinct.astype(np.int32), counts, np.full(distinct.size, last_ms))
 
@@ -40,7 +42,7 @@ class MatchTally(NamedTuple):
         return cls(distinct, summed, latest)
 
     def encode(self) -> Iterator[bytes]:
-        """Yield encoded values of a bounded size; a tally with a single time takes fewer bytes."""
+        """Yield encoded values of a bounded size. A value whose times are all equal stores the time once."""
         for first in range(0, self.numbers.size, _AT_ONCE):
             numbers, counts, last_ms = (column[first : first + _AT_ONCE] for column in self)
             few = counts.astype(np.int32) if counts.max() < 1 << 31 else counts

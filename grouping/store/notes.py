@@ -1,6 +1,6 @@
-"""Notes of gateway and evaluator for each other in Redis: a type for each note, beside its key.
+"""Notes of gateway and evaluator for each other in Redis, with a type for each note. The keys are in `keys.py`.
 
-New fields have defaults, so notes of earlier versions can be read; earlier versions ignore new fields.
+A field that a version adds has a default, so this version can read older notes. Earlier versions ignore new fields.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = [
 ]
 
 _WATERMARK = b"watermark/"
-"""The beginning of the fields of `RedisKeys.output` that have a partition's watermark."""
+"""The beginning of the names of fields of `RedisKeys.output` that hold the watermark of a partition."""
 TablePins = dict[str, dict[int, int]]
-"""By `Table.source_id` and partition of the table's topic: the offset after the last change that a micro-batch sees."""
+"""By `Table.source_id`, then by partition of the table's topic: the offset after the last change that a batch sees."""
 
 
 class TableVersion(NamedTuple):
@@ -40,7 +40,7 @@ class TableVersion(NamedTuple):
 
 
 class Pin(NamedTuple):
-    """The constant tables and declaration that all tasks of a micro-batch use; as text a value of `RedisKeys.pins`."""
+    """The constant tables and the declaration that all tasks of a micro-batch use; a value of `RedisKeys.pins`."""
 
     version: TableVersion
     paused: tuple[GroupId, ...] = ()
@@ -65,7 +65,7 @@ class Pin(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Totals of a stream's tasks since Redis was filled; the fields are those of `RedisKeys.output`.
+    """Totals over a stream's tasks since Redis was filled. The hash `RedisKeys.output` has fields of the same names.
 
     Example:
         >>> Output.unpack({b"matches": b"3", b"nbytes": b"120"})
@@ -73,15 +73,15 @@ class Output(NamedTuple):
     """
 
     matches: int = 0
-    """Matches of all destinations except virtual ones."""
+    """The number of matches of all destinations except virtual ones."""
     results: int = 0
-    """Records written to topics of results."""
+    """The number of records written to topics of results."""
     nbytes: int = 0
-    """Bytes of keys, values and headers."""
+    """The bytes of these records: keys, values and headers."""
     late: int = 0
-    """Events behind the watermark, or without an event time."""
+    """The number of events behind the watermark, or without an event time."""
     future: int = 0
-    """Events with an event time too far ahead."""
+    """The number of events whose event time is too far in the future."""
 
     @classmethod
     def unpack(cls, fields: Mapping[bytes, bytes]) -> Output:
@@ -90,12 +90,14 @@ class Output(NamedTuple):
 
 
 class PartitionWatermark(NamedTuple):
-    """The watermark of a source partition after a task, and when the partition counts as idle."""
+    """The watermark of a source partition after a task, and the time from which on the partition is idle."""
 
     watermark: int
     """Epoch milliseconds."""
     moves_at: int
-    """Epoch milliseconds: from then on, without a new event, the watermark advances with the clock."""
+    """When the partition becomes idle, in epoch milliseconds. From then on, until the next event, the watermark
+    advances with the clock.
+    """
 
     @classmethod
     def unpack_all(cls, fields: Mapping[bytes, bytes]) -> dict[int, PartitionWatermark]:
@@ -109,7 +111,7 @@ class PartitionWatermark(NamedTuple):
         return {partition: cls(*map(int, bodies[partition].split())) for partition in sorted(bodies)}
 
     def pack(self) -> str:
-        """Return the watermark as Redis has it."""
+        """Return the watermark in the form that Redis stores."""
         return f"{self.watermark} {self.moves_at}"
 
     def at(self, now_ms: int) -> int:
@@ -121,19 +123,19 @@ class ReplicaNote(msgspec.Struct, frozen=True):
     """A worker's report on its replica of a table; a value of `RedisKeys.replicas`."""
 
     at_ms: int
-    """The time of the note."""
+    """When the note was written, in epoch milliseconds."""
     rows: int
     """The number of live rows."""
     nbytes: int
-    """Memory of the rows and their indexes in the worker."""
+    """Bytes of memory that the rows and their indexes take in the worker."""
     reached: dict[int, int] = {}
     """By partition of the topic, the offset after the last change in the replica."""
     waiting: int = 0
-    """The number of records that a waiting micro-batch still needs; 0 if none waits."""
+    """The number of records that the replica must still read for a waiting micro-batch; 0 if no micro-batch waits."""
     evaluator: str = ""
     """The name of the worker's evaluator."""
     split_keys: bool = False
-    """Whether a key was found in two partitions."""
+    """Whether a primary key was found in two partitions of the topic."""
 
     @classmethod
     def unpack(cls, body: bytes) -> ReplicaNote:
@@ -155,18 +157,18 @@ class StateNote(msgspec.Struct, frozen=True):
     keys: int
     rows: int
     nbytes: int
-    """Memory in the worker."""
+    """Bytes of memory in the worker."""
     restore_seconds: float = 0.0
-    """How long the worker took to restore the state for its first batch, from files and the log."""
+    """Seconds that the worker took to restore the state, from files and the log, before its first batch."""
 
 
 class PartitionStates(msgspec.Struct, frozen=True):
     """A worker's report on the states in one source partition; a value of `RedisKeys.states`."""
 
     at_ms: int
-    """When the report was written."""
+    """When the report was written, in epoch milliseconds."""
     states: dict[str, StateNote] = {}
-    """By computation id."""
+    """The states by the ids of their computations."""
 
     @classmethod
     def unpack(cls, body: bytes) -> PartitionStates:
@@ -187,7 +189,7 @@ class EpochNote(msgspec.Struct, frozen=True):
 
     epoch: int = 0
     run_id: str | None = None
-    """The run of the Redis server for which the tables are confirmed; empty for no run, None if Redis has no such
+    """The run of the Redis server for which the tables are confirmed; "" if no run is confirmed, None if Redis has no
     note.
     """
 
@@ -200,7 +202,7 @@ class EpochNote(msgspec.Struct, frozen=True):
             return cls()
 
     def pack(self) -> bytes:
-        """Return the note as Redis has it; a script reads the note too."""
+        """Return the note in the form that Redis stores. The scripts of the evaluator read the note too."""
         return _encode(self)
 
 
@@ -210,13 +212,13 @@ class CommittedNote(msgspec.Struct, frozen=True):
     batch: int = -1
     """The last micro-batch that is committed."""
     offsets: dict[str, int] = {}
-    """By source partition, the position up to which events are evaluated; empty if none was noted."""
+    """By source partition, the position up to which events are evaluated; empty if no position was noted."""
     pinned: str | msgspec.UnsetType = msgspec.UNSET
     """The `Pin` of the batch, as text, if known."""
 
     @property
     def table(self) -> TableVersion | None:
-        """The version that the batch was pinned to."""
+        """The version of the constant tables that the batch used; None if unknown."""
         return None if self.pinned is msgspec.UNSET else Pin.unpack(self.pinned).version
 
     @classmethod
@@ -240,7 +242,7 @@ class ExecutorsNote(msgspec.Struct, frozen=True):
     cores: int = 0
     """The number of cores of all executors; each core runs one task at a time in its own Python worker."""
     worker_bytes: int | None = None
-    """Bytes of an executor's memory for each worker; None if unknown."""
+    """The bytes of an executor's memory, divided by the executor's workers; None if unknown."""
 
     @classmethod
     def unpack(cls, body: bytes | None) -> ExecutorsNote:

@@ -1,8 +1,8 @@
-"""The ownership of streams: a stream has one evaluator, whatever the settings, and only its tasks write for the stream.
+"""The ownership of streams: a stream has one evaluator at a time, and only the tasks of this evaluator write for it.
 
-Each evaluator has a lease by its name. For each stream a key has the owner: name and token of the last evaluator that
-began to evaluate the stream. Another evaluator takes the stream only if this token no longer holds a lease. The key is
-the fence of all writes for the stream.
+This holds even if two evaluators have contradictory settings. Each evaluator has a lease by its name. For each stream,
+a key names the owner: the name and the token of the evaluator that began to evaluate the stream last. Another evaluator
+can take the stream only after the owner's token has lost its lease. The key is the fence of all writes for the stream.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from grouping.store.keys import RedisKeys, role_title
 
 __all__ = ["EvaluatorFences", "Owner", "Ownership"]
 
-# KEYS: owner, lease of the claimer, lease of the owner. ARGV: the claimer, its token, the owner as it was seen, its
-# token. 1: the stream is the claimer's; 0: the owner lives; -1: the owner has changed; -2: the claimer has no lease.
+# KEYS: owner, lease of the claimer, lease of the owner. ARGV: the claimer, the claimer's token, the owner that the
+# claimer has read, the owner's token. Returns 1 if the claimer now has the stream, 0 if the owner still holds its
+# lease, -1 if the owner has changed since the claimer read it, -2 if the claimer has no lease.
 _CLAIM = """
 local owner = redis.call('GET', KEYS[1]) or ''
 if redis.call('GET', KEYS[2]) ~= ARGV[2] then return -2 end
@@ -59,13 +60,13 @@ class Owner(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name of the evaluator for people."""
+        """The displayed name of the evaluator."""
         return f'evaluator "{self.name}"' if self.name else "unnamed evaluator"
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorFences:
-    """The fences under which an evaluator and its tasks write; picklable."""
+    """The fences under which an evaluator and its tasks write. They can be pickled, since tasks get them."""
 
     keys: RedisKeys
     holder: Owner
@@ -77,7 +78,7 @@ class EvaluatorFences:
 
     @property
     def lease(self) -> Fence:
-        """The fence beside the evaluator's lease, for writes that concern no stream."""
+        """The fence of the evaluator's lease, for writes that concern no stream."""
         return Fence(self.keys.fence(role_title("evaluator", self.holder.name)), self.holder.token)
 
     def stream(self, stream_id: StreamId) -> Fence:
@@ -123,7 +124,7 @@ class Ownership:
                     return owner if outcome == _LIVES else None
 
     def lost(self, stream_ids: Iterable[StreamId]) -> list[StreamId]:
-        """Return the streams that other evaluators have taken; claim streams anew if Redis has lost their owner.
+        """Return the streams that other evaluators have taken. Claim a stream again if Redis has lost its owner.
 
         Raises:
             LeaseLost: As `claim` does.
@@ -139,7 +140,7 @@ class Ownership:
         return [stream_id for stream_id in doubted if self.claim(stream_id) is not None]
 
     def give_up(self, stream_id: StreamId) -> None:
-        """Give up a stream that is gone; the keys of a dropped stream are removed.
+        """Give up a stream that this evaluator no longer evaluates; if the stream was dropped, remove its keys.
 
         Raises:
             StoreUnavailable: Redis does not answer.

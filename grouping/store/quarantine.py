@@ -1,6 +1,7 @@
-"""Quarantine: the work units of a stream that are left out, and why. The evaluator writes them, the gateway reads them.
+"""Quarantine: which work units of a stream are left out, and why. The evaluator writes quarantines, the gateway reads.
 
-docs/design/039-quarantine.md has the rules. Quarantines are lost with Redis: faulty units are then found anew.
+docs/design/039-quarantine.md has the rules. If Redis loses its data, quarantines are lost too, and the evaluator must
+find the faulty units again.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ __all__ = [
 ]
 
 SEVERAL = Subscriber("")
-"""Instead of a sole user, if several subscribers use or used the unit, or if its users are unknown."""
+"""The value in place of a sole user if several subscribers use or have used the unit, or if its users are unknown."""
 
 _FIRST_MS = 60_000
-"""Length of the first quarantine of a unit, and how long an error of a unit is shown."""
+"""Length of the first quarantine of a unit, in milliseconds. An error of a unit is shown for the same time."""
 _LONGEST_MS = 3_600_000
-"""Length of the longest quarantine, and how long a unit is remembered after its quarantine."""
+"""Length of the longest quarantine, in milliseconds. A quarantine is remembered for the same time after its end."""
 
 
 def sole_user_text(subscriber: Subscriber) -> str:
@@ -43,7 +44,7 @@ def sole_user_text(subscriber: Subscriber) -> str:
 
 
 def sole_user(text: bytes) -> Subscriber:
-    """Read the text of a sole user; for several users, earlier versions wrote ``+`` or ``&`` with names after it.
+    """Read the text of a sole user. For several users, earlier versions wrote ``+`` or ``&`` before the users' names.
 
     Example:
         >>> sole_user(b"=alice"), sole_user(b"+alice"), sole_user(sole_user_text("bob").encode())
@@ -57,8 +58,8 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
 
     since_ms: int
     until_ms: int
-    """The end of the quarantine. A unit that only raised errors is tried in every batch, and counts as healthy after
-    this time.
+    """The end of the quarantine. A unit that only raised errors is still evaluated in every batch; without a further
+    error, the unit is healthy again from this time on.
     """
     reason: str
     times: int = msgspec.field(default=0, name="deaths")
@@ -71,9 +72,9 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the state of a unit that has raised an error.
 
         Args:
-            reason: The reason.
+            reason: The error, as a text.
             now_ms: The present time.
-            before: Its state before.
+            before: The previous state of the unit; None without one.
         """
         if before is None:
             return cls(now_ms, now_ms + _FIRST_MS, reason)
@@ -84,11 +85,13 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
     def begun(
         cls, now_ms: int, before: Quarantine | None, reason: str = KILLED, user: Subscriber = SEVERAL
     ) -> Quarantine:
-        """Return the quarantine of a unit that killed workers or was too slow; each is twice as long as the one before.
+        """Return the quarantine of a unit that killed workers or was too slow.
+
+        Each quarantine is twice as long as the previous quarantine of the unit, up to an hour.
 
         Args:
             now_ms: The present time.
-            before: The unit's state before.
+            before: The previous state of the unit; None without one.
             reason: A reason of `grouping.store.work_units`.
             user: The sole user of the unit.
         """
@@ -102,7 +105,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
         return now_ms < self.until_ms
 
     def leaves_out(self, now_ms: int) -> bool:
-        """Tell whether batches leave the unit out."""
+        """Tell whether batches leave the unit out. Units that only raised errors are not left out."""
         return self.times > 0 and self.holds(now_ms)
 
     @property
@@ -120,18 +123,18 @@ class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
 
     deaths: int = 0
     suspects: tuple[str, ...] = ()
-    """The units that were marked at the last death; empty while any unit may be at fault."""
+    """The units that were marked at the last death of a worker; empty while any unit may be at fault."""
 
     @property
     def careful(self) -> bool:
-        """Whether suspects are evaluated one by one, each marked before."""
+        """Whether the suspects are evaluated one at a time, and each of them is marked before its evaluation."""
         return self.deaths > 0
 
     def after_death(self, marked: Iterable[str]) -> CulpritSearch:
         """Return the search after one more death.
 
         Args:
-            marked: The units that the worker had marked.
+            marked: The units that the worker had marked when it died.
         """
         return CulpritSearch(self.deaths + 1, tuple(marked))
 
@@ -139,14 +142,15 @@ class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):
 def culprits(search: CulpritSearch, marked: Collection[str], known: Mapping[str, Quarantine]) -> Collection[str]:
     """Return the work units that are at fault; empty while this is not certain.
 
-    A single death may have any cause, so units are at fault if the same units were marked at two deaths in a row. These
-    are several units only if they share a computation: all other suspects are evaluated one by one after a death. For a
-    single marked unit with an earlier quarantine, one death is enough.
+    A single death of a worker may have any cause. So units are at fault only if the same units were marked at two
+    deaths in a row. Several units can be at fault together only if they share a computation, since all other suspects
+    are evaluated one at a time after a death. If a single unit is marked and has had a quarantine before, one death is
+    enough.
 
     Args:
         search: The search before this death.
         marked: The units that were marked at the death.
-        known: Quarantines of the stream's units.
+        known: The quarantines of the stream, by work unit.
     """
     before = known.get(next(iter(marked))) if len(marked) == 1 else None
     again = set(search.suspects) == set(marked)
@@ -161,15 +165,14 @@ class QuarantineStore:
 
         Args:
             settings: Where Redis is.
-            fences: The evaluator's fences: every write may raise `LeaseLost`. None for the
-                gateway.
+            fences: The evaluator's fences, with which every write may raise `LeaseLost`. None for the gateway.
         """
         self._keys = RedisKeys.of(settings)
         self._fences = fences
         self._redis = connect(settings)
 
     def quarantined(self, stream_id: StreamId) -> dict[str, Quarantine]:
-        """Return the quarantines of a stream by work unit, ended quarantines included."""
+        """Return the quarantines of a stream by work unit, including quarantines that have ended."""
         return self.quarantined_in([stream_id])[stream_id]
 
     def quarantined_in(self, stream_ids: Collection[StreamId]) -> dict[StreamId, dict[str, Quarantine]]:
@@ -185,7 +188,7 @@ class QuarantineStore:
         }
 
     def put(self, stream_id: StreamId, units: Mapping[str, Quarantine]) -> None:
-        """Write the states of some work units."""
+        """Write the quarantines of some work units."""
         bodies = {unit: msgspec.json.encode(state) for unit, state in units.items()}
         with mapped():
             self._transaction(stream_id).hset(self._keys.quarantine(stream_id), mapping=bodies).execute()
@@ -200,7 +203,7 @@ class QuarantineStore:
         return {item_id.decode(): sole_user(text) for item_id, text in found.items()}
 
     def sole_user_of(self, stream_id: StreamId, units: Collection[str]) -> Subscriber:
-        """Return the sole user of work units; `SEVERAL` for several units, such as the groups over a join."""
+        """Return the sole user of a single work unit; `SEVERAL` for several units, such as all groups over a join."""
         if len(units) != 1:
             return SEVERAL
         group_id, select_id = parts_of(next(iter(units)))
@@ -209,18 +212,18 @@ class QuarantineStore:
         return SEVERAL if text is None else sole_user(text)
 
     def forget(self, stream_id: StreamId, units: Iterable[str]) -> None:
-        """Remove the states of some work units."""
+        """Remove the quarantines of some work units."""
         with mapped():
             self._redis.hdel(self._keys.quarantine(stream_id), *units)
 
     def search(self, stream_id: StreamId) -> CulpritSearch:
-        """Return the search in the next batch."""
+        """Return the search as it stands for the next batch."""
         with mapped():
             body = self._redis.get(self._keys.trial(stream_id))
         return msgspec.json.decode(body, type=CulpritSearch) if body else CulpritSearch()
 
     def set_search(self, stream_id: StreamId, search: CulpritSearch) -> None:
-        """Write the search in the next batch, and remove the marks already considered."""
+        """Write the search for the next batch, and remove the marks that this search has taken into account."""
         with mapped():
             pipeline = self._transaction(stream_id)
             pipeline.set(self._keys.trial(stream_id), msgspec.json.encode(search))
@@ -244,17 +247,17 @@ class QuarantineStore:
             self._transaction(stream_id).hset(self._keys.in_hand(stream_id), str(task), encoded).execute()
 
     def marked(self, stream_id: StreamId) -> dict[int, list[str]]:
-        """Return, by task, the work units that the task marked last."""
+        """Return the work units that each task marked last, by task."""
         with mapped():
             bodies = self._redis.hgetall(self._keys.in_hand(stream_id))
         return {int(task): msgspec.json.decode(body, type=list[str]) for task, body in bodies.items()}
 
     def count_dead_letters(self, counts: Mapping[str, int]) -> None:
-        """Add dead letters by code."""
+        """Add the numbers of new dead letters, by code."""
         self._add(self._keys.dead_letters, counts)
 
     def count_misfits(self, stream_id: StreamId, counts: Mapping[str, int]) -> None:
-        """Add values of a lenient stream that did not fit, by column."""
+        """Add the numbers of values of a lenient stream that did not fit their columns, by column."""
         self._add(self._keys.misfits(stream_id), counts)
 
     def _add(self, key: str, counts: Mapping[str, int]) -> None:

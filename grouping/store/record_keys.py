@@ -1,6 +1,7 @@
 """The keys of records that the gateway writes to Kafka for itself; only this module makes and reads these keys.
 
-The table has the content under each key, by topic. A record without a value deletes the record with the same key.
+The table lists the content of the records under each key, by topic. A record without a value deletes the record with
+the same key.
 
 | `cq.catalog` (forms in gateway/state) | |
 |---|---|
@@ -41,7 +42,7 @@ from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 __all__ = ["ORDER", "CatalogKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
 
 CatalogKind = Literal["stream", "table", "view", "part", "quota", "pause", "timed", "end", "secret", "commit"]
-"""The kinds of records of `cq.catalog` besides CQs; only the latest mark of a commit counts."""
+"""The kinds of records of `cq.catalog` except CQs."""
 TickKind = Literal["cut", "cursor", "settled", "closed"]
 """The kinds of records of `cq.ticks`."""
 
@@ -53,9 +54,9 @@ class CatalogKey(NamedTuple):
     """The key of a record of `cq.catalog`."""
 
     kind: str
-    """The first word of the key; a later version may have further kinds."""
+    """The first word of the key. The word may be unknown here, since a later version may have further kinds."""
     name: bytes
-    """The rest."""
+    """The rest of the key, after the first slash."""
 
     @classmethod
     def parse(cls, key: bytes | None) -> CatalogKey:
@@ -94,12 +95,12 @@ class CatalogKey(NamedTuple):
 
     @staticmethod
     def cq(subscriber: str, folded: str) -> bytes:
-        """Return the key of a CQ; the names are in JSON, since they may contain any character."""
+        """Return the key of a CQ. The names are written as JSON, since a name may contain any character."""
         return b"cq/" + _encode_cq((subscriber, folded))
 
     @staticmethod
     def of(kind: CatalogKind, *names: str) -> bytes:
-        """Return the key of a record of another kind, from the names in the table above."""
+        """Return the key of a record of another kind. The names are the parts in angle brackets in the table above."""
         return "/".join((kind, *names)).encode("utf-8", "surrogatepass")
 
 
@@ -107,7 +108,7 @@ class TickKey(NamedTuple):
     """The key of a record of `cq.ticks`."""
 
     kind: str
-    """The first word of the key; a later version may have further kinds."""
+    """The first word of the key. The word may be unknown here, since a later version may have further kinds."""
     name: str
     """The rest of the key: a cut's name, a cursor's incarnation, or the stream of a progress."""
 
@@ -124,12 +125,12 @@ class TickKey(NamedTuple):
 
     @staticmethod
     def of(kind: TickKind, name: str) -> bytes:
-        """Return the key of a record, from the name in the table above."""
+        """Return the key of a record. The name is the part in angle brackets in the table above."""
         return f"{kind}/{name}".encode()
 
 
 def place_key(partition: int, number: int) -> bytes:
-    """Return the key of a part of a partition's checkpoint on `cq.positions`."""
+    """Return the key on `cq.positions` of one part of the checkpoint of a partition."""
     return f"{partition}/{number}".encode()
 
 

@@ -17,7 +17,7 @@ from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 __all__ = ["RoleNote", "RoleNotes"]
 
 _LASTS_SECONDS = 10
-"""Validity of a report; roles report every second."""
+"""Seconds after which a report lapses. Roles report every second."""
 
 
 class RoleNote(msgspec.Struct, frozen=True):
@@ -27,9 +27,9 @@ class RoleNote(msgspec.Struct, frozen=True):
     host: str
     pid: int
     since_ms: int
-    """The time of the process's first note, epoch milliseconds."""
+    """When the process began to write notes, in epoch milliseconds."""
     noted_ms: int = msgspec.field(name="told_ms")
-    """The time of the note, by the clock of the role's machine, epoch milliseconds."""
+    """When the note was written, by the clock of the role's machine, in epoch milliseconds."""
     last_error: dict[str, str] | None = None
     more: dict[str, Any] = {}
     """Further facts: `streams` and `tables` by name, and the address of the role's metrics."""
@@ -61,7 +61,7 @@ class RoleNotes:
             self._redis.set(self._keys.role_note(role_title(role, name)), msgspec.json.encode(note), ex=_LASTS_SECONDS)
 
     def read(self, role: LeaseTaker, name: str = "") -> RoleNote | None:
-        """Return a role's last note; None if the note is too old or of another version.
+        """Return a role's last note; None if the note has lapsed, or if this version cannot read it.
 
         Args:
             role: The role.

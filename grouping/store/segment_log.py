@@ -1,9 +1,10 @@
 """The segments of a stream's constant tables, in a hash of Redis.
 
-A value in Redis has at most 512 MB, some 9.5 million rows, and far smaller values already delay all clients of Redis.
-So a segment is stored in pieces. For the versions (since, until], the field ``since-until`` has the first piece and the
-number of further pieces; the fields ``since-until/1``, ``/2`` and so on have the further pieces, and are written first.
-The segment exists once its own field exists; pieces without this field are left over from an interrupted merge.
+A value in Redis can have at most 512 MB (some 9.5 million rows), and far smaller values already delay all clients of
+Redis. So a segment is stored in pieces. For a segment of the versions (since, until], the field ``since-until`` holds
+the first piece and the number of further pieces. The fields ``since-until/1``, ``since-until/2`` and so on hold the
+further pieces. The field ``since-until`` is written last, so the segment is complete as soon as this field exists.
+Pieces without this field are left over from an interrupted merge.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from grouping.store.constant_table import Segment, cut
 __all__ = ["PIECE_BYTES", "SegmentLog", "SegmentLost", "VersionSpan", "chain", "segment_fields"]
 
 PIECE_BYTES = 8 << 20
-"""Largest size of a piece, unless a single row is larger: some 150,000 rows, which Redis sends in a few
-milliseconds.
+"""The largest size of a piece in bytes, unless a single row is larger. A piece of this size has some 150,000 rows, and
+Redis sends it in a few milliseconds.
 """
 
 
 class SegmentLost(OperationalError):
-    """A segment is missing or incomplete: it was merged meanwhile, or Redis has lost it."""
+    """A segment is missing or incomplete: a merge has replaced it meanwhile, or Redis has lost it."""
 
 
 class VersionSpan(NamedTuple):
@@ -34,7 +35,7 @@ class VersionSpan(NamedTuple):
 
     @classmethod
     def of(cls, field: bytes) -> VersionSpan:
-        """Return the span of a field of a segment or of a further piece."""
+        """Return the span of a segment from the name of one of its fields."""
         since, until = field.partition(b"/")[0].split(b"-")
         return cls(int(since), int(until))
 
@@ -45,7 +46,7 @@ class VersionSpan(NamedTuple):
 
 
 def segment_fields(span: VersionSpan, changes: Iterable[Segment]) -> Iterator[tuple[str, bytes]]:
-    """Yield the fields of a segment lazily, each with its changes; the segment's own field comes last."""
+    """Yield the fields of a segment and their values. The segment's own field is last; a piece is made when needed."""
     pieces = cut(changes, PIECE_BYTES)
     last, more = next(pieces), 0
     for piece in pieces:
@@ -56,28 +57,28 @@ def segment_fields(span: VersionSpan, changes: Iterable[Segment]) -> Iterator[tu
 
 
 class SegmentLog:
-    """Reads the segments of one stream; the caller maps the driver's errors."""
+    """Reads the segments of one stream. The caller must use `mapped` for errors of the driver."""
 
     def __init__(self, redis: Any, key: str) -> None:
         self._redis = redis
         self._key = key
 
     def fields(self) -> dict[VersionSpan, list[bytes]]:
-        """Return the fields of each segment, from the oldest to the newest, including incomplete segments."""
+        """Return the fields of each segment, from the oldest to the newest. Incomplete segments are included."""
         found: dict[VersionSpan, list[bytes]] = {}
         for field in self._redis.hkeys(self._key):
             found.setdefault(VersionSpan.of(field), []).append(field)
         return dict(sorted(found.items()))
 
     def spans(self) -> list[VersionSpan]:
-        """Return the existing segments, from the oldest to the newest."""
+        """Return the spans of the complete segments, from the oldest to the newest."""
         return sorted(VersionSpan.of(field) for field in self._redis.hkeys(self._key) if b"/" not in field)
 
     def pieces(self, span: VersionSpan) -> Iterator[Segment]:
         """Read a segment piece by piece.
 
         Raises:
-            SegmentLost: The segment is gone, or was replaced meanwhile; pieces read so far must be dropped.
+            SegmentLost: The segment is gone, or was replaced meanwhile. The caller must drop the pieces read so far.
         """
         own, more = self._piece(span.field)
         yield own
@@ -94,9 +95,10 @@ class SegmentLog:
 
 
 def chain(spans: Sequence[VersionSpan], since: int, until: int) -> list[VersionSpan] | None:
-    """Return neighbouring segments that lead from one version to another; None if there are none.
+    """Return the successive segments that lead from version `since` to version `until`; None if there are none.
 
-    If `since` is 0, the last segment may end after `until`: the version `until` may have been merged into a later one.
+    If `since` is 0, the last segment may end after `until`, because the version `until` may have been merged into a
+    later one.
 
     Example:
         >>> chain([VersionSpan(0, 5), VersionSpan(5, 6), VersionSpan(6, 9)], 5, 6)

@@ -1,4 +1,4 @@
-"""Snapshots of tables that the evaluator still has to write (EMIT CHANGES WITH SNAPSHOT), as notes of the gateway."""
+"""Notes of the gateway on snapshots of tables that the evaluator still has to write (EMIT CHANGES WITH SNAPSHOT)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from grouping.store.keys import RedisKeys
 __all__ = ["SnapshotNote", "SnapshotPart", "SnapshotStore"]
 
 _WRITER_MS = 5_000
-"""Time without a sign of a worker after which another worker writes its part."""
+"""Milliseconds without a sign of life from a worker, after which another worker may write the worker's part."""
 _PARTS_SECONDS = 86_400
-"""Time after which the notes of the written parts lapse where the snapshot is not owed any more."""
+"""Seconds after which notes on written parts lapse. They are left over if the snapshot is no longer wanted."""
 
 
 class SnapshotNote(msgspec.Struct, frozen=True, array_like=True):
-    """A snapshot that a destination lacks: a value of `RedisKeys.snapshots`."""
+    """A snapshot that a destination still needs; a value of `RedisKeys.snapshots`."""
 
     stream_id: StreamId
     """The stream of the table's changes."""
     subscriber: str
     name: str
-    """The CQ."""
+    """The name of the CQ."""
     at_ms: int
     """When the CQ was created, epoch milliseconds."""
     since: tuple[int, ...]
-    """By source partition, the position at which the snapshot ends; later changes are results of their own."""
+    """By source partition, the position at which the snapshot ends. Later changes are single results."""
     mode: str
     """``shared`` or ``dedicated``."""
     partition: int
     """The partition of the destination's topic."""
     segment: bytes
-    """A `Segment` with the destination's entry alone."""
+    """An encoded `Segment` with only the entry of the destination."""
 
     def pack(self) -> bytes:
         """Return the note as bytes."""
@@ -51,12 +51,12 @@ _decode = msgspec.msgpack.Decoder(SnapshotNote).decode
 
 
 class SnapshotPart(NamedTuple):
-    """A part of a snapshot, which one worker writes: the rows of a source partition, or the record at the end."""
+    """A part of a snapshot that one worker writes: the rows of one source partition, or the record at the end."""
 
     destination_id: str
     """The destination that waits for the snapshot."""
     number: int
-    """The source partition; for the end, the number of partitions."""
+    """The source partition; for the record at the end, the number of partitions."""
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class SnapshotPart(NamedTuple):
 
 
 class SnapshotStore:
-    """The evaluator's side. A single worker at a time writes a part; a repetition has the same records."""
+    """The evaluator's access to snapshots. Only one worker at a time writes a part; a retry writes the same records."""
 
     def __init__(self, redis: Any, keys: RedisKeys) -> None:
         """Use a connection to Redis."""
@@ -73,7 +73,7 @@ class SnapshotStore:
         self._keys = keys
 
     def due(self, stream_id: StreamId | None = None) -> dict[str, SnapshotNote]:
-        """Return the snapshots to be written, by destination: of a stream, or of all streams.
+        """Return the snapshots that are to be written, by destination. Without a stream, return those of all streams.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -84,7 +84,7 @@ class SnapshotStore:
         return {name: note for name, note in notes.items() if stream_id in (None, note.stream_id)}
 
     def written(self, destination_id: str) -> dict[int, int]:
-        """Return the number of rows of each part of a snapshot that Kafka has, by the number of the part.
+        """Return the parts of a snapshot that Kafka has: the number of rows in each part, by the number of the part.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -101,8 +101,8 @@ class SnapshotStore:
             worker: Names the worker.
 
         Returns:
-            How often workers took charge of the part, including this time; 0 if another worker is in charge now or has
-            written the part, or the snapshot is not owed any more.
+            How often a worker has taken charge of the part, including this time. The result is 0 if another worker is
+            in charge or has written the part, or if the snapshot is no longer wanted.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -119,13 +119,13 @@ class SnapshotStore:
             return 0
 
     def count_try(self, name: str) -> int:
-        """Count a try at a part of a snapshot, or at an order of digests of rows.
+        """Count an attempt to write a part of a snapshot, or to carry out an order of digests of rows.
 
         Args:
             name: Names the part or the order.
 
         Returns:
-            The number of tries since the last `release`.
+            The number of attempts since the last `release`, `wrote` or `made`.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -134,7 +134,7 @@ class SnapshotStore:
             return int(self._redis.hincrby(self._keys.snapshot_tries, name, 1))
 
     def keep(self, part: SnapshotPart, worker: str) -> bool:
-        """Stay in charge of a part; return whether its snapshot is still to be written.
+        """Stay in charge of a part; return whether its snapshot is still wanted.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -162,7 +162,7 @@ class SnapshotStore:
             self._forget(pipeline, part.name)
 
     def made(self, part: SnapshotPart, note: SnapshotNote) -> None:
-        """Note that Kafka has a snapshot, or that the snapshot is given up.
+        """Note that Kafka has all of a snapshot, or that the snapshot was given up.
 
         Args:
             part: The part that was written last.
@@ -179,7 +179,7 @@ class SnapshotStore:
             self._forget(pipeline, part.name)
 
     def release(self, name: str) -> None:
-        """Give up the charge of a part that is not needed any more, or of an order that is carried out.
+        """End the charge of a part that is no longer needed, or of an order that is carried out.
 
         Args:
             name: Names the part or the order.

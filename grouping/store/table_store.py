@@ -36,19 +36,18 @@ __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
 _DROPPED_MS = 86_400_000
-"""How long a note on the dead letters of a table stays when Redis does not have the table: Redis may just be filled,
-and get the table later.
+"""Milliseconds for which a note on the dead letters of a table stays if Redis lacks the table: perhaps the gateway is
+filling Redis, and will write the table.
 """
 _WRITER_MS = 30_000
-"""Time without a sign of a worker after which another worker takes over the dead letters of a table."""
+"""Milliseconds without a sign of life from a worker, after which another worker writes a table's dead letters."""
 _REPLICAS_SECONDS = 3600
-"""How long the last note of a worker on a table is kept."""
+"""Seconds for which the notes of workers on a table are kept after the last note."""
 _Id = TypeVar("_Id", bound=str)
 _Stored = TypeVar("_Stored")
 
 VERSIONS_MARK = b""
-"""A field that the hash of versions always has, so that a lost hash is noticed although Redis has streams.
-"""
+"""A field that the hash of versions always has; if the field is missing, Redis has lost the hash."""
 
 
 class BatchCommitted(OperationalError):
@@ -56,14 +55,15 @@ class BatchCommitted(OperationalError):
 
 
 class TableStore:
-    """The evaluator's side of the store. Use an instance per process and thread."""
+    """The evaluator's access to Redis. Each process and thread needs its own instance."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
 
         Args:
             settings: Where Redis is.
-            fences: The evaluator's fences: every write may raise `LeaseLost`. None for a process that only reads.
+            fences: The evaluator's fences, with which every write may raise `LeaseLost`. None for a process that only
+                reads.
         """
         self._keys = RedisKeys.of(settings)
         self._fences = fences
@@ -72,15 +72,15 @@ class TableStore:
         self.counts = CountWriter(self._redis, self._keys, fences)
         """The counts of matches."""
         self.snapshots = SnapshotStore(self._redis, self._keys)
-        """The snapshots that queries are owed."""
+        """The snapshots that are still to be written."""
 
     def pin(self, stream_id: StreamId, batch: int) -> Pin:
-        """Return the pin of a micro-batch; the first task that asks decides the pin.
+        """Return the pin of a micro-batch. The first task that asks creates the pin; all others get the same.
 
         Raises:
-            StoreUnavailable: The tables are not confirmed for this run of the server, or are not complete, or the
-                server is no longer the primary; ask again.
-            BatchCommitted: The batch is committed, and its pin is forgotten.
+            StoreUnavailable: The tables are not confirmed for this run of the server, or not complete; or the stream
+                is held; or the server is no longer the primary. The caller should ask again.
+            BatchCommitted: The batch is committed already, so its pin was removed.
             LeaseLost: Another evaluator has taken over.
         """
         with mapped():
@@ -97,7 +97,7 @@ class TableStore:
         return Pin.unpack(pinned)
 
     def pin_together(self, stream_ids: Iterable[StreamId], batch: int) -> dict[StreamId, Pin]:
-        """Return the pins of many streams' micro-batches of the same number; missing pins are left out.
+        """Return the pins of several streams for micro-batches of the same number, without streams that have no pin.
 
         Raises:
             StoreUnavailable: Redis does not answer, or is not the primary any more.
@@ -124,11 +124,11 @@ class TableStore:
     def changes(self, stream_id: StreamId, epoch: int, since: int, until: int) -> Iterator[Segment] | None:
         """Return the net changes of the versions (`since`, `until`] of an epoch, to be read piece by piece.
 
-        The result is None if `since` lies within a merged segment: the caller then loads from 0. With `since` 0 the
-        changes may end after `until`, if the pinned version was merged into a later one.
+        The result is None if `since` lies within a merged segment. The caller must then load the tables from version 0.
+        If `since` is 0, the changes may end after `until`, because the version may have been merged into a later one.
 
         Raises:
-            StoreUnavailable: At once or while the pieces are read: pieces are missing, or the epoch has changed.
+            StoreUnavailable: Pieces are missing, or the epoch has changed; raised at once, or while pieces are read.
         """
         log = SegmentLog(self._redis, self._keys.segments(stream_id))
         with mapped():
@@ -147,11 +147,11 @@ class TableStore:
             raise StoreUnavailable("the constant tables were filled anew while they were read")
 
     def pieces(self, stream_id: StreamId) -> Iterator[Segment]:
-        """Yield all stored segments of a stream, of all versions, piece by piece.
+        """Yield the pieces of all stored segments of a stream.
 
         Raises:
             StoreUnavailable: Redis does not answer.
-            SegmentLost: A segment was merged meanwhile, or is not whole.
+            SegmentLost: A segment was merged meanwhile, or is not complete.
         """
         log = SegmentLog(self._redis, self._keys.segments(stream_id))
         with mapped():
@@ -159,11 +159,11 @@ class TableStore:
                 yield from log.pieces(span)
 
     def plans(self, stream_id: StreamId, group_ids: Iterable[GroupId]) -> dict[GroupId, GroupPlan]:
-        """Return the plans of the given groups, without missing ones."""
+        """Return the plans of the given groups. Groups without a plan are missing in the result."""
         return self._read(self._keys.groups(stream_id), list(group_ids), GroupPlan)
 
     def selects(self, stream_id: StreamId, select_ids: Iterable[SelectId]) -> dict[SelectId, SelectList]:
-        """Return the given SELECT lists, without missing ones."""
+        """Return the given SELECT lists. Unknown ids are missing in the result."""
         return self._read(self._keys.selects(stream_id), list(select_ids), SelectList)
 
     def _read(self, key: str, ids: list[_Id], kind: type[_Stored]) -> dict[_Id, _Stored]:
@@ -178,7 +178,7 @@ class TableStore:
         }
 
     def tables(self, table_ids: Sequence[str]) -> dict[str, Table]:
-        """Return tables by id, also dropped tables, since dropped CQs may still have unevaluated events.
+        """Return tables by id. Dropped tables are included, since their dropped CQs may still have unevaluated events.
 
         Raises:
             StoreUnavailable: Tables are missing; without them matches would be lost.
@@ -191,37 +191,37 @@ class TableStore:
         return found
 
     def lost_tables(self, table_ids: Sequence[str]) -> set[str]:
-        """Return the given tables that were dropped and have lost their topics."""
+        """Return which of the given tables were dropped and no longer have a topic."""
         dropped = self._read(self._keys.dropped_tables, list(table_ids), DroppedTable)
         return {table_id for table_id, each in dropped.items() if each.lost}
 
     def table_pins(self, stream_id: StreamId, batch: int) -> TablePins:
-        """Return the stored offsets of tables that a micro-batch sees."""
+        """Return the offsets of tables that were stored for a micro-batch; empty without any."""
         with mapped():
             body = self._redis.hget(self._keys.table_pins(stream_id), str(batch))
         return {} if body is None else _decode_pins(body)
 
     def keep_table_pins(self, stream_id: StreamId, batch: int, pins: TablePins) -> None:
-        """Store the offsets of tables that a micro-batch sees, until it is committed; `cq.pins` has them already."""
+        """Store the offsets of tables that a micro-batch sees, until its commit. `cq.pins` must have them before."""
         with mapped():
             pipeline = self._transaction(stream_id)
             pipeline.hset(self._keys.table_pins(stream_id), str(batch), _encode_pins(pins)).execute()
 
     def _transaction(self, stream_id: StreamId) -> Any:
-        """Return a transaction about a stream."""
+        """Return a transaction under the fence of a stream."""
         return transaction(self._redis, None if self._fences is None else self._fences.stream(stream_id))
 
     def _transaction_of_evaluator(self) -> Any:
         return transaction(self._redis, None if self._fences is None else self._fences.lease)
 
     def letters_of(self, table_id: str) -> dict[int, int]:
-        """Return, by partition, the offset up to which dead letters of a table's records are written."""
+        """Return the offset up to which dead letters of a table's records are written, by partition."""
         with mapped():
             noted = self._redis.hgetall(self._keys.table_letters(table_id))
         return {int(partition): int(offset) for partition, offset in noted.items()}
 
     def letters_written(self, table_id: str, offsets: Mapping[int, int]) -> None:
-        """Note the offsets that `letters_of` returns; the note lapses if Redis does not have the table."""
+        """Write the offsets that `letters_of` returns. They lapse if Redis does not have the table."""
         key = self._keys.table_letters(table_id)
         with mapped():
             live = self._redis.hexists(self._keys.tables, table_id)
@@ -234,7 +234,7 @@ class TableStore:
             pipeline.execute()
 
     def writes_letters(self, table_id: str, worker: str) -> bool:
-        """Tell whether this worker writes a table's dead letters, a task that it takes if no other worker has it."""
+        """Tell whether this worker writes a table's dead letters. The worker takes the task if no other has it."""
         key = self._keys.letters_writer(table_id)
         with mapped():
             self._redis.set(key, worker, nx=True, px=_WRITER_MS)
@@ -251,7 +251,7 @@ class TableStore:
             pipeline.hset(key, worker, note.pack()).expire(key, _REPLICAS_SECONDS).execute()
 
     def tell_states(self, stream_id: StreamId, partition: int, states: PartitionStates, sample: bytes | None) -> None:
-        """Write a worker's report on the states in a source partition, and a sample of the keys unless it is None."""
+        """Write a worker's report on the states in a source partition, and a sample of its keys if one is given."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=False)
             pipeline.hset(self._keys.states(stream_id), str(partition), states.pack())
@@ -269,7 +269,7 @@ class TableStore:
         """Return the live streams.
 
         Raises:
-            StoreUnavailable: Streams may be lost, and must not be taken for dropped.
+            StoreUnavailable: Redis may have lost streams. The caller must not take missing streams for dropped.
         """
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
@@ -280,7 +280,7 @@ class TableStore:
         return [msgspec.json.decode(body, type=Stream) for body in bodies.values()]
 
     def stream(self, stream_id: StreamId) -> Stream | None:
-        """Return a live stream; None for a dropped stream.
+        """Return a live stream; None if the stream was dropped.
 
         Raises:
             StoreUnavailable: Redis does not answer, or is not the primary any more.
@@ -298,7 +298,7 @@ class TableStore:
         return note.epoch if note.run_id == info["run_id"] else None
 
     def committed(self, stream_id: StreamId, batch: int, offsets: dict[str, int]) -> None:
-        """Note that a micro-batch is committed up to these offsets, and remove its pin and older pins."""
+        """Note that a micro-batch is committed, and up to which offsets; remove its pin and all older pins."""
         pins = self._keys.pins(stream_id)
         with mapped():
             pinned = self._redis.hgetall(pins)
@@ -316,7 +316,7 @@ class TableStore:
 
         Args:
             stream_id: The stream.
-            under_way: The batch that will be replayed; None if batches are numbered anew.
+            under_way: The batch that will be replayed; None if the numbers of batches begin again at 0.
         """
         pins = self._keys.pins(stream_id)
         with mapped():

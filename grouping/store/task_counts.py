@@ -18,7 +18,7 @@ __all__ = ["CountWriter", "TaskCount"]
 
 _FEW_WAITING = 64
 _LOST = -1
-"""The answer of `COUNT` if another evaluator has the fence."""
+"""The answer of the script `COUNT` if another evaluator has the fence."""
 
 
 class TaskCount(NamedTuple):
@@ -26,13 +26,13 @@ class TaskCount(NamedTuple):
 
     stream_id: StreamId
     tally: MatchTally | None
-    """The matches by destination; None if no destination counts matches."""
+    """The number of matches by destination; None if no destination has matches."""
     partition: int
     batch: str
-    """A unique name of the micro-batch, so that a replay is not counted twice."""
+    """A unique name of the micro-batch, by which a replay is recognised and not counted again."""
     output: Output = Output()
     watermark: PartitionWatermark | None = None
-    """None for a stream without event-time queries."""
+    """The watermark after the task; None for a stream without event-time queries."""
 
 
 class CountWriter:
@@ -51,16 +51,16 @@ class CountWriter:
         self._fences = fences
         self._count = redis.register_script(COUNT)
         self._most_waiting: dict[str, int] = {}
-        """Stream → number of waiting values above which they are replaced by their sum."""
+        """Stream → the number of waiting values above which the values are replaced by their sum."""
 
     def add(self, counts: Sequence[TaskCount]) -> None:
         """Add the matches and the output of tasks, with one request to Redis.
 
-        While the gateway is away, waiting values are summed up from time to time.
+        While no gateway takes the counts, the waiting values are replaced by their sum from time to time.
 
         Raises:
             StoreUnavailable: Redis does not answer.
-            LeaseLost: Another evaluator has taken a stream; the counts of this stream are left out.
+            LeaseLost: Another evaluator has taken a stream. Only the counts of this stream are left out.
         """
         if not counts:
             return
@@ -79,7 +79,7 @@ class CountWriter:
             raise LeaseLost("another evaluator has taken over", detail="The counts of its streams are left out.")
 
     def _places(self, stream_id: StreamId) -> tuple[list[str], str]:
-        """Return the keys of a stream for the script `COUNT`, and the holder that its fence must have."""
+        """Return the keys of a stream for the script `COUNT`, and the holder that the stream's fence must have."""
         keys = [self._keys.matches(stream_id), self._keys.counted(stream_id), self._keys.output(stream_id)]
         keys.append(self._keys.next_batch(stream_id))
         if self._fences is None:
@@ -88,7 +88,7 @@ class CountWriter:
         return [*keys, fence.key], fence.token
 
     def _sum_up(self, stream_id: StreamId, waiting: int) -> None:
-        """Replace many waiting values by their sum; a process that ends meanwhile loses these counts."""
+        """Replace many waiting values by their sum. If the process dies in between, these counts are lost."""
         if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
             key = self._keys.matches(stream_id)
             total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())

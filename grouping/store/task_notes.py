@@ -1,7 +1,7 @@
 """Notes in Redis that tasks write for the driver and for each other.
 
-`LaneHand`: the stream that each task of a lane evaluates, and its cost. `HeaderNotes`, `ClockNotes`: streams with
-queries that read headers, or depend on the clock. `SchemaNotes`: the schemas that records name.
+`LaneHand` notes the stream that each task of a lane evaluates, and the time it takes. `HeaderNotes` and `ClockNotes`
+note the streams whose queries read headers or depend on the clock. `SchemaNotes` has the schemas that records name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grouping.store.ownership import EvaluatorFences
 __all__ = ["LANE", "ClockNotes", "HeaderNotes", "LaneHand", "SchemaNotes", "UnknownIds"]
 
 LANE = "lane"
-"""The beginning of the names of lanes' checkpoints; ids of streams begin differently."""
+"""The beginning of the name of a lane's checkpoint. No id of a stream begins with this word."""
 
 
 class LaneHand:
@@ -47,7 +47,7 @@ class LaneHand:
         return holder.decode() if holder else None
 
     def done(self, task: int, seconds: Mapping[str, float]) -> None:
-        """Note that a task has ended, and the time that it took for each stream.
+        """Note that a task has ended, and add the seconds that the task took for each stream.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -59,7 +59,7 @@ class LaneHand:
             pipeline.execute()
 
     def in_hand(self) -> dict[int, tuple[int, str]]:
-        """Return, by task, the micro-batch and the stream that the task evaluates, or evaluated when its worker died.
+        """Return the micro-batch and the stream that each task evaluates, or evaluated when its worker died, by task.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -69,7 +69,7 @@ class LaneHand:
         return {task: (int(batch), source_id) for task, (batch, _, source_id) in noted.items()}
 
     def forget(self) -> None:
-        """Remove the notes of tasks on their streams; the tasks have ended.
+        """Remove the notes of tasks on their streams, once all tasks have ended.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -114,7 +114,7 @@ class _QueryNotes:
             transaction(self._redis, fence).set(self._key(stream_id), "1").execute()
 
     def noted(self, stream_ids: Collection[StreamId]) -> frozenset[StreamId]:
-        """Return the streams among the given ones with a note.
+        """Return which of the given streams have a note.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -132,7 +132,7 @@ class _QueryNotes:
 class HeaderNotes(_QueryNotes):
     """Notes on streams with queries that read `_headers`.
 
-    Spark decides at the start of a query whether it reads headers from Kafka.
+    The notes are needed because a Spark query decides at its start whether it reads headers from Kafka.
     """
 
     def _key(self, stream_id: StreamId) -> str:
@@ -140,7 +140,7 @@ class HeaderNotes(_QueryNotes):
 
 
 class ClockNotes(_QueryNotes):
-    """Notes on streams with queries that depend on the clock: the lane moves watermarks of idle partitions."""
+    """Notes on streams whose queries depend on the clock. For them the lane moves watermarks of idle partitions."""
 
     def _key(self, stream_id: StreamId) -> str:
         return self._keys.clocked(stream_id)
@@ -150,19 +150,19 @@ class UnknownIds(msgspec.Struct, frozen=True):
     """Ids that a registry did not know when records of a source partition were decoded."""
 
     until: int = -1
-    """The offset of the last record with such an id: in a replay up to this offset the ids stay unknown."""
+    """The offset of the last record with one of these ids. In a replay up to this offset the ids stay unknown."""
     ids: frozenset[int] = frozenset()
 
 
 class SchemaNotes:
-    """Notes on the schemas that a stream's records name by ids: all tasks and replays use the same schemas."""
+    """Notes on the schemas that a stream's records name by ids, so that all tasks and replays use the same schemas."""
 
     def __init__(self, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         """Connect when first used.
 
         Args:
             settings: Where Redis is.
-            fences: The evaluator's fences: writes may raise `LeaseLost`.
+            fences: The evaluator's fences, with which writes may raise `LeaseLost`; None for a process that only reads.
         """
         self._redis = connect(settings)
         self._keys = RedisKeys.of(settings)
@@ -176,14 +176,14 @@ class SchemaNotes:
 
         Args:
             stream_id: The stream.
-            found: The first id among the caller's records; it becomes the stream's id if no task has noted one before.
+            found: The first id among the caller's records, which becomes the result if no task has noted an id before.
 
         Raises:
             StoreUnavailable: Redis does not answer.
         """
         key = self._keys.schema_id(stream_id)
         with mapped():
-            # After Redis was filled anew, only the stream itself, from the catalog, has the id.
+            # After Redis was filled again, only the definition of the stream, from the catalog, has the id.
             body = self._redis.hget(self._keys.streams, stream_id)
             kept = msgspec.UNSET if body is None else msgspec.json.decode(body, type=Stream).schema_id
             if kept is not msgspec.UNSET:
@@ -210,7 +210,7 @@ class SchemaNotes:
         return there, UnknownIds() if unknown is None else msgspec.json.decode(unknown, type=UnknownIds)
 
     def keep_schemas(self, stream_id: StreamId, schemas: Mapping[int, str]) -> None:
-        """Keep schemas that a registry gave; a stored schema is not replaced.
+        """Store schemas that a registry gave. A schema that is stored already is not replaced.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -222,7 +222,7 @@ class SchemaNotes:
             pipeline.execute()
 
     def keep_unknown(self, stream_id: StreamId, partition: int, unknown: UnknownIds) -> None:
-        """Keep the ids in a partition that a registry did not know, before the dead letters of their records.
+        """Store the ids in a partition that a registry did not know. Call this before writing the dead letters.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -14,7 +14,7 @@ __all__ = ["FULL", "KILLED", "SLOW", "SLOW_DIGESTS", "group_of", "parts_of", "un
 KILLED = "it ended the worker that evaluated it"
 """The reason for a unit that killed workers."""
 FULL = "the state of its computation is larger than CQ_LIMITS_STATE_MEGABYTES in a worker"
-"""The reason for all groups over a computation with too large a state."""
+"""The reason for all groups over a computation whose state is too large."""
 SLOW = "it took too much CPU time"
 """The reason for a unit that was stopped during its evaluation."""
 SLOW_DIGESTS = "its HAVING or its SELECT list took too much CPU time"
@@ -27,12 +27,12 @@ def unit_of(group_id: GroupId, select_id: SelectId) -> str:
 
 
 def group_of(unit: str) -> GroupId:
-    """Return the group that a work unit is or belongs to."""
+    """Return the group that a work unit is, or to which its SELECT list belongs."""
     return GroupId(unit.partition("/")[0])
 
 
 def parts_of(unit: str) -> tuple[str, str | None]:
-    """Return the group of a work unit, and its SELECT list; None for a unit that is a whole group.
+    """Return the group and the SELECT list of a work unit. The SELECT list is None for a unit that is a whole group.
 
     Example:
         >>> parts_of(unit_of("g_1", "s2")), parts_of("g_1")
