@@ -47,7 +47,7 @@ class AvroReader:
         Args:
             columns: The columns.
             writers: By id, a schema decoded from JSON, or a sentence that says why there is none.
-            unknown: Gives the fault of a record with a further id.
+            unknown: Returns the fault of a record whose id is not in `writers`.
         """
         bodies: dict[bytes, AvroBody | str] = {}
         for schema_id, schema in writers.items():
@@ -66,7 +66,7 @@ class AvroReader:
         """Decode the values of a batch.
 
         Returns:
-            A function that reads a column of the good records, and by row the faults of the others.
+            A function that returns a column of the good records; and by row the faults of the bad records.
         """
         records: list[dict[str, Any]] = []
         wrong: dict[int, str] = {}
@@ -84,7 +84,7 @@ class AvroReader:
 
 
 class AvroBody:
-    """Reads the bodies of one writer's schema as values of columns."""
+    """Reads bodies that are written with one schema, as values of columns."""
 
     def __init__(self, columns: Sequence[StreamColumn], schema: str) -> None:
         """Prepare to read.
@@ -132,7 +132,7 @@ class AvroBody:
                 except Misfit as exc:
                     raise WrongRecord(misfit_detail(column, exc)) from None
         if broken:
-            for name in self._texts:  # a field without a column does no harm
+            for name in self._texts:  # bad UTF-8 in a field without a column does no harm
                 try:
                     check_texts(record[name])
                 except UnicodeEncodeError:
@@ -142,7 +142,7 @@ class AvroBody:
         return record
 
     def _check_times(self, value: bytes, start: int) -> None:
-        """Look for a time beyond the years 1 to 9999, which fastavro refuses without its name.
+        """Look for a time outside the years 1 to 9999. fastavro refuses the record, but does not name the column.
 
         Raises:
             WrongRecord: A column has such a time.
@@ -170,7 +170,7 @@ class AvroBody:
 
 
 def _body_of(columns: Sequence[StreamColumn], schema_id: int, schema: Any) -> AvroBody | str:
-    """Return the reader of a schema's bodies; if the schema does not fit the columns, the fault of its records."""
+    """Return the reader of bodies with a schema; if the schema does not fit the columns, the fault of its records."""
     try:
         text = schema_text(schema)
         check_avro_columns(text, [(column.name, column.type) for column in columns], resolved=True)
@@ -204,7 +204,7 @@ _BODIES: Mapping[str, Callable[[bytes, bytes], int]] = {
 
 
 def _check_of(column: StreamColumn, types: AvroTypes) -> Callable[[Any], object] | None:
-    """Return a check and conversion of a column's values, None where fastavro's values are right as they come."""
+    """Return a check and conversion of a column's values; None if fastavro's values need neither."""
     if column.type.is_nested:
         return NestedChecks(types).column(column)
     return plain_check(column.type, str(types.found(types.fields[column.name]).get("type")))

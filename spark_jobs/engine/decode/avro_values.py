@@ -16,7 +16,7 @@ from spark_jobs.engine.decode.misfit import Misfit, checked_part, whole_check
 __all__ = ["NestedChecks", "check_texts", "plain_check"]
 
 Check = Callable[[Any], object]
-"""Takes a value that is not NULL, gives the column's value; raises Misfit."""
+"""Takes a value that is not NULL, and returns the column's value; raises Misfit if the value does not fit."""
 
 _NARROW = ("TINYINT", "SMALLINT", "INT")
 """Types that cannot hold every whole number of Avro."""
@@ -25,11 +25,11 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
 def plain_check(sql_type: SqlType, kind: str) -> Check | None:
-    """Return a check and conversion of a type without parts, None where its values are right as they come.
+    """Return a check and conversion for a type without parts; None if the values need neither.
 
     Args:
         sql_type: The type of the column, or of a part of it.
-        kind: The Avro type of the values, which Avro's schema resolution may promote.
+        kind: The Avro type of the written values. `sql_type` may be another type, to which Avro promotes this type.
     """
     if kind in ("int", "long") and sql_type.name in ("FLOAT", "DOUBLE"):
         return float
@@ -43,10 +43,11 @@ def plain_check(sql_type: SqlType, kind: str) -> Check | None:
 
 
 class NestedChecks:
-    """Checks of nested columns; fastavro gives the schema's own values: times as numbers, decimals as bytes.
+    """Checks and conversions of nested columns, in which fastavro leaves times as numbers and decimals as bytes.
 
-    A named type may stand in several places of a schema, also in fields without a column. Therefore logical types are
-    converted here, for the places within columns alone, and a bad value in any other field spoils no record.
+    A named type may be used in several places of a schema, also in fields without a column. Therefore fastavro does
+    not convert logical types; they are converted here, only within columns. So a bad value in any other field makes
+    no record wrong.
     """
 
     def __init__(self, types: AvroTypes) -> None:
@@ -78,7 +79,8 @@ def check_texts(value: object) -> None:
     """Check that the texts of a value are UTF-8.
 
     Raises:
-        UnicodeEncodeError: A text holds an escaped byte, which is not allowed.
+        UnicodeEncodeError: A text has a lone surrogate, which stands for a byte that is no valid UTF-8
+            (``surrogateescape``).
     """
     match value:
         case str():
@@ -118,7 +120,7 @@ def _map(check: Check | None) -> Check | None:
 
 
 def _each(check: Check | None) -> Check:
-    """Return a check that lets NULL through."""
+    """Return the check for values that may be NULL."""
     if check is None:
         return lambda value: value
     return lambda value: None if value is None else check(value)

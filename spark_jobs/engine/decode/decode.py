@@ -1,7 +1,7 @@
 """Records of a source topic → `Events` and dead letters.
 
-Whether a record is a dead letter depends on the record and its stream, never on the existing CQs (docs/expressions.md):
-so every column of every record is checked here, whatever is used later.
+Whether a record is a dead letter depends on the record and its stream, never on the existing CQs (docs/expressions.md).
+Therefore every column of every record is checked here, whether a CQ uses the column or not.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from spark_jobs.engine.rows.output import dead_letters
 __all__ = ["Events", "decode", "decode_pieces", "json_reader", "record_reader"]
 
 _SHOWN_IDS = 5
-"""Most known ids of schemas in the detail of a dead letter."""
+"""The largest number of known schema ids in the detail of a dead letter."""
 
 
 def decode_pieces(
     batch: pa.RecordBatch, stream: Stream, settings: Settings
 ) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
-    """Decode a batch of source records piece by piece; a piece is as `decode` returns it.
+    """Decode a batch of source records in pieces; each piece has the form of a result of `decode`.
 
-    A stream whose records are one event each has one piece.
+    Without the option `explode` of the stream, the batch is a single piece.
     """
     if stream.explode:
         yield from exploded_events(batch, stream, _leniency(stream), _read_whole, settings)
@@ -61,7 +61,7 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
         settings: For the topic of the dead letters.
 
     Returns:
-        The good records, and a dead letter (code ``undecodable``) for each bad one; None when there is none.
+        The good records, and a dead letter (code ``undecodable``) for each bad record; None if no record is bad.
     """
     if is_change_format(stream.format):
         return _decode_changes(batch, stream, settings)
@@ -120,7 +120,7 @@ _WHOLE = StreamColumn("_value", str(VARIANT), str(ColumnPlace("value", ())))
 
 
 def _read_whole(values: pa.Array) -> pa.Array:
-    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can hold, so that it stays a good record."""
+    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can hold: the record stays a good one."""
     read, refused, _ = json_reader((_WHOLE,), STRICT).read(values)
     found = iter(read(_WHOLE))
     return pa.array([None if row in refused else next(found) for row in range(len(values))], pa.string())
@@ -171,7 +171,9 @@ def json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonRe
 
 
 FormatReader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]
-"""Takes the values of a batch; gives a reader of a column of the good records, and by row the faults of the others."""
+"""Takes the values of a batch. Returns a function that returns a column of the good records, and by row the faults of
+the bad records.
+"""
 
 
 @lru_cache(maxsize=1024)
@@ -190,8 +192,8 @@ def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, fra
 def _avro_reader(stream: Stream, columns: tuple[StreamColumn, ...], values: pa.Array) -> FormatReader:
     """Return the reader of a stream's Avro records.
 
-    A stream with a single schema takes the id of that schema from its first record. An evaluator notes the id with the
-    stream before it decodes; without a note, the first id of these records counts.
+    A stream with a single schema takes the id of this schema from its first record. The evaluator stores the id with
+    the stream before it decodes. Without a stored id, the first id among `values` is used.
     """
     if stream.registry:
         return _registry_reader(columns, stream.schemas or "")

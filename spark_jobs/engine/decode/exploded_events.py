@@ -1,7 +1,7 @@
 """Records with an array of events (the option `explode`) → `Events` of their elements, and dead letters.
 
-An element is read like a record of its own. A bad element makes its record a dead letter, once, and the other
-elements are events. Events come in pieces of bounded size, for one record may hold a hundred thousand of them.
+An element is read like a record. A record with bad elements becomes one dead letter; its other elements are still
+events. Events come in pieces of bounded size, because a record may have a hundred thousand elements.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ from spark_jobs.engine.rows.value_sizes import value_sizes
 __all__ = ["exploded_events"]
 
 _AT_ONCE = 10_000
-"""Most events in a piece."""
+"""The largest number of events in a piece."""
 _REPEATED_BYTES = 64 << 20
-"""Most bytes in a piece that several of its events share: enclosing values, keys and headers."""
+"""The largest number of repeated bytes in a run of events: several events may repeat an enclosing value, a key, or
+headers.
+"""
 
 Values = list[Any]
 
@@ -48,12 +50,12 @@ class _EventPiece:
 
     def __init__(self, levels: Sequence[int]) -> None:
         self.elements: list[Any] = []
-        """By event, its text, or the decoded record (`json_events.Element`)."""
+        """The text of each event, or the decoded event (`json_events.Element`)."""
         self.around: dict[int, list[bytes]] = {level: [] for level in levels}
         """By level, the values around the events."""
         self._places: dict[int, list[Ints]] = {level: [] for level in levels}
         self._spans: list[tuple[int, int, int]] = []
-        """Row of a record in the batch, and the bounds of its elements."""
+        """For each record: its row in the batch, and the bounds of its elements in this piece."""
 
     def add(self, row: int, record: ExplodedRecord, begin: int, end: int) -> None:
         """Add elements of a record."""
@@ -84,9 +86,9 @@ class _ReadPiece(NamedTuple):
     numbers: Ints
     """By event, its place among the elements of its record."""
     read: Callable[[StreamColumn], Values]
-    """Gives a column."""
+    """Returns a column."""
     repeated: Ints
-    """By event, the bytes that it shares with other events."""
+    """By event, the number of bytes that the event repeats from its record and from the values around it."""
 
 
 class _ExplodedReader:
@@ -104,7 +106,7 @@ class _ExplodedReader:
         self._parts = PartsReader(parts, leniency) if parts else None
 
     def pieces(self, values: pa.Array, wrong: dict[int, str]) -> Iterator[_EventPiece]:
-        """Cut records into pieces; the last one may be empty. Bad records are added to `wrong`."""
+        """Cut records into pieces; the last piece may be empty. The faults of bad records are added to `wrong`."""
         piece = _EventPiece([*self._outer])
         delicate = self._elements.delicate(values)
         for row, value in enumerate(values.to_pylist()):
@@ -189,7 +191,7 @@ class _ExplodedReader:
     def _read_around(
         self, level: int, texts: list[bytes], misfits: Counter[str]
     ) -> tuple[dict[str, Values], dict[int, str]]:
-        """Return the columns of enclosing values, None for bad values, and by index the faults of these."""
+        """Return the columns of enclosing values, with None for bad values; and by index the faults of bad values."""
         read, refused, unfit = self._outer_readers[level].read(pa.array(texts, pa.binary()))
         misfits.update(unfit)
         values: dict[str, Values] = {}
@@ -211,19 +213,19 @@ def exploded_events(
     read_whole: Callable[[pa.Array], pa.Array],
     settings: Settings,
 ) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
-    """Yield the events of a batch of records in pieces, each with the dead letters of records in or before the piece.
+    """Yield the events of a batch of records in pieces, each with the dead letters found since the piece before.
 
     Args:
         batch: The records, as `decode` takes them.
         stream: Their stream, which has `explode`.
-        leniency: Its options.
-        read_whole: Gives the VARIANT of each element.
+        leniency: The options of the stream that let more values fit.
+        read_whole: Returns the VARIANT of each element.
         settings: For the topic of the dead letters.
     """
     reader = _reader(stream.columns, explode_levels(stream.explode or "$"), leniency)
     values, unframed = bodies(batch["value"]) if has_framed_json(stream) else (batch["value"], {})
     faults: dict[int, str] = {}
-    """By row, the faults of records without a dead letter yet."""
+    """By row, the faults of records for which no dead letter has been made yet."""
     reported: set[int] = set()
     for piece in reader.pieces(values, faults):
         wrong: dict[int, str] = {}
@@ -243,7 +245,7 @@ def exploded_events(
 
 
 def _by_record(rows: Ints, wrong: Mapping[int, str]) -> dict[int, str]:
-    """Return by row of the batch the fault of the record's first bad element, with the number of further ones."""
+    """Return for each record, by row, the fault of its first bad element, with the number of further bad elements."""
     firsts: dict[int, str] = {}
     for at, why in sorted(wrong.items()):
         firsts.setdefault(int(rows[at]), why)
@@ -253,7 +255,7 @@ def _by_record(rows: Ints, wrong: Mapping[int, str]) -> dict[int, str]:
 
 
 def _runs(repeated: Ints) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of runs of events that have a bounded number of bytes in common; at least one run."""
+    """Yield the bounds of runs of events, at least one run; a run has at most `_REPEATED_BYTES`, or a single event."""
     ends, begin = np.cumsum(repeated), 0
     while True:
         before = ends[begin - 1] if begin else 0
@@ -285,8 +287,8 @@ def _events(
         values: The JSON of the records.
         stream: Their stream.
         misfits: By column, how many values did not fit.
-        read_whole: Gives the VARIANT of each element.
-        columns: Keeps columns for the other runs.
+        read_whole: Returns the VARIANT of each element.
+        columns: The columns of the piece that have been read, by name. The function adds to them, for the other runs.
     """
     rows, numbers = decoded.rows[run], decoded.numbers[run]
 

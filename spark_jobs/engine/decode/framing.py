@@ -16,7 +16,7 @@ NO_SCHEMA_ID = "The value does not begin with a zero byte and four bytes of a sc
 
 
 def has_framed_json(stream: Stream) -> bool:
-    """Tell whether a stream's records are JSON behind the five bytes."""
+    """Tell whether a stream's records are JSON after the five bytes."""
     return stream.format == "json" and stream.framing == "confluent"
 
 

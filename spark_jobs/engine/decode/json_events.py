@@ -1,11 +1,12 @@
-"""JSON records, fast: a typed decoder built for the stream's columns decodes the records in sequence.
+"""The fast reader of JSON records, with a typed decoder that is built for the stream's columns.
 
 Where the decoder is stricter than docs/expressions.md, `json_exact` reads the refused records again. Where the decoder
 is more generous, the field is kept raw, or the record goes directly to `json_exact`:
 
-- a DECIMAL would be taken from texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``: kept raw and read here;
-- a VARIANT would lose the digits of its numbers: kept raw and written anew (`grouping.values.variant`);
-- a TIMESTAMP is rounded to microseconds, may leave the years 1 to 9999 when its offset is taken off, and ends at a NUL.
+- The decoder would accept texts such as ``"NaN"``, ``" 1"`` or ``"1_0"`` for a DECIMAL: it is kept raw and read here.
+- The decoder would lose digits of numbers in a VARIANT: it is kept raw and read by `grouping.values.variant`.
+- The decoder rounds a TIMESTAMP to microseconds, ends it at a NUL, and may leave the years 1 to 9999 when it takes the
+  offset off: a record with this risk goes directly to `json_exact`.
 """
 
 from __future__ import annotations
@@ -61,13 +62,15 @@ _FIELD_TYPES: dict[SqlType, Any] = {
 }
 
 _FINITE = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-"""A DOUBLE of a lenient stream: the lax decoder would read the texts of NaN and of infinities."""
+"""The type of a DOUBLE in a lenient stream; without its bounds, the lax decoder would accept NaN and infinities."""
 
 REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
-"""Matches in records whose TIMESTAMP the decoder may read wrongly. The escapes stand for NUL and for characters of the
-other patterns."""
+"""Matches records whose TIMESTAMP the decoder may read wrongly.
+
+The escapes stand for NUL and for characters of the other patterns.
+"""
 
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 
@@ -76,11 +79,11 @@ class Decoded(NamedTuple):
     """The decoded records of a batch."""
 
     column: Callable[[StreamColumn], list[Any]]
-    """Gives a column of the good records."""
+    """Returns a column of the good records."""
     wrong: dict[int, str]
     """By row, the faults of the bad records."""
     misfits: Counter[str]
-    """By column of a lenient stream, how many values did not fit and are NULL."""
+    """By column of a lenient stream, the number of values that did not fit and became NULL."""
 
 
 class Element(NamedTuple):
@@ -114,8 +117,8 @@ class JsonReader:
         has_wholes = any(_holds_wholes(column.type) for column in columns)
         patterns = [_DELICATE_TIME] if has_times else []
         self._delicate_pattern = "|".join([*patterns, LENIENT_DELICATE] if lax and has_wholes else patterns)
-        # The decoder knows no field names with escapes, and leaves nested values unfinished: records of such a stream
-        # are all read exactly.
+        # The decoder cannot match field names with escapes, and does not finish the values in nested columns. A stream
+        # with such a column has all its records read exactly.
         self._exact = any(needs_escape(column) or _needs_finish(column.type) for column in columns)
         found = {number: _raw_reader(column.type, leniency) for number, column in enumerate(columns)}
         readers = {number: read for number, read in found.items() if read is not None}
@@ -131,7 +134,7 @@ class JsonReader:
         """Decode the values of a batch.
 
         Returns:
-            A reader of a column of the good records, and by row the faults of the others.
+            A function that returns a column of the good records; and by row the faults of the bad records.
         """
         column, wrong, _ = self.read(values)
         return column, wrong
@@ -224,7 +227,7 @@ class JsonReader:
         return Decoded(column_of, {texts[row]: why for row, why in refused.items()}, misfits)
 
     def delicate(self, values: pa.Array) -> frozenset[int] | range:
-        """Return the rows that the fast decoder must not see."""
+        """Return the rows that the fast decoder must not read."""
         if self._exact:
             return range(len(values))
         if not self._delicate_pattern:

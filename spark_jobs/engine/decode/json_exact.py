@@ -1,7 +1,7 @@
 """Reads JSON records slowly and exactly, and decides about records that the fast decoder refuses.
 
-The reader takes numbers as text, so none is rounded before its check, and bytes outside UTF-8 as surrogates, so they
-harm only their own column.
+The reader takes numbers as texts, so that no number is rounded before its check. Bytes that are no valid UTF-8 become
+surrogates, so that they harm only their own column.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 _BOUNDS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
 FLOAT_BOUND = (2 - 2**-24) * 2.0**127
-"""The least DOUBLE that is too large for a FLOAT: rounded, it would be infinite."""
+"""The least DOUBLE that is too large for a FLOAT: rounded to a FLOAT, it would be infinite."""
 _LONGEST_INTEGER = 20
-"""Characters of the longest BIGINT: longer texts are not even converted."""
+"""The number of characters of the longest BIGINT; a longer text is refused without a conversion."""
 
 
 class WrongRecord(ValueError):
@@ -80,13 +80,14 @@ def read_record(
 
     Args:
         value: The record.
-        columns: Its columns.
+        columns: The columns.
         leniency: The options of the stream.
-        misfits: For a lenient stream: counts misfitting values by column, which are NULL.
+        misfits: For a lenient stream: by column, the number of values that did not fit and became NULL; the function
+            increases it.
         any_json: Whether the record may be another value than an object, whatever the columns.
 
     Raises:
-        WrongRecord: docs/expressions.md makes the record a dead letter.
+        WrongRecord: The record is a dead letter by the rules in docs/expressions.md.
 
     Example:
         >>> read_record(b'{"n": "x", "n": 7}', [StreamColumn("n", "INT")])
@@ -98,7 +99,7 @@ def read_record(
 
 
 def read_json(value: bytes | None, *, any_json: bool) -> object:
-    """Return a record's value, with numbers as `JsonNumber` and bytes outside UTF-8 as surrogates.
+    """Return a record's value, with numbers as `JsonNumber`, and with surrogates for bytes that are no valid UTF-8.
 
     Args:
         value: The record.
@@ -123,7 +124,7 @@ def read_json(value: bytes | None, *, any_json: bool) -> object:
 
 
 def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
-    """Tell whether records may be JSON values other than objects: a column is the whole value or an array's element."""
+    """Tell whether records may be other JSON values than objects: if a column is the whole value, or an element."""
     return any(not column.place.path or isinstance(column.place.path[0], int) for column in columns)
 
 
@@ -132,8 +133,8 @@ def read_text(
 ) -> object:
     """Return the value of a column that is the whole text of a record's key or header.
 
-    STRING and BINARY are the bytes, DATE, TIMESTAMP and DECIMAL are read from the text; other types are read as JSON.
-    With the option `timestamps` a numeric text is a TIMESTAMP.
+    A STRING or BINARY is the bytes themselves. A DATE, TIMESTAMP or DECIMAL is read from the text; values of other
+    types are read as JSON. With the option `timestamps`, a numeric text is read as a TIMESTAMP.
 
     Raises:
         WrongRecord: The text is no value of the column's type.
@@ -162,7 +163,7 @@ def _loads(value: bytes) -> object:
 
 
 def value_at(record: object, path: RecordPath) -> object:
-    """Return the value at a path, `MISSING` where there is none."""
+    """Return the value at a path; `MISSING` if the record has none."""
     for step in path:
         if isinstance(step, str):
             record = record.get(step, MISSING) if isinstance(record, dict) else MISSING
@@ -197,10 +198,11 @@ def _fitted(value: object, column: StreamColumn, leniency: Leniency) -> object:
 
 
 def _value(value: object, sql_type: SqlType, step: str | int | None = None) -> object:
-    """Return a value of a column, a field or an element, None for NULL: null is a value of VARIANT alone.
+    """Return a value of a column, a field or an element; None for NULL. Only in a VARIANT, JSON's null is a value.
 
     Raises:
-        Misfit: The type cannot hold the value; `step` leads to the value from the value around it.
+        Misfit: The type cannot hold the value. The exception's path begins with `step`, the place of the value in the
+            value around it.
     """
     if value is MISSING or (value is None and sql_type != VARIANT):
         return None
@@ -321,9 +323,9 @@ def _double(text: str, bound: float) -> float:
 
 
 def fit_decimal(text: str, precision: int, scale: int) -> Decimal:
-    """Return the number that the text writes, which must fit precision and scale without rounding.
+    """Return the number in a text. The number must fit the precision and the scale without rounding.
 
-    Trailing zeros are left out: with them the number may have more digits than Arrow takes for a DECIMAL.
+    Trailing zeros are left out: with these zeros the number may have more digits than Arrow accepts for a DECIMAL.
 
     Raises:
         ValueError: The number does not fit, or the text is no number.

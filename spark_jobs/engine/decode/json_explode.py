@@ -1,7 +1,8 @@
 """Records with an array of events: the elements, and the JSON texts of the values around them.
 
 A typed decoder decodes all elements of an array at once. If an element must be read exactly, the array is cut into the
-texts of its elements. A value that the cutter refuses is read exactly, and the texts of its elements are written anew.
+texts of its elements. A value that the cutter refuses is read exactly; the texts of its elements are then written from
+the values that were read.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ __all__ = ["Exploder", "ExplodedRecord"]
 CutArray = Callable[[bytes], list[Any]]
 
 _HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Halves of surrogate pairs, without those that stand for bytes outside of UTF-8."""
+"""Halves of surrogate pairs, except halves that stand for bytes that are no valid UTF-8 (``surrogateescape``)."""
 
 
 class ExplodedRecord(NamedTuple):
     """A record, cut into the elements of the array of each level."""
 
     layers: list[list[Any]]
-    """The record, and for each level the elements of its arrays as texts. The last ones are the events, as texts or
-    decoded."""
+    """The record, and for each level the elements of its arrays as texts.
+
+    The last layer has the events, as texts or decoded.
+    """
     parents: list[list[int]]
     """For each level the index of each element's parent in the layer before."""
 
@@ -59,7 +62,7 @@ class Exploder:
 
         Args:
             levels: The path to the array of each level (`grouping.model.explode.explode_levels`).
-            element: The type of the events, which then are decoded at once.
+            element: The type of the events. With this type, all events of an array can be decoded at once.
         """
         self._levels = [
             (path, _cut_at(path), explode_text(tuple(levels[:number])) + path_text(path)[1:])

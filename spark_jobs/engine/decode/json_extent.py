@@ -16,15 +16,15 @@ from spark_jobs.engine.decode.json_exact import WrongRecord
 __all__ = ["extent", "extent_check"]
 
 _PER_BYTE = 16
-"""Places that a record may take for each of its bytes: ten bytes may be a field of an element with 150 fields."""
+"""The number of places that a record may take for each of its bytes: ten bytes may be an element with 150 fields."""
 _BESIDES = 10_000
-"""Further places that any record may take."""
+"""The number of places that any record may take in addition."""
 _ELEMENT_BYTES = 3
-"""Bytes of the shortest element, ``{}`` and a comma."""
+"""The number of bytes of the shortest element, ``{}`` and a comma."""
 
 
 def extent_check(columns: Sequence[StreamColumn]) -> Callable[[Sequence[Any], int], None] | None:
-    """Return a check of a record; None where the columns bound every record.
+    """Return a check of a record; None if no record with these columns can exceed the limit.
 
     The check takes the values of the columns, in their order, and the record's bytes; it raises `WrongRecord`.
 
@@ -57,7 +57,7 @@ def _places(sql_type: SqlType) -> int:
 
 
 def _widest(sql_type: SqlType) -> int:
-    """Return the most places that an element of an ARRAY, or of a MAP, takes."""
+    """Return the largest number of places that an empty element of an ARRAY or a MAP takes."""
     below = max((_widest(field) for _, field in sql_type.fields), default=0)
     return below if sql_type.element is None else max(_places(sql_type.element), _widest(sql_type.element))
 

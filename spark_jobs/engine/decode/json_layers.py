@@ -1,7 +1,8 @@
 """Typed decoders for columns at their paths.
 
-A *layer* decodes columns with paths that do not overlap: no path begins with another one. Nearly all streams have one
-layer. Columns at `$.a` and `$.a.b`, or two columns of one field, are in two layers, and each layer decodes the record.
+A *layer* decodes columns whose paths fit together: no path begins with another one, and no value is read both as an
+object and as an array. Nearly all streams have one layer. Columns at `$.a` and `$.a.b`, or two columns of one field,
+are in two layers; each layer then decodes the record.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from grouping.model.column_place import RecordPath
 __all__ = ["Layer", "Raw", "layers_of"]
 
 Raw = Callable[[bytes], object]
-"""Reads the JSON text of a value that msgspec leaves as it is."""
+"""Reads a value from the JSON text that msgspec has left undecoded."""
 
 
 @dataclass(slots=True)
@@ -42,7 +43,8 @@ class Layer:
             root: The paths.
             types: By column, its type for msgspec.
             readers: The columns of type `msgspec.Raw`, and the readers of their values.
-            named: Whether the layer decodes JSON, by the names of fields; otherwise its records only hold values.
+            named: Whether the layer decodes JSON, and finds fields by their names. Otherwise the layer only makes
+                empty records, whose values the exact reader gives.
             lax: Whether texts are accepted as numbers and booleans.
         """
         self._named = named
@@ -50,11 +52,11 @@ class Layer:
         self._readers = readers
         self._raw: list[tuple[Callable[[Any], Any] | None, str, Raw]] = []
         self._places: dict[int, tuple[str, str]] = {}
-        """By column: the path of attributes to its holder, and its attribute there."""
+        """By column: the path of attributes to its holder (the object that has its value), and its attribute there."""
         self._empty: dict[str, Any] = {}
-        """By path of attributes: the holder without values, for records that have null there."""
+        """By path of attributes: an empty holder, for records that have null at this path."""
         self.struct: Any = None
-        """The type of decoded records; None where the layer is the column of a whole value."""
+        """The type of decoded records; None if the layer's only column is the whole value (path ``$``)."""
         if root.column is None:
             record = self.struct = self._struct(root, "")
             self._decode = msgspec.json.Decoder(record, strict=not lax).decode
@@ -101,7 +103,7 @@ class Layer:
         return found
 
     def _finish(self, value: bytes) -> Any:
-        """Decode a record with columns of raw values."""
+        """Decode a record, and read its raw values."""
         return self.finished(self._decode(value))
 
     def finished(self, record: Any) -> Any:
@@ -143,7 +145,7 @@ class Layer:
 def layers_of(
     columns: Sequence[StreamColumn], types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool, lax: bool
 ) -> list[Layer]:
-    """Return the layers that decode all columns; at least one, to find out whether the record is JSON."""
+    """Return the layers that decode all columns; at least one layer, which also checks that the record is JSON."""
     roots: list[_LayerNode] = [_LayerNode()]
     for number, column in enumerate(columns):
         path = column.place.path or ()
@@ -154,7 +156,7 @@ def layers_of(
 
 
 def _insert(root: _LayerNode, path: RecordPath, column: int) -> bool:
-    """Put a column at its path; return False, without a change, if one path begins with the other."""
+    """Put a column at its path. Return False if the path does not fit together with the paths in this layer."""
     node = root
     for step in path:
         if node.column is not None or type(next(iter(node.children), step)) is not type(step):

@@ -1,7 +1,7 @@
-"""Values that a lenient stream takes beside the values of its columns' types, and numbers as TIMESTAMP.
+"""The further values that a lenient stream accepts for its columns, and numbers that are read as TIMESTAMPs.
 
-`relaxed` converts a JSON value to one that `json_exact` takes. The typed decoder takes the same texts in its lax mode;
-`LENIENT_DELICATE` finds the records in which the decoder would round a number.
+`relaxed` converts a JSON value to a value that `json_exact` accepts. The typed decoder accepts the same texts in its
+lax mode; `LENIENT_DELICATE` finds the records in which the decoder would round a number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Leniency(NamedTuple):
 
     lenient: bool = False
     timestamps: str = ""
-    """The unit of numbers that are read as TIMESTAMP: ``seconds``, ``millis`` or ``micros``; may be empty."""
+    """The unit of numbers for a TIMESTAMP: ``seconds``, ``millis`` or ``micros``. Empty: numbers are refused."""
 
 
 STRICT = Leniency()
@@ -35,10 +35,10 @@ STRICT = Leniency()
 _MICROS = {"seconds": 1_000_000, "millis": 1000, "micros": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"([+-]?)(?:([0-9]+)\.?([0-9]*)|\.([0-9]+))((?:[eE][+-]?[0-9]{1,9})?)", re.ASCII)
-"""A number in a text; the signs, zeros and points that JSON refuses are those that a DECIMAL takes in a text."""
+"""A number in a text. Signs, zeros and points that JSON refuses are accepted, as in the text of a DECIMAL."""
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False, "-0": False}
 _MOST_DIGITS = 40
-"""Digits that a whole number or a time may have; more are out of range."""
+"""The largest number of digits of a whole number or a time; every type refuses a longer number."""
 _ZONE = re.compile(r" ?([+-][0-9]{2}:?[0-9]{2})(?: UTC)?$")
 _decode_time = msgspec.json.Decoder(datetime).decode
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -46,7 +46,10 @@ _HALVES = re.compile("[\ud800-\udfff]")
 LENIENT_DELICATE = (
     r"[0-9]{15,}\.|[0-9]{10,14}\.(?:00|99)|\.(?:0{5}|9{5})|[0-9][eE][+-]?[0-9]|\\u00(?:3[0-9]|2[dDeEbB]|[46]5)"
 )
-"""A record with whole numbers that the lax decoder may round: a fraction or an exponent makes it read a double."""
+"""Matches records with whole numbers that the lax decoder may round.
+
+The decoder reads a number with a fraction or an exponent as a double.
+"""
 
 
 def relaxed(value: object, sql_type: SqlType, leniency: Leniency) -> object:
@@ -83,7 +86,7 @@ def _of_text(text: str, sql_type: SqlType) -> object:
         return text
     if text.lower() == "null" or (not text and sql_type != BINARY):
         return None
-    if sql_type == BINARY:  # a base64 text is a value, also one of digits, and the empty one
+    if sql_type == BINARY:  # every base64 text is a value, also digits and the empty text
         return text
     if sql_type == BOOLEAN:
         return _BOOLEANS.get(text.lower(), text)
@@ -114,7 +117,7 @@ def _of_number(text: str, sql_type: SqlType) -> object:
 
 
 def _nested(value: object, sql_type: SqlType, leniency: Leniency) -> object:
-    """Return a value with its parts relaxed; a value without parts stays as it is."""
+    """Return a value whose parts `relaxed` has converted; return a value without parts unchanged."""
     element = sql_type.element
     if isinstance(value, list) and element is not None and sql_type.key is None:
         return [_part(each, element, leniency, place) for place, each in enumerate(value)]
@@ -158,7 +161,7 @@ def epoch_time(text: str, unit: str) -> datetime:
 def time_reader(leniency: Leniency) -> Callable[[bytes], datetime | None]:
     """Return a fast reader of TIMESTAMPs from JSON text; refused texts may still be valid (`relaxed`).
 
-    The texts must not hold a mark that `json_events` calls delicate.
+    The texts must not match the patterns for delicate records in `json_events`.
     """
     unit = leniency.timestamps
 

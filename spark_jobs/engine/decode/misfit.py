@@ -12,7 +12,7 @@ from grouping.model.sql_type import WHOLE_BITS, SqlType
 __all__ = ["Misfit", "checked_part", "misfit_detail", "whole_check"]
 
 _LONGEST_PATH = 300
-"""Characters of a path in the detail of a dead letter: the keys of a MAP may be long."""
+"""The largest number of a path's characters in the detail of a dead letter; the keys of a MAP may be long."""
 
 
 class Misfit(ValueError):
@@ -66,7 +66,7 @@ def whole_check(sql_type: SqlType) -> Callable[[int], int]:
 
 
 def misfit_detail(column: StreamColumn, misfit: Misfit) -> str:
-    """Return the sentence about a value that does not fit: its path from the column, and its place if declared.
+    """Return the sentence about a value that does not fit, with its path; with the column's place if FROM declares it.
 
     Example:
         >>> column = StreamColumn("repository", "STRUCT<created_at: TIMESTAMP>")

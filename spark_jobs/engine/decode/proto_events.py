@@ -26,11 +26,11 @@ __all__ = ["ProtoReader", "message_header"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOS = 10**9
 _PER_BYTE = 4
-"""Values that a record may hold for each of its bytes."""
+"""The number of values that a record may have for each of its bytes."""
 _BESIDES = 10_000
-"""Further values that a record may hold."""
+"""The number of values that any record may have in addition."""
 _FIELD_BITS = {3: 64, 4: 65, 5: 32, 6: 65, 7: 33, 13: 33, 15: 32, 16: 64, 17: 32, 18: 64}
-"""Number of a field's type → bits of a signed number that holds every value of the field."""
+"""By the number of a field's type: the bits of a signed number that can hold every value of the field."""
 
 _ReadField = Callable[[Any], Any]
 
@@ -60,7 +60,7 @@ class ProtoReader:
         """Decode the values of a batch.
 
         Returns:
-            A function that reads a column of the good records, and by row the faults of the others.
+            A function that returns a column of the good records; and by row the faults of the bad records.
         """
         records: list[list[Any]] = []
         wrong: dict[int, str] = {}
@@ -96,7 +96,7 @@ class ProtoReader:
 
 
 def message_header(path: Sequence[int]) -> bytes:
-    r"""Return the bytes behind the schema id, which name a message of the schema.
+    r"""Return the bytes that follow the schema id and name a message of the schema.
 
     Example:
         >>> message_header([0]), message_header([2, 70])
@@ -106,7 +106,7 @@ def message_header(path: Sequence[int]) -> bytes:
 
 
 def _headers(message: Any) -> tuple[bytes, ...]:
-    """Return the forms of the bytes that name a message."""
+    """Return the two forms of the bytes that name a message."""
     path = message_path(message)
     return message_header(path), _long_header(path)
 
@@ -121,7 +121,7 @@ def _reader(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField:
     Args:
         field: The field's descriptor.
         sql_type: The type of the column, or of a part of it.
-        left: How many further values of arrays and maps the record may hold.
+        left: A list of one number: how many further values in arrays and maps the record may have.
     """
     name, get = field.name, attrgetter(field.name)
     if is_map(field):
@@ -139,7 +139,7 @@ def _reader(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField:
 
 
 def _value(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField | None:
-    """Return a check and conversion of a field's single values, None where the values are right as they come."""
+    """Return a check and conversion of a field's single values; None if the values need neither."""
     if (inner := wrapped_field(field)) is not None:
         get, convert = attrgetter("value"), _value(inner, sql_type, left)
         return get if convert is None else lambda message: convert(get(message))
@@ -206,7 +206,7 @@ def _count(left: list[int], values: int, sql_type: SqlType) -> None:
 
 
 def _text(value: str | bytes) -> str:
-    if isinstance(value, bytes):  # proto2 lets a message have such texts
+    if isinstance(value, bytes):  # proto2 allows texts that are no valid UTF-8
         raise Misfit("the text is no valid UTF-8", STRING)
     return value
 

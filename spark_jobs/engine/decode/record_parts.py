@@ -32,10 +32,10 @@ class PartsReader:
 
         Args:
             batch: The records.
-            misfits: Counts by column the values of a lenient stream that did not fit.
+            misfits: By column of a lenient stream, the number of values that did not fit; the method increases it.
 
         Returns:
-            By column its value for each record, good or not; by row, the fault of a record.
+            By column the values of all records, good or bad; and by row the faults of the bad records.
         """
         counted = misfits if self._leniency.lenient else None
         found: dict[str, list[Any]] = {}
@@ -64,7 +64,7 @@ class PartsReader:
         wrong: dict[int, str],
         misfits: Counter[str],
     ) -> None:
-        """Read the columns at paths in a JSON key; without a key they are NULL."""
+        """Read the columns at paths in a JSON key; in a record without a key these columns are NULL."""
         present = [row for row, key in enumerate(keys) if key is not None]
         read, refused, unfit = self._keys.read(array.filter(array.is_valid()))
         misfits.update(unfit)
@@ -77,5 +77,5 @@ class PartsReader:
 
 
 def _entries(headers: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]]:
-    """Return a record's headers; a dict of them keeps the last of a name given twice."""
+    """Return a record's headers as pairs. A dict of the pairs keeps the last header of a repeated name."""
     return [(each["key"], each["value"]) for each in headers or ()]

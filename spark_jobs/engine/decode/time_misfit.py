@@ -39,11 +39,11 @@ _SPACED_ZONE = re.compile(r"[0-9-]{10}[T ][0-9:.]+ ?[+-][0-9]{2}:?[0-9]{2}(?: UT
 _OTHER_FORM = "not an ISO 8601"
 """The beginning of a reason that is about the form; other reasons are about a part, such as a month 13."""
 _UNITS = {"seconds": 11, "millis": 14, "micros": 17}
-"""For each unit the digits before the point that a time of the years 1 to 5138 has at most."""
+"""For each unit, the largest number of digits before the point of a time in the years 1 to 5138."""
 
 
 def time_reason(value: object, reason: str) -> str:
-    """Return the reason, with the form to write where the value is a usual spelling of a time.
+    """Return the reason; for a usual spelling of a time, add the option or the function that reads it.
 
     Args:
         value: A number as `JsonNumber`, or any other JSON value.

@@ -1,4 +1,7 @@
-"""Functions computed in Python, once for each distinct combination of values: slow by value, exact, and cached."""
+"""Functions that Python computes, once for each distinct combination of values in the rows.
+
+They are slower than Polars' functions, and have exactly Spark's results.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ T = TypeVar("T")
 def each_distinct(
     exprs: Sequence[pl.Expr], convert: Callable[..., Any], dtype: pl.DataType | type[pl.DataType]
 ) -> pl.Expr:
-    """Return `convert` of the values of each row, NULL where one of them is NULL or the result is None.
+    """Return `convert` of the values of each row; NULL where a value is NULL or the result is None.
 
     `convert` must treat a double's -0.0 like 0.0.
 
     Raises:
-        InternalError: During evaluation, when `convert` raises: a fault of ours, which stops only its group.
+        InternalError: During evaluation, when `convert` raises. The error stops only the group of the expression.
     """
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
@@ -43,11 +46,11 @@ def of_one_length(columns: Sequence[pl.Series]) -> list[pl.Series]:
 
 
 def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> list[T | None]:
-    """Return `convert` of each row's values, None where one of them is None.
+    """Return `convert` of each row's values; None where a value is None.
 
     Raises:
         InternalError: When `convert` raises.
-        CpuExceeded: There is no time left for it.
+        CpuExceeded: No CPU time is left.
     """
     try:
         return [None if None in row else convert(*row) for row in checked(rows)]

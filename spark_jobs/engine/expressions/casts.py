@@ -1,4 +1,4 @@
-"""CAST as Spark's try_cast: how each type is read as another, NULL where it cannot be."""
+"""CAST with the results of Spark's try_cast: a value that cannot be converted becomes NULL."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MICROS = 1_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _LONGEST_EXPONENT = 5000
 _MOST_BITS = 1200
-"""More bits than the binary exponent of any DOUBLE."""
+"""A number above the size of any DOUBLE's binary exponent."""
 
 
 def cast(args: list[Operand], sql_type: SqlType) -> Operand:
@@ -56,7 +56,7 @@ def cast(args: list[Operand], sql_type: SqlType) -> Operand:
 
 
 def to_bigint(value: pl.Expr) -> pl.Expr:
-    """Return Java's ``(long)`` of a whole double: NaN is 0, and a value beyond the range is the range's end."""
+    """Convert whole doubles as Java's ``(long)``: NaN to 0, a value outside the range to the nearest BIGINT."""
     return (
         pl.when(value.is_nan())
         .then(pl.lit(0, pl.Int64))
@@ -86,13 +86,13 @@ def _double_to_whole(value: Operand, sql_type: SqlType) -> pl.Expr:
     number = to_double(value)
     whole = pl.when(number < 0).then(number.ceil()).otherwise(number.floor())
     most = 2.0 ** (WHOLE_BITS[sql_type.name] - 1)
-    top = _TOP if sql_type == BIGINT else most - 1  # Spark compares with the bounds as doubles, so 2^63 passes
+    top = _TOP if sql_type == BIGINT else most - 1  # Spark compares doubles, so 2^63 fits
     fits = (whole <= top) & (whole >= -most)
     return pl.when(fits).then(to_bigint(whole)).cast(polars_type(sql_type), strict=False)
 
 
 def _double_to_decimal(value: Operand, sql_type: SqlType) -> pl.Expr:
-    """Return the shortest decimal form of a number, rounded; a FLOAT is taken as the DOUBLE of the same value."""
+    """Round a number's shortest decimal form; a FLOAT is first converted to the DOUBLE of the same value."""
 
     def read(number: float) -> Decimal | None:
         return fitted(Decimal(repr(number)), sql_type) if isfinite(number) else None
@@ -142,7 +142,7 @@ def _digits_of(text: str) -> str | None:
 
 
 def _string_to_float(value: Operand, _: SqlType) -> pl.Expr:
-    """Read FLOATs from their texts, each rounded once; by way of a DOUBLE a number would be rounded twice."""
+    """Read FLOATs directly from texts; a conversion through DOUBLE would round a number twice."""
 
     def plain(text: str) -> str | None:
         number = _string_to_double(text, _)
@@ -158,7 +158,7 @@ def _decimal_to_float(value: Operand, _: SqlType) -> pl.Expr:
 
 
 def _string_to_decimal(text: str, sql_type: SqlType) -> Decimal | None:
-    """Read a DECIMAL; Java takes digits of any script with a single UTF-16 unit."""
+    """Read a DECIMAL. Java accepts the digits of any script, if each digit is a single UTF-16 unit."""
     text = text.strip(_BLANK)
     if not _DECIMAL.fullmatch(text) or max(text) > "\uffff":
         return None
@@ -182,7 +182,7 @@ def _string_to_date(text: str, _: SqlType) -> date | None:
 
 
 def _string_to_timestamp(text: str, _: SqlType) -> datetime | None:
-    """Read a time; a time without a date, for which Spark takes today's, is NULL."""
+    """Read a time. For a time without a date, Spark would take today's date; here the result is NULL."""
     match = _TIMESTAMP.fullmatch(text.strip(_BLANK))
     if match is None or match["sign"] == "-":
         return None
@@ -211,7 +211,7 @@ def _timestamp_to_seconds(value: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _timestamp_to_double(value: Operand, _: SqlType) -> pl.Expr:
-    """Return the seconds of a time; Polars would multiply by the reciprocal of a million, which is off."""
+    """Return the seconds since 1970. NumPy divides by a million; Polars would multiply by the inexact reciprocal."""
 
     def seconds(column: pl.Series) -> pl.Series:
         return pl.Series(column.to_numpy() / float(_MICROS), dtype=pl.Float64).set(column.is_null(), None)
@@ -274,4 +274,4 @@ CASTS: dict[tuple[str, str], Caster] = {
     ("DECIMAL", "STRING"): _by_value(lambda number, _: format(number, "f")),
     ("DECIMAL", "BOOLEAN"): _by_value(lambda number, _: bool(number)),
 }
-"""How each type is read as another, by their names; whole numbers that do not fit become NULL in the cast."""
+"""The conversion by the names of the type and the target type; a number that does not fit the target becomes NULL."""

@@ -30,7 +30,7 @@ __all__ = ["CompiledExpression", "ElementCall", "KeyPair", "Member", "compile_ex
 
 
 class KeyPair(NamedTuple):
-    """A comparison of a column with a constant that is made on exact keys (`spark_jobs.engine.index.keys`)."""
+    """A comparison of a column with a constant, by the exact keys of both (`spark_jobs.engine.index.keys`)."""
 
     column: Column
     slot: int
@@ -50,14 +50,15 @@ class Member(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The column with the answer, which may be NULL; named by the slot, since a slot stands in one place only."""
+        """The column with the result, which may be NULL. A slot stands in one place only, so the name has the slot."""
         return f":member {self.slot}"
 
 
 class ElementCall(NamedTuple):
-    """A function of an array and a lambda, whose body is evaluated for each element (`match.elements`).
+    """A call with an expression that is evaluated for several rows of each event.
 
-    Or a condition of LEFT JOIN, which is evaluated for each of several rows (`grouping.model.expression.LEFT_ON`).
+    The call is a function with a lambda: its body is evaluated for each element of an array (`match.elements`). Or the
+    call is the condition of a LEFT JOIN (`grouping.model.expression.LEFT_ON`): it is evaluated for each joined row.
     """
 
     call: Call
@@ -73,7 +74,7 @@ class CompiledExpression(NamedTuple):
     """The Polars expression to evaluate, and the columns that it reads."""
 
     steps: tuple[tuple[str, pl.Expr], ...]
-    """Columns to be computed first, in their order: values that the expression, or a later step, needs twice."""
+    """Columns to compute first, in this order: values that the expression or a later step may use more than once."""
     expression: pl.Expr
     type: SqlType
     columns: tuple[Column, ...]
@@ -92,10 +93,13 @@ def compile_expression(
     Args:
         expression: The expression to compile.
         types: The types of the slots.
-        most_bytes: The limit on computed texts: a longer text is NULL, and never made. None if no text can be longer.
+        most_bytes: The largest size in bytes of a computed text, array, map or STRUCT; a larger value becomes NULL.
+            A result of array_repeat, or of a function in `BYTES`, that would be larger is not even made. A text that
+            a function in `NESTED` makes is not checked. None: no value is checked.
 
     Raises:
-        InternalError: The compiler of queries let something pass that is not evaluated here.
+        InternalError: The expression has an operator or a comparison that is not implemented here; the compiler of
+            queries should have refused it.
     """
     compiler = _Compiler(types, most_bytes)
     expr, sql_type = compiler.compile(expression)
@@ -123,8 +127,11 @@ _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 
 
 _ONCE = frozenset("and or not is_null case coalesce like rlike neg abs + - *".split())
-"""Operators whose compiled form has each operand once. The operands of other operators are computed in steps, since
-repeated operands that are nested would be computed 2^depth times."""
+"""Operators whose Polars expression contains each operand once.
+
+The expressions of other operators may repeat an operand. Nested operands would then be computed 2^depth times;
+therefore `_once` makes a step of each operand that is a call.
+"""
 
 
 class _Compiler:
@@ -193,14 +200,14 @@ class _Compiler:
         return Operand(pl.when(result.expr.str.len_bytes() <= self._most_bytes).then(result.expr), STRING)
 
     def _bounded(self, value: Operand) -> Operand:
-        """Return an array, a map or a STRUCT, NULL where it is too large; anything else as it is."""
+        """Replace arrays, maps and STRUCTs that are too large by NULL; return values of other types unchanged."""
         if self._most_bytes is None or not value.type.is_nested:
             return value
         value = self._step(value)
         return Operand(pl.when(_is_small(value.expr, self._most_bytes)).then(value.expr), value.type)
 
     def _repeated(self, value: Operand, sql_type: SqlType, count: Expression) -> Operand:
-        """Return array_repeat; NULL, without making the array, if the array would be too large."""
+        """Compile array_repeat. An array that would be too large is not made; the result is NULL."""
         assert isinstance(count, Value) and isinstance(count.value, int) and self._most_bytes is not None, count
         fits = self._step(Operand(_is_small(value.expr, self._most_bytes // max(count.value, 1)), BOOLEAN))
         value = self._step(Operand(pl.when(fits.expr).then(value.expr), value.type))
@@ -264,7 +271,7 @@ def _case(typed: list[Operand], sql_type: SqlType) -> Operand:
 
 
 def _literal(value: str | int | float | bool | None, sql_type: SqlType) -> pl.Expr:
-    """Return a constant in every row: a single value would give an expression of constants a single row."""
+    """Return a constant repeated for every row. With a plain literal, an expression of constants would have one row."""
     target = polars_type(sql_type)
     constant: Any = value
     if value is not None and sql_type.is_decimal:

@@ -30,11 +30,15 @@ from spark_jobs.engine.expressions.types import Implementation, Operand, polars_
 __all__ = ["FUNCTIONS", "either"]
 
 _LONG = 16
-"""Number of operands from which on AND and OR are not chained."""
+"""The number of operands from which AND and OR are a single call with all operands, in place of a chain."""
 
 
 def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
-    """Make greatest or least, which ignore NULLs; operands are combined pairwise, since each is needed twice."""
+    """Return the implementation of greatest or least, which ignore NULLs.
+
+    The expression for two operands contains each operand twice. More operands are therefore combined as columns, one
+    after another.
+    """
 
     def choose(left: pl.Expr, right: pl.Expr) -> pl.Expr:
         return pl.when(right.is_null() | better(left, right)).then(left).otherwise(right)
@@ -101,4 +105,4 @@ FUNCTIONS: dict[str, Implementation] = {
     **MATHEMATICS,
     **PRINTED,
 }
-"""By operator or function, under the names of `grouping.functions`."""
+"""The implementation by operator or function; the names are those in `grouping.functions`."""

@@ -37,7 +37,7 @@ class Operand(NamedTuple):
 
 
 Implementation = Callable[[list[Operand], SqlType], Operand]
-"""Computes an operator or function, given the arguments and the result's type, `UNKNOWN` where no plan has it."""
+"""Computes an operator or function from the arguments and the result's type; `UNKNOWN` if the plan lacks the type."""
 
 _POLARS_TYPES: dict[SqlType, pl.DataType] = {
     STRING: pl.String(),
@@ -68,7 +68,10 @@ def polars_type(sql_type: SqlType) -> pl.DataType:
 
 
 def by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
-    """Make a function computed in Python for each distinct combination of arguments; NULL where an argument is NULL."""
+    """Return an implementation in Python, called for each distinct combination of arguments without a NULL.
+
+    The result is NULL where an argument is NULL.
+    """
     return lambda args, _: Operand(
         each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
     )
@@ -85,12 +88,12 @@ def wider(kinds: Sequence[SqlType]) -> SqlType:
 
 
 def to_double(value: Operand) -> pl.Expr:
-    """Return a number as a DOUBLE, a DECIMAL as the nearest one (Polars' own cast rounds twice)."""
+    """Convert a number to a DOUBLE, a DECIMAL to the nearest DOUBLE; Polars' cast would round a DECIMAL twice."""
     if value.type.is_decimal:
         return each_distinct([value.expr], float, pl.Float64)
     return value.expr.cast(pl.Float64)
 
 
 def widened(value: Operand, sql_type: SqlType) -> pl.Expr:
-    """Return a value in a type that holds it, or DOUBLE."""
+    """Convert a value to a type that can hold it, or to DOUBLE."""
     return to_double(value) if sql_type == DOUBLE else value.expr.cast(polars_type(sql_type))

@@ -1,4 +1,4 @@
-"""RowChange records of Canal: a type, an array of rows, and for an update the changed values, as they were before."""
+"""Changes in records of Canal: a type, an array of rows, and for an update the old values of the changed columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _decode = msgspec.json.Decoder(_CanalChange).decode
 
 
 def canal_changes(value: bytes | None) -> RowChanges:
-    """Return the changes by a record, in the order of its rows; none without a value, and for changes of schemas.
+    """Return the changes in a record, in the order of its rows.
+
+    A record without a value, and a record about a change of a schema, has no changes.
 
     Raises:
         WrongRecord: The record is no change.

@@ -1,4 +1,4 @@
-"""Values of Canal → JSON as records have it for a column: Canal writes every value of a row as text."""
+"""Conversion of Canal's values to the values of plain JSON records: Canal writes every value of a row as a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BOOLEANS = {b'"1"': b"true", b'"true"': b"true", b'"0"': b"false", b'"false"': 
 
 
 def canal_converter(sql_type: SqlType) -> Convert | None:
-    """Return the converter of values for a column; None where the texts are taken as they are.
+    """Return the converter of values for a column; None if the texts need no conversion.
 
     Example:
         >>> canal_converter(SqlType.of("INT"))(b'"111"')

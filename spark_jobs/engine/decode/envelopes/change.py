@@ -1,4 +1,4 @@
-"""A change of a row, as the envelopes of all formats have it."""
+"""A change of a row, in the same form for the envelopes of all formats."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class RowChange(NamedTuple):
     """A change of one row, or of all of them."""
 
     removed: bytes | None = None
-    """The row before, as JSON; the row with its key is removed."""
+    """The row before the change, as JSON. The change removes the table's row with the same key."""
     set: bytes | None = None
-    """The row after, as JSON."""
+    """The row after the change, as JSON."""
     by_key: bool = False
     """Whether the change removes the row that the record's key names."""
     empties: bool = False
@@ -28,11 +28,11 @@ class RowChange(NamedTuple):
 
 
 class RowChanges(NamedTuple):
-    """The changes by one record."""
+    """The changes in one record."""
 
     changes: list[RowChange]
     schema: bytes = b""
-    """The JSON text of the record's schema; empty without."""
+    """The JSON text of the record's schema; empty if the record has none."""
 
 
 def merged_row(row: bytes, before: bytes) -> bytes:

@@ -33,7 +33,7 @@ _TIMES: dict[str, dict[RecordPath, int]] = {
     "maxwell-json": {("ts",): 1},
     "canal-json": {("es",): _MILLIS, ("ts",): _MILLIS},
 }
-"""By format: the fields of the envelope itself that count time since 1970, with their units in a second."""
+"""By format: the envelope's own fields with a time since 1970, and how many of a field's units are in a second."""
 _SEVERAL_ROWS = (
     "The record has {count} rows, and a column takes one of them. A stream with format = 'json', lenient = true, "
     "explode = '$.data[*]' has an event for each row."
@@ -46,11 +46,11 @@ class ChangeEvents(NamedTuple):
     batch: pa.RecordBatch
     """The records without tombstones."""
     column: Callable[[StreamColumn], list[Any]]
-    """Gives a column of the good records."""
+    """Returns a column of the good records."""
     wrong: dict[int, str]
     """By row of `batch`, the faults of the bad records."""
     misfits: Counter[str]
-    """By column of a lenient stream, how many values did not fit and are NULL."""
+    """By column of a lenient stream, the number of values that did not fit and became NULL."""
 
 
 class _ChangeReader:
@@ -94,12 +94,12 @@ class _ChangeReader:
 
 
 def read_change_events(batch: pa.RecordBatch, stream: Stream, leniency: Leniency) -> ChangeEvents:
-    """Read the columns of a stream of changes that lie in the values and keys of records.
+    """Read the columns that are in the values and keys of records, for a stream of changes.
 
     Args:
-        batch: Columns key and value.
+        batch: The records, with the columns key and value.
         stream: The stream.
-        leniency: Its options.
+        leniency: The options of the stream that let more values fit.
     """
     inside = tuple(column for column in stream.columns if column.place.kind in ("value", "key"))
     return _reader(inside, stream.encoding, leniency).read(batch)

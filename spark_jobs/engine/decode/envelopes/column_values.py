@@ -22,13 +22,13 @@ _encode = msgspec.json.Encoder().encode
 def converter(
     sql_type: SqlType, schema: ConnectSchema | None, encoding: ValueEncoding, per_second: int = 0
 ) -> Convert | None:
-    """Return the converter of a column's values; None where values are taken as they are.
+    """Return the converter of a column's values; None if the values need no conversion.
 
     Args:
         sql_type: The column's type.
-        schema: The schema of the values; None without.
+        schema: The schema of the values; None if the record has none.
         encoding: The format, and its options.
-        per_second: For a field of the envelope itself that counts time since 1970: its units in a second; else 0.
+        per_second: For an envelope's own field with a time since 1970: how many of its units are in a second; else 0.
     """
     if sql_type.fields:
         return _struct_converter(sql_type, schema, encoding)
@@ -36,7 +36,7 @@ def converter(
         return _element_converter(sql_type, schema, encoding)
     if encoding.form == "canal-json" and (canal := canal_converter(sql_type)) is not None:
         return canal
-    # A schema is Connect's, also beside the key of a plain JSON record.
+    # A value with a schema was written by Kafka Connect, even if the value is in the key of a plain JSON record.
     by_debezium = encoding.form == "debezium-json" or schema is not None
     if by_debezium or (sql_type == TIMESTAMP and encoding.form != "json"):
         return scalar_converter(sql_type, schema, encoding, per_second)

@@ -1,4 +1,4 @@
-"""The schema that Kafka Connect's JSON converter writes beside each record (``schemas.enable = true``)."""
+"""The schema that Kafka Connect's JSON converter writes with each record (``schemas.enable = true``)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Values of Debezium → JSON as records have it for a column; the schema or an option says how a value is written.
+"""Conversion of Debezium's values to the values of plain JSON records; a schema or an option names the written form.
 
-A number never comes from a guess: a text of digits may be a decimal number or the base64 of another one, and a number
-for a TIMESTAMP has no unit by itself. Without a schema and an option both are refused.
+The converters never guess a number: a text of digits may be a decimal number, or the base64 of another number; and a
+number for a TIMESTAMP has no unit by itself. If neither a schema nor an option decides, these values are refused.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from spark_jobs.engine.decode.json_exact import DECIMAL_TEXT
 __all__ = ["Convert", "scalar_converter"]
 
 Convert = Callable[[bytes], bytes]
-"""Takes the JSON text of a value other than null; gives the JSON text for the column. Raises ValueError, whose message
-is the reason as part of a sentence."""
+"""Takes the JSON text of a value other than null, and returns the JSON text for the column.
+
+Raises ValueError if the value does not fit; the message is the reason, as a part of a sentence.
+"""
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _VARIABLE = "io.debezium.data.VariableScaleDecimal"
@@ -34,7 +36,7 @@ _INSTANTS = {
     "io.debezium.time.NanoTimestamp": 1_000_000_000,
     "org.apache.kafka.connect.data.Timestamp": 1_000,
 }
-"""Names of types that count time since 1970, with their units in a second."""
+"""Names of types with a time since 1970, and how many of a type's units are in a second."""
 _INSTANT_TEXTS = ("io.debezium.time.ZonedTimestamp", "io.debezium.time.IsoTimestamp")
 _DAYS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
 _DATE_TEXTS = ("io.debezium.time.IsoDate",)
@@ -44,7 +46,7 @@ _CLOCKS = {
     "io.debezium.time.NanoTime": 1_000_000_000,
     "org.apache.kafka.connect.data.Time": 1_000,
 }
-"""Names of types that count the time of day, with their units in a second."""
+"""Names of types with the time of day, and how many of a type's units are in a second."""
 _CLOCK_TEXTS = ("io.debezium.time.ZonedTime", "io.debezium.time.IsoTime")
 _TYPE_OF = {
     **dict.fromkeys((*_INSTANTS, *_INSTANT_TEXTS), "a TIMESTAMP"),
@@ -52,7 +54,7 @@ _TYPE_OF = {
     **dict.fromkeys(_CLOCKS, "a BIGINT or a STRING"),
     **dict.fromkeys(_CLOCK_TEXTS, "a STRING"),
 }
-"""By name of a type, the type of column to declare for it."""
+"""By the name of a type: the type to declare for a column with its values."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -60,24 +62,24 @@ _WHOLE = re.compile(rb"-?[0-9]{1,20}")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _ISO_DATE = re.compile(rb'"[0-9]{4}-[0-9]{2}-[0-9]{2}Z"')
 _MOST_BYTES = 64
-"""Most bytes of an unscaled number: the widest DECIMAL has 16."""
+"""The largest number of bytes of an unscaled number; the widest DECIMAL has 16."""
 _PLAIN_SCALE = 100
-"""Largest scale with which numbers are written without exponent."""
+"""The largest scale with which numbers are written without an exponent."""
 _DAY_SECONDS = 86_400
 _EXACT = Context(prec=1_000)
-"""A context with digits enough for every number of `_MOST_BYTES` and `_PLAIN_SCALE`."""
+"""A context with enough digits for every number within `_MOST_BYTES` and `_PLAIN_SCALE`."""
 
 
 def scalar_converter(
     sql_type: SqlType, schema: ConnectSchema | None, encoding: ValueEncoding, per_second: int = 0
 ) -> Convert | None:
-    """Return the converter of values for a column; None where values are taken as they are.
+    """Return the converter of values for a column; None if the values need no conversion.
 
     Args:
-        sql_type: The column's type, which is not nested.
-        schema: The schema of the values; None without.
+        sql_type: The column's type, which must not be nested.
+        schema: The schema of the values; None if the record has none.
         encoding: The options.
-        per_second: For a field of the envelope itself that counts time since 1970: its units in a second; else 0.
+        per_second: For an envelope's own field with a time since 1970: how many of its units are in a second; else 0.
     """
     name = (schema.name if schema is not None else None) or ""
     if sql_type.is_decimal:
@@ -97,7 +99,7 @@ def scalar_converter(
 
 
 def _decimal_converter(sql_type: SqlType, schema: ConnectSchema | None, encoding: ValueEncoding) -> Convert:
-    """Return a converter into decimal text. Numbers are decimal text already, as is a schema's plain string."""
+    """Return a converter to decimal text. Numbers, and strings with the schema of a plain string, stay as they are."""
     name = schema.name if schema is not None else None
     scale, decimals = sql_type.scale, encoding.decimals
     if schema is not None and schema.type == "string" and name is None:
@@ -148,14 +150,14 @@ _decode_variable = msgspec.json.Decoder(_VariableDecimal).decode
 
 
 def _unscaled(raw: bytes, scale: int | None) -> bytes:
-    """Return a number written in base64: big-endian two's complement, to be divided by ten to the scale.
+    """Return a number from base64: big-endian two's complement, divided by 10 to the power of the scale.
 
     Args:
-        raw: A text; without a scale an object of the scale and the text.
-        scale: The scale.
+        raw: The JSON of the base64 text; if `scale` is None, of an object with the scale and this text.
+        scale: The scale, or None.
 
     Raises:
-        ValueError: The value is not of this type.
+        ValueError: The value does not have this form.
     """
     if scale is None:
         try:

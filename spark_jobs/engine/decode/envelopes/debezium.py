@@ -1,4 +1,4 @@
-"""RowChange records of Debezium: an operation, and the row before and after it."""
+"""Changes in records of Debezium: an operation, and the row before and after the change."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DebeziumRecord(NamedTuple):
     envelope: bytes
     """The envelope, as JSON."""
     schema: bytes = b""
-    """The JSON text of its schema; empty without."""
+    """The JSON text of the envelope's schema; empty if the record has none."""
 
 
 def split_record(value: bytes | None) -> DebeziumRecord | None:
@@ -78,7 +78,7 @@ def split_record(value: bytes | None) -> DebeziumRecord | None:
 
 
 def debezium_changes(value: bytes | None) -> RowChanges:
-    """Return the changes by a record; none for a tombstone and for a message (``op`` ``m``).
+    """Return the changes in a record; none for a tombstone and for a message (``op`` ``m``).
 
     Raises:
         WrongRecord: The record is no change.
@@ -114,7 +114,7 @@ def debezium_changes(value: bytes | None) -> RowChanges:
 
 
 def _row(raw: msgspec.Raw, name: str) -> bytes | None:
-    """Return a row; MongoDB's is JSON in a text."""
+    """Return a row. Debezium's connector for MongoDB writes a row as a text with JSON."""
     row = bytes(raw)
     if row == _NOTHING:
         return None

@@ -1,4 +1,4 @@
-"""Parts of a JSON text, as texts: the rest of the text is skipped, and no value is read."""
+"""Parts of a JSON text, returned as JSON texts: the rest of the text is skipped, and no value is decoded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class JsonParts:
 
         Args:
             paths: The paths.
-            opens: Paths to values that may be JSON within a text; paths go on within these texts.
+            opens: Paths to values that may be texts with JSON; `paths` may lead into this JSON.
         """
         self._count = len(paths)
         self._root = _PathStep()
@@ -51,7 +51,7 @@ class JsonParts:
         return node
 
     def find(self, value: bytes) -> list[bytes | None]:
-        """Return by path the JSON text of the value there; None for a missing value.
+        """Return the JSON text of the value at each path; None for a missing value.
 
         Raises:
             msgspec.MsgspecError: The text is no JSON.
@@ -103,7 +103,7 @@ def array_parts(value: bytes) -> list[bytes] | None:
 
 
 def opened(value: bytes) -> bytes:
-    r"""Return the object in a text that holds one as JSON; any other value as it is.
+    r"""Return the object whose JSON a text has; return any other value unchanged.
 
     Example:
         >>> opened(rb'"{\"n\": 1}"'), opened(b'"abc"')

@@ -1,4 +1,4 @@
-"""RowChange records of Maxwell: a type, the row, and for an update the values that changed, as they were before."""
+"""Changes in records of Maxwell: a type, the row, and for an update the old values of the changed columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _decode = msgspec.json.Decoder(_MaxwellChange).decode
 
 
 def maxwell_changes(value: bytes | None) -> RowChanges:
-    """Return the changes by a record; none without a value, and for records of bootstraps and schemas.
+    """Return the changes in a record.
+
+    A record without a value, and a record about a bootstrap or a schema, has no changes.
 
     Raises:
         WrongRecord: The record is no change.

@@ -1,4 +1,7 @@
-"""The key of a record as JSON: plain, quoted, an object of the key's columns, or one of these beside its schema."""
+"""The key of a record as JSON: a plain text, a quoted text, or an object of the key's columns.
+
+Kafka Connect may wrap each of these forms in an object with ``schema`` and ``payload``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class KeyWriter:
     """Writes columns of a record's key as the fields of a flat JSON object, each under the column's name."""
 
     def __init__(self, columns: Sequence[StreamColumn], encoding: ValueEncoding) -> None:
-        """Take the columns, FROM KEY or in the key by their names.
+        """Take the columns. Each is declared FROM KEY, or is a field of the key with the column's name.
 
         Args:
             columns: The columns.
@@ -43,7 +46,7 @@ class KeyWriter:
         self._text = only if only is not None and only.type == STRING and only.place.kind != "key" else None
 
     def row_key(self, key: bytes) -> bytes:
-        """Return the JSON object of a key that names a row. A key without an envelope is returned unchanged.
+        """Return the JSON object of a key that names a row. If no object can be made, the key is returned unchanged.
 
         Raises:
             WrongRecord: A value does not fit its column, or the key is broken.
@@ -68,8 +71,8 @@ class KeyWriter:
 
         Args:
             key: The record's key.
-            misfits: Counts by column the values that do not fit, which are left out; None where they make the record
-                wrong.
+            misfits: By column, the number of values that do not fit and are left out; the method increases it. None: a
+                value that does not fit makes the record wrong.
 
         Raises:
             WrongRecord: A value does not fit its column, or the key is no JSON where a column has a path in it.
@@ -121,7 +124,7 @@ def _whole_key(key: bytes, column: StreamColumn) -> bytes:
 
 
 def _without_schema(key: bytes) -> tuple[bytes, bytes]:
-    """Return a key without the schema around it, and the schema's text, which is empty where there is none."""
+    """Return a key without the object with its schema, and the text of the schema, empty if the key has none."""
     parts = object_parts(key)
     if parts is not None and parts.keys() == {"schema", "payload"}:
         return parts["payload"], parts["schema"]

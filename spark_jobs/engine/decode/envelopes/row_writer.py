@@ -1,4 +1,4 @@
-"""Columns of a change → one flat JSON object, each column under its name, for the reader of plain JSON records."""
+"""Writes the columns of a change as one flat JSON object, by column name, for the reader of plain JSON records."""
 
 from __future__ import annotations
 
@@ -33,8 +33,12 @@ _UNAVAILABLE = (
 )  # fmt: skip
 """Placeholders of Debezium for values that the database did not send: texts, bytes, arrays (also of numbers), maps."""
 _MARKS = (_TEXT.encode(), _BYTES.encode(), b"95,95,100,101", b"95, 95, 100, 101")
-"""A row without any of these texts has no placeholder."""
+"""The beginnings of all placeholders: a row with none of these texts has no placeholder.
+
+The numbers are the bytes of ``__de``, with and without blanks.
+"""
 _LONGEST_MARK = 300
+"""A number of bytes above the length of every placeholder's JSON text."""
 _MOST_SCHEMAS = 256
 
 
@@ -69,8 +73,8 @@ class RowWriter:
             columns: The columns, each at a path in the row, or FROM KEY.
             encoding: The format of the records, and its options.
             base: The path from the top of the record's schema to the schema of the row.
-            opens: Paths to values that may be JSON within a text.
-            times: Fields that count time since 1970 by the format itself, with their units in a second.
+            opens: Paths to values that may be texts with JSON.
+            times: The format's own fields with a time since 1970, and how many of a field's units are in a second.
         """
         self._columns = [column for column in columns if column.place.kind == "value"]
         of_key = [column for column in columns if column.place.kind == "key"]
@@ -96,9 +100,10 @@ class RowWriter:
 
         Args:
             row: The JSON text of the row.
-            schema: The JSON text of the record's schema; empty without.
+            schema: The JSON text of the record's schema; empty if the record has none.
             key: The record's key.
-            misfits: Counts by column the values that do not fit, which are NULL; None where they make the record wrong.
+            misfits: By column, the number of values that do not fit and become NULL; the method increases it. None: a
+                value that does not fit makes the record wrong.
 
         Raises:
             WrongRecord: The row is no JSON, or a value does not fit its column.
@@ -140,7 +145,7 @@ class RowWriter:
         misfits[column.name] = misfits.get(column.name, 0) + 1
 
     def _converters(self, schema_text: bytes) -> list[Convert | None]:
-        """Return by column the converter of its values, made once for equal schemas."""
+        """Return the converter of each column; for equal schemas the converters are made once."""
         found = self._by_schema.get(schema_text)
         if found is None:
             schema = read_schema(schema_text) if schema_text else None

@@ -31,9 +31,12 @@ _SETS = {
 }
 """The character sets that Spark 4 knows: Python's name by Java's name."""
 _BIG_ENDIAN = {"utf-16": ("utf-16-be", b"\xfe\xff"), "utf-32": ("utf-32-be", b"")}
-"""For names without a byte order: the order that Java writes, and the mark that it puts before a non-empty text."""
+"""By the names without a byte order: the set in which Java writes, and the byte order mark that Java writes first.
+
+Java writes the mark only before a text that is not empty.
+"""
 _MARKED = {"utf-16": (b"\xfe\xff", b"\xff\xfe"), "utf-32": (b"\0\0\xfe\xff", b"\xff\xfe\0\0")}
-"""For the same names: the marks by which bytes tell their order."""
+"""By the same names: the byte order marks. Bytes that begin with neither mark are read as big-endian."""
 
 
 def _bytes(value: str | bytes) -> bytes:
@@ -48,14 +51,14 @@ def _sha2(value: str | bytes, bits: int) -> str | None:
 
 
 def _hex(value: int | str | bytes) -> str:
-    """Return hexadecimal digits in capitals: of a number without leading zeros, or of each byte."""
+    """Return hexadecimal digits in capitals: the digits of a number without leading zeros, or two for each byte."""
     if isinstance(value, int):
         return f"{value % 2**64:X}"
     return _bytes(value).hex().upper()
 
 
 def _unhex(text: str) -> bytes | None:
-    """Read hexadecimal digits; the first of an odd number of digits is a byte. NULL if a character is no digit."""
+    """Read hexadecimal digits; if their number is odd, the first digit is a byte. NULL if a character is no digit."""
     if not text.isascii() or not text.isalnum():
         return None if text else b""
     try:
@@ -73,8 +76,8 @@ def _base64(value: str | bytes) -> str:
 def _unbase64(text: str) -> bytes | None:
     """Read base64 as java.util.Base64's MIME decoder does: other characters are skipped, padding may be left out.
 
-    NULL where Java refuses the text: a single sextet is left over, the padding is incomplete or not due, or sextets
-    follow the padding.
+    The result is NULL where Java refuses the text: if a single sextet is left over, if the padding is incomplete or
+    follows a complete group, or if sextets follow the padding.
     """
     made = bytearray()
     bits, place = 0, _TRIPLE
@@ -123,7 +126,7 @@ def _decode(value: str | bytes, charset: str) -> str | None:
 
 
 def _substring(value: bytes, start: int, length: int = 2**31 - 1) -> bytes:
-    """Return some bytes, from a start counted from 1, or from the end if negative; by default all the rest."""
+    """Return `length` bytes from `start`, by default all; `start` counts from 1, or from the end if negative."""
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     left = (len(value) - begin + 2**31) % 2**32 - 2**31
     return value[max(begin, 0) : len(value) if left < length else max(begin + length, 0)]

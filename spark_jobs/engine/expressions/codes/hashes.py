@@ -26,7 +26,7 @@ __all__ = ["HASHES"]
 _SEED = 42
 _INT, _LONG = 2**32 - 1, 2**64 - 1
 _LONGEST_UNSCALED = 18
-"""Most digits of a DECIMAL type whose values Spark hashes as numbers; values of longer types are hashed as bytes."""
+"""The largest precision of a DECIMAL type whose values Spark hashes as numbers; others are hashed as bytes."""
 _EXACT = Context(prec=2 * WIDEST)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _P1, _P2, _P3, _P4, _P5 = (
@@ -127,7 +127,7 @@ Hash = Callable[[Any, int], int]
 
 
 def _by_type(of_int: Hash, of_long: Hash, of_bytes: Hash) -> Callable[[SqlType], Hash]:
-    """Make a function that finds the hash of a type's values."""
+    """Return a function that gives the hash function of a type."""
 
     def of(sql_type: SqlType) -> Hash:
         if sql_type.is_decimal:

@@ -11,7 +11,7 @@ __all__ = ["CODES"]
 
 
 def _url_decode(text: str) -> str | None:
-    """Decode as java.net.URLDecoder does; NULL for a percent sign without two hexadecimal digits behind it."""
+    """Decode as java.net.URLDecoder does; NULL for a percent sign that two hexadecimal digits do not follow."""
     pieces = text.split("%")[1:]
     if not all(len(piece) > 1 and all(digit in _HEX for digit in piece[:2]) for piece in pieces):
         return None
@@ -21,7 +21,10 @@ def _url_decode(text: str) -> str | None:
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 _HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
-"""Half of a surrogate pair, whole or cut off, which Java replaces by one character, and Python by two or three."""
+"""Half of a surrogate pair in UTF-8, or the first two of its bytes.
+
+Java decodes these bytes to one replacement character, and Python to two or three.
+"""
 
 CODES: dict[str, Implementation] = {
     "chr": by_value(lambda number: chr(number % 256) if number >= 0 else ""),

@@ -17,7 +17,7 @@ from spark_jobs.engine.rows.cpu_budget import checked
 __all__ = ["ARRAYS", "OF_ARRAYS"]
 
 Choice = Callable[[Lists, Ints], Ints]
-"""Returns the elements that stay, in the order of rows, given the codes of all elements."""
+"""Returns the places of the elements that stay, ordered by row, from the arrays and the codes of all elements."""
 
 
 def _first_of_each(lists: Lists, codes: Ints) -> Ints:
@@ -34,7 +34,7 @@ def _ordered(*, nulls_last: bool, descending: bool = False) -> Choice:
 
 
 def _choosing(choose: Choice, codes: Callable[[pa.Array], Ints] = codes_of) -> Callable[..., pl.Expr]:
-    """Make a function that yields some of an array's elements, in some order."""
+    """Return the implementation of a function that keeps the elements that `choose` selects, in its order."""
 
     def implementation(base: Operand, sql_type: SqlType) -> pl.Expr:
         def compute(column: pl.Series) -> pl.Series:
@@ -63,7 +63,7 @@ def _extreme(*, greatest: bool) -> Callable[..., pl.Expr]:
             lists = lists_of(column)
             codes = codes_of(lists.elements)
             known = np.flatnonzero(codes >= 0)
-            # The last write to a place wins; among equal elements any will do.
+            # If several elements are assigned to a row, NumPy keeps the last one: here the greatest, or the least.
             order = known[np.argsort(codes[known], kind="stable")]
             found = np.full(lists.null.size, -1, np.int64)
             order = order if greatest else order[::-1]
@@ -103,7 +103,7 @@ def _remove(base: Operand, sql_type: SqlType, value: Operand) -> pl.Expr:
 
 
 def _together(columns: Sequence[pl.Series]) -> Lists:
-    """Return the concatenation of arrays, NULL where any of them is."""
+    """Return the concatenated arrays of each row; NULL where one of them is NULL."""
     parts = [lists_of(column) for column in columns]
     rows = np.concatenate([part.row for part in parts])
     order = np.argsort(rows, kind="stable")
@@ -126,7 +126,7 @@ def _union(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
 
 
 def _among(*, present: bool) -> Callable[..., pl.Expr]:
-    """Make the function that yields the distinct elements present, or absent, in the second array."""
+    """Return the implementation that keeps the first array's distinct elements that the second array has, or lacks."""
 
     def implementation(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
         def compute(left: pl.Series, right: pl.Series) -> pl.Series:
@@ -146,7 +146,10 @@ def _among(*, present: bool) -> Callable[..., pl.Expr]:
 
 
 def _slice(base: Operand, sql_type: SqlType, start: Operand, length: Operand) -> pl.Expr:
-    """Return the elements from a place on, counted from 1 or from the end; NULL for a place 0 or a negative length."""
+    """Return the elements from a place on; the place counts from 1, or from the end if negative.
+
+    The result is NULL for the place 0 or a negative length.
+    """
 
     def compute(column: pl.Series, first: pl.Series, most: pl.Series) -> pl.Series:
         lists = lists_of(column)
@@ -175,7 +178,7 @@ def _flatten(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _paired(base: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
-    """Return the elements of arrays side by side, or as the keys and values of a map."""
+    """Return an array of STRUCTs with the elements at equal places of the arrays, or a map with the pairs."""
     assert sql_type.element is not None, "an array or a map"
     names = ["key", "value"] if sql_type.key else [name for name, _ in sql_type.element.fields]
 
@@ -219,7 +222,10 @@ def _numbered(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _insert(base: Operand, sql_type: SqlType, place: Operand, value: Operand) -> pl.Expr:
-    """Return the arrays with a value at a place, counted from 1 or from the end; NULLs fill the gap."""
+    """Insert a value at a place, which counts from 1, or from the end if negative.
+
+    If the place is outside of the array, NULLs fill the gap.
+    """
 
     def compute(column: pl.Series, at: pl.Series, values: pl.Series) -> pl.Series:
         lists = lists_of(column)
@@ -241,7 +247,7 @@ def _with_inserted(places: list[int], at: int, new: int) -> list[int]:
     if at > 0:
         places += [-1] * (at - 1 - len(places))
         return [*places[: at - 1], new, *places[at - 1 :]]
-    before = len(places) + at + 1  # -1 is behind the last one
+    before = len(places) + at + 1  # -1 is after the last element
     if before < 0:
         return [new, *[-1] * -before, *places]
     return [*places[:before], new, *places[before:]]
@@ -267,12 +273,12 @@ def _joined(texts: list[str | None] | None, sign: str | None, instead: str | Non
 
 
 def _without_null(base: Operand, sql_type: SqlType) -> pl.Expr:
-    """Return the array, an empty one in place of NULL."""
+    """Return the arrays, with an empty array in place of NULL."""
     return pl.coalesce(base.expr, pl.lit([], dtype=polars_type(sql_type)))
 
 
 def _array(first: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
-    """Return arrays with a value of each operand; Polars' own function would join values that are arrays."""
+    """Return arrays with a value of each operand; Polars' own function would concatenate operands that are arrays."""
     assert sql_type.element is not None, "an array"
     typed = [Operand(widened(part, sql_type.element), sql_type.element) for part in (first, *others)]
 
@@ -286,7 +292,7 @@ def _array(first: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
 
 
 def _named_struct(_: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
-    """Return a STRUCT of every second operand; the operands between are the names."""
+    """Return a STRUCT. Names and values alternate among the operands; the names are read from the type."""
     values = zip(sql_type.fields, others[::2], strict=True)
     return pl.struct([value.expr.alias(name) for (name, _), value in values])
 
@@ -318,6 +324,9 @@ ARRAYS: dict[str, Callable[..., pl.Expr]] = {
     "slice": _slice,
     "sort_array": _sort_array,
 }
-"""By operator or function: the implementation, which takes the first argument, the result's type, and the others."""
+"""The implementation by operator or function, which takes the first argument, the result's type, and the others."""
 OF_ARRAYS = frozenset(ARRAYS) - {"array_repeat", "sort_array"}
-"""Functions whose constants are operands too; in the rest a constant is a count or an order."""
+"""Functions for which a constant argument is an operand, as any expression is.
+
+The other functions take a constant as a Python value: a count or an order.
+"""

@@ -1,7 +1,7 @@
 """from_json: values of a JSON text by a schema, NULL where broken or of a wrong type, as Spark reads them.
 
-A fault makes NULL of the smallest part that is read as a whole: a field, an array or a map. Where the text cannot be
-read on, the fields of the outermost STRUCT are NULL, and an ARRAY or a MAP is NULL itself.
+A fault makes the smallest part around it NULL: a field, an array or a map. If the rest of the text cannot be read, all
+fields of an outermost STRUCT are NULL; an outermost ARRAY or MAP is NULL itself.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 _PER_BYTE = 16
 _BESIDES = 10_000
-"""Places for the values of a text, in addition to `_PER_BYTE` for each character, as in `decode.json_extent`."""
+"""The places that any text may take for its values, besides `_PER_BYTE` for each character (`decode.json_extent`)."""
 
 
 class _BoundedText(JsonTokens):
     """A text with a limit on the values made from it.
 
-    For ``[{},{},…]`` a STRUCT of a hundred fields would take hundreds of times the text's bytes.
+    Without the limit, ``[{},{},…]`` read as STRUCTs of a hundred fields would take hundreds of times the text's bytes.
     """
 
     def __init__(self, text: str) -> None:
@@ -39,7 +39,7 @@ class _BoundedText(JsonTokens):
         self._places = _PER_BYTE * len(text) + _BESIDES
 
     def take(self, places: int) -> None:
-        """Take places for values; raises _TooLargeError."""
+        """Reserve places for values; raises _TooLargeError if too few are left."""
         self._places -= places
         if self._places < 0:
             raise _TooLargeError
@@ -53,7 +53,7 @@ class _TooLargeError(Exception):
 
 
 class _PartlyReadError(Exception):
-    """Part of a value is broken; the part read before counts."""
+    """A part of a value is broken; the exception has the value with the parts that could be read."""
 
     def __init__(self, value: Any) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def _root(text: str, sql_type: SqlType, reader: JsonValueReader) -> Any:
 
 
 def _single(tokens: _BoundedText, sql_type: SqlType) -> list[Any]:
-    """Return an array of a single object, where an ARRAY of STRUCTs is wanted and the text is an object."""
+    """Return an array with a single object, for a text that is an object and a type that is an ARRAY of STRUCTs."""
     element = sql_type.element
     if element is None or not element.fields:
         raise BrokenJsonError
@@ -115,14 +115,14 @@ def _single(tokens: _BoundedText, sql_type: SqlType) -> list[Any]:
 
 
 def _reader(sql_type: SqlType) -> JsonValueReader:
-    """Return a reader of a value that begins at the current token, or behind the current name."""
+    """Return a reader of a value that begins at the current token, or after the current name."""
     read = _READERS[sql_type.name](sql_type)
 
     def reader(tokens: _BoundedText) -> Any:
         while tokens.current is Token.NAME:
             tokens.next()
         if tokens.current is Token.STRING:
-            tokens.string()  # a broken string is a fault for any type, and Jackson resumes behind it
+            tokens.string()  # a broken string is a fault for any type, and Jackson goes on after it
         return None if tokens.current in (None, Token.NULL) else read(tokens)
 
     return reader
@@ -173,7 +173,7 @@ def _array(sql_type: SqlType) -> JsonValueReader:
 
 
 def _map(sql_type: SqlType) -> JsonValueReader:
-    """Read entries. A repeated key stays repeated, and a broken value breaks all entries."""
+    """Return a reader of maps. A repeated key stays repeated. A broken value makes the whole map broken."""
     assert sql_type.element is not None, "a MAP"
     element = _reader(sql_type.element)
 
@@ -210,4 +210,4 @@ _READERS: dict[str, Callable[[SqlType], JsonValueReader]] = {
     "MAP": _map,
     "STRUCT": _struct,
 }
-"""By the name of a type."""
+"""The function that makes a type's reader, by the name of the type."""

@@ -1,6 +1,7 @@
 """Parts of a JSON text by a path, as Spark's get_json_object gathers them.
 
-``[*]`` follows Hive: a single part stands alone, several are an array, and ``[*][*]`` makes a single array.
+``[*]`` follows Hive: if it finds a single part, this part is the result; several parts are an array. ``[*][*]`` makes
+a single array.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["json_object"]
 
 
 def json_object(text: str, path: JsonPath) -> str | None:
-    """Return the value at a path: a string itself, anything else as JSON; None where there is nothing.
+    """Return the value at a path: a string without quotes, another value as JSON; None if the path finds nothing.
 
     Example:
         >>> json_object('{"user": {"id": 7, "tags": ["a", 1.50]}}', ("user", "tags"))
@@ -37,7 +38,7 @@ def json_object(text: str, path: JsonPath) -> str | None:
 
 class _Style(Enum):
     RAW = auto()
-    """A string as it is."""
+    """A string without quotes."""
     QUOTED = auto()
     FLATTEN = auto()
     """The elements of an array in place of the array."""
@@ -74,7 +75,7 @@ class _Gatherer(JsonText):
         return True
 
     def _flattened(self, into: list[str]) -> bool:
-        """Append the elements of an array, and of the arrays among them, however deep; tell whether there were any."""
+        """Append the elements of an array, with nested arrays replaced by their elements; tell whether any exist."""
         before, depth = len(into), 0
         while True:
             if not self.accept("["):

@@ -1,7 +1,7 @@
-"""JSON texts as Spark's functions read them: as Jackson reads and writes JSON, one token after another.
+"""JSON texts as Spark's functions read and write them with Jackson, one token after another.
 
-The text is read as far as its first value goes: any text may follow. Strings may stand in single quotes and hold
-control characters.
+Only the first value of a text is read; any text may follow. Strings may have single quotes, and may contain control
+characters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ __all__ = [
 ]
 
 _END = "\0"
-"""Stands behind the text, so each place has a character: no value holds this character outside of strings."""
+"""A character that is appended to the text, so that the end of the text has a character too.
+
+No value contains this character outside of strings.
+"""
 _BLANK = re.compile(r"[ \t\r\n]*")
 _BLANKS = frozenset(" \t\r\n")
 _ESCAPES = r"""\\["\\/bfnrt']|\\u[0-9a-fA-F]{4}"""
@@ -36,7 +39,7 @@ HALF = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which no text of UTF-8 can hold."""
 _UNESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
-"""Characters that Jackson escapes, characters of two UTF-16 units and halves of these included."""
+"""Characters that Jackson escapes; among them are all characters of two UTF-16 units, and halves of surrogate pairs."""
 _NO_PLAIN = re.compile('["\\\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", **{plain: f"\\{letter}" for letter, plain in _UNESCAPED.items()}}
 _DEEPEST = 1000
@@ -99,7 +102,7 @@ class JsonText:
         self._root = self._at
         """Where the first value begins."""
         self.quote = quoted
-        """Writes a text as a JSON string."""
+        """The function that writes a text as a JSON string."""
 
     def values(self) -> Iterator[None]:
         """Yield before each element of an array; the caller then reads the element."""
@@ -179,7 +182,7 @@ class JsonText:
             raise NoJsonError
         end = number.end()
         if number.start() == self._root and self._text[end] not in _BLANKS and end < len(self._text) - len(_END):
-            raise NoJsonError  # a number alone ends with the text, or at a blank
+            raise NoJsonError  # after a number that is the whole value, the text ends or has a blank
         self._go_to(end)
         return json_double(float(number[0])) if number[1] or number[2] else str(int(number[0]))
 
@@ -199,11 +202,11 @@ class JsonText:
         self._at = place
 
     def peek(self) -> str:
-        """Return the next non-blank character; behind the text, a character that begins no value."""
+        """Return the next non-blank character; at the end of the text, a character that begins no value."""
         return self._text[self._at]
 
     def accept(self, character: str) -> bool:
-        """Step over a character if it comes next, blanks aside; tell whether it did."""
+        """Step over a character, and the blanks after it, if it comes next; tell whether it came next."""
         if self._text[self._at] != character:
             return False
         self._go_to(self._at + 1)
@@ -237,12 +240,12 @@ def encodable(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a JSON string that Jackson writes."""
+    """Return a text as the JSON string that Jackson writes into bytes."""
     return f'"{_ESCAPED.sub(_escaped, text)}"'
 
 
 def plainly_quoted(text: str) -> str:
-    """Return a text as a JSON string within another text, as Jackson does: with the fewest escapes."""
+    """Return a text as the JSON string that Jackson writes into characters, which has fewer escapes."""
     return f'"{_NO_PLAIN.sub(_escaped, text)}"'
 
 

@@ -23,7 +23,7 @@ JsonTextWriter = Callable[[Any], str]
 def json_of(value: Operand, sql_type: SqlType) -> pl.Expr:
     """Return the texts of STRUCTs, ARRAYs, MAPs or VARIANTs.
 
-    A field of a STRUCT that is NULL is left out; a NULL in an ARRAY or MAP is null.
+    A NULL field of a STRUCT is left out. A NULL in an ARRAY or MAP becomes ``null``.
     """
     writer = _writer(value.type)
 
@@ -75,4 +75,6 @@ _WRITERS: dict[str, JsonTextWriter] = {
     "BINARY": lambda value: f'"{b64encode(value).decode()}"',
     VARIANT.name: shown,
 }
-"""By type: the writer of its values. Python writes whole numbers and DECIMALs as Java does."""
+"""The writer of values, by the name of the type. Other types are whole numbers and DECIMALs: ``str`` writes them as
+Java does.
+"""

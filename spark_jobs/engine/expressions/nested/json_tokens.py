@@ -1,7 +1,7 @@
-"""The tokens of a JSON text as Jackson reads them, and the place where Jackson resumes after a fault.
+"""The tokens of a JSON text as Jackson reads them, and the place where Jackson goes on after a fault.
 
-Spark's from_json keeps values read before a fault, so its result for a broken text depends on Jackson's place after
-each error. Strings may stand in single quotes; NaN and infinities are numbers.
+Spark's from_json keeps the values before a fault. Its result for a broken text therefore depends on Jackson's place
+after each fault. Strings may have single quotes; NaN and infinities are numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BrokenJsonError(ValueError):
 
 
 class Token(Enum):
-    """The token at a place."""
+    """The kinds of tokens."""
 
     NAME = auto()
     STRING = auto()
@@ -83,10 +83,13 @@ class JsonTokens:
         self._value: Token | None = None
         """The token after a name: Jackson reads both at once."""
         self._fault: int | None = None
-        """Jackson's place once it has found the fault in the current string token."""
+        """The place where Jackson goes on after the fault in the current string; None if no fault is left to report."""
         self.current: Token | None = None
         self.text = ""
-        """The text of a number as written, or the characters of a string, which `string` checks first."""
+        """The text of the current number as written, or the characters of the current string.
+
+        The string may be broken: `string` checks it and returns it.
+        """
 
     @property
     def name(self) -> str | None:
@@ -105,7 +108,7 @@ class JsonTokens:
         return self.text
 
     def next(self) -> Token | None:
-        """Go to the next token; None at the end, and behind a name whose value is broken.
+        """Go to the next token and return it; None at the end, and after a name whose value is broken.
 
         Raises:
             BrokenJsonError: The text has no token here.
@@ -186,7 +189,7 @@ class JsonTokens:
         raise BrokenJsonError
 
     def _string(self, quote: str) -> None:
-        """Read a string as far as it is valid, and note where a fault is found."""
+        """Read a string as far as it is valid, and note where Jackson goes on if the string is broken."""
         found = _STRINGS[quote].match(self._text, self._at)
         assert found is not None, "it matches everywhere"
         self._at = found.end()
@@ -211,7 +214,7 @@ class JsonTokens:
     def _number(self, character: str) -> Token:
         start = self._at - 1
         found = _NUMBER.match(self._text, start)
-        if found is None:  # a minus before something else
+        if found is None:  # a minus sign that no digit follows
             self._at += 1
             return self._odd_number("-")
         end, follower = found.end(), self._text[found.end() : found.end() + 1]
@@ -260,7 +263,7 @@ class JsonTokens:
             raise BrokenJsonError
 
     def _pass_identifier(self, first: str) -> None:
-        """Step over the rest of a word-like text, which Jackson shows in its error."""
+        """Step over the rest of a word; Jackson reads the word to show it in its error."""
         if not (first.isalpha() or first in "_$" or first.isdigit()):
             return
         while (character := self._text[self._at : self._at + 1]).isalnum() or character in ("_", "$"):

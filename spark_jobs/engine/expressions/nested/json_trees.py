@@ -1,6 +1,6 @@
-"""from_json of texts without faults, which Python's decoder reads several times as fast as token by token.
+"""from_json of texts without faults: Python's decoder is several times as fast as reading token by token.
 
-The tree reader leaves texts that Jackson might read otherwise to `from_json`.
+The tree reader leaves texts that Jackson might read differently to `from_json`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ TreeReader = Callable[[Any], Any]
 _BLANK = " \t\r\n"
 _MOST_LEVELS = 200
 _MANY_DIGITS = re.compile(r"[0-9]{300}")
-"""A number with nearly as many digits as Jackson takes, fraction and exponent included."""
+"""A long run of digits. A number has at most three runs: whole part, fraction and exponent.
+
+A number without a run this long is within Jackson's limit on the length of numbers.
+"""
 
 
 class NoTreeError(ValueError):
-    """The text must be read exactly."""
+    """The text must be read token by token."""
 
 
 class _Fraction(str):
@@ -46,7 +49,7 @@ class _SingleToken(JsonTokens):
 
 
 def tree_reader(sql_type: SqlType) -> Callable[[str], Any]:
-    """Return a reader of a text as a type with parts.
+    """Return a function that reads a text as an ARRAY, a MAP or a STRUCT.
 
     The reader raises `NoTreeError` for a text that is no JSON or has a field twice, and for values whose conversion
     depends on their text.

@@ -99,7 +99,7 @@ def _truth(_: SqlType) -> ValueReader:
 
 def _whole(sql_type: SqlType) -> ValueReader:
     bound = 1 << (WHOLE_BITS[sql_type.name] - 1)
-    top = 2 * bound if sql_type.name == "TINYINT" else bound  # Jackson takes 200 for a byte, which is -56
+    top = 2 * bound if sql_type.name == "TINYINT" else bound  # Jackson accepts 128 to 255 as bytes: 200 becomes -56
 
     def read(tokens: JsonTokens) -> int:
         expect(tokens, Token.WHOLE)
@@ -117,7 +117,7 @@ def _double(_: SqlType) -> ValueReader:
             return float(_ODD[text])
         expect(tokens, *_NUMBERS)
         number = float(_ODD.get(tokens.text, tokens.text))
-        return number + 0.0 if tokens.current is Token.WHOLE else number  # "-0" is a whole number, without a sign
+        return number + 0.0 if tokens.current is Token.WHOLE else number  # "-0" is the whole number 0, without a sign
 
     return read
 
@@ -126,7 +126,7 @@ def _decimal(sql_type: SqlType) -> ValueReader:
     def read(tokens: JsonTokens) -> Decimal:
         expect(tokens, Token.STRING, *_NUMBERS)
         if not tokens.text.isprintable() or " " in tokens.text:
-            raise BrokenJsonError  # unlike a CAST it skips no blanks
+            raise BrokenJsonError  # unlike a CAST, from_json skips no blanks
         number = read_text(tokens.text, sql_type)
         if not isinstance(number, Decimal):
             raise BrokenJsonError
@@ -149,7 +149,7 @@ def _time(_: SqlType) -> ValueReader:
 
 
 def _of_seconds(seconds: int) -> datetime | None:
-    """Return the time `seconds` after 1970; Java's product of seconds and a million has 64 bits."""
+    """Return the time `seconds` after 1970. Java multiplies the seconds by a million, and keeps 64 bits."""
     if not -(1 << 63) <= seconds < 1 << 63:
         raise BrokenJsonError
     micros = (seconds * _MICROS + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -200,4 +200,7 @@ VALUE_READERS: dict[str, Callable[[SqlType], ValueReader]] = {
     "TIMESTAMP": _time,
     **dict.fromkeys(WHOLE_BITS, _whole),
 }
-"""By the name of a type; `grouping.binding.variants` lets only these through."""
+"""The function that makes a type's reader, by the name of the type.
+
+`grouping.binding.variants` refuses other types without parts.
+"""

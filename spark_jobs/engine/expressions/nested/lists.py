@@ -1,4 +1,4 @@
-"""Columns of arrays as their elements one behind the other, with the row of each.
+"""Columns of arrays as a single array of all elements, with the row of each element.
 
 A function of arrays chooses elements and their rows, so values of any type stay unchanged. Elements are compared by
 codes: equal elements have equal codes, and codes have the order of the elements.
@@ -41,12 +41,12 @@ class Lists(NamedTuple):
 
     @property
     def length(self) -> Ints:
-        """Number of elements of each row's array."""
+        """The number of elements of each row's array."""
         return np.bincount(self.row, minlength=self.null.size).astype(np.int64)
 
     @property
     def begin(self) -> Ints:
-        """The first element of each row."""
+        """The place of each row's first element among all elements."""
         return np.cumsum(self.length) - self.length
 
 
@@ -58,7 +58,15 @@ def lists_of(column: pl.Series) -> Lists:
 
 
 def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_], sql_type: SqlType) -> pl.Series:
-    """Return arrays of chosen elements, in the order of rows; the place -1 stands for NULL."""
+    """Return arrays of chosen elements.
+
+    Args:
+        elements: The elements to choose from.
+        chosen: The places of the chosen elements, ordered by row; -1 for a NULL element.
+        row: The row of each chosen element.
+        null: For each row, whether its array is NULL.
+        sql_type: The type of the arrays.
+    """
     taken = elements.take(pa.array(chosen, mask=chosen < 0))
     offsets = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=null.size))))
     made = pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), taken)).cast(polars_type(sql_type))
@@ -66,7 +74,7 @@ def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_]
 
 
 def identities_of(elements: pa.Array) -> Ints:
-    """Return codes that are equal for elements that Spark's set functions call equal: 0.0 and -0.0 are different."""
+    """Return codes that are equal for elements that Spark's set functions take as equal: 0.0 and -0.0 differ."""
     codes = codes_of(elements)
     if pa.types.is_floating(elements.type):
         values = elements.fill_null(1.0).to_numpy()
@@ -75,9 +83,9 @@ def identities_of(elements: pa.Array) -> Ints:
 
 
 def codes_of(elements: pa.Array) -> Ints:
-    """Return whole numbers that are equal and in order as the elements are, -1 for NULL; NaN is the greatest."""
+    """Return a whole number for each element, with the order of the elements: -1 for NULL, the greatest for NaN."""
     if pa.types.is_floating(elements.type):
-        elements = pc.add(elements, 0.0)  # turns -0.0 into 0.0, and may turn the sign of a NaN
+        elements = pc.add(elements, 0.0)  # turns -0.0 into 0.0, and may change the sign of a NaN
         elements = pc.if_else(pc.is_nan(elements), pa.scalar(nan, elements.type), elements)
     encoded = elements.dictionary_encode()
     known = encoded.dictionary
@@ -91,7 +99,7 @@ def codes_of(elements: pa.Array) -> Ints:
 
 
 def over(compute: Callable[..., pl.Series], dtype: pl.DataType, first: Operand, *others: Operand) -> pl.Expr:
-    """Return an expression that computes whole columns with equal numbers of rows."""
+    """Return an expression that calls `compute` with the operands' columns, all with the same number of rows."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         return compute(*of_one_length(columns))

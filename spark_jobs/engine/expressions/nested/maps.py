@@ -22,7 +22,7 @@ _ENTRY = ["key", "value"]
 
 
 def _faulty(rows: Ints, keys: pa.Array, count: int) -> NDArray[np.bool_]:
-    """Tell for each row whether it has a NULL key or a key twice, from which Spark makes no map."""
+    """Tell for each row whether a key is NULL or repeated. Spark refuses to make a map then."""
     codes = codes_of(keys)
     order = np.lexsort((codes, rows))
     again = (np.diff(rows[order]) == 0) & (np.diff(codes[order]) == 0)
@@ -62,7 +62,7 @@ def _from_entries(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _merged(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
-    """Return the keys of two maps, the first map's keys first, with both their values."""
+    """Return an entry for each key of two maps, with the key's value in each map; the first map's keys come first."""
 
     def compute(left: pl.Series, right: pl.Series) -> pl.Series:
         sides = (lists_of(left), lists_of(right))
@@ -93,7 +93,7 @@ def _str_to_map(text: Operand, sql_type: SqlType, pairs: Any, within: Any) -> pl
         for pair in value.split(pairs):
             key, sign, rest = pair.partition(within)
             if key in found:
-                return None  # Spark fails
+                return None  # Spark refuses a repeated key
             found[key] = rest if sign else None
         return [{"key": key, "value": rest} for key, rest in found.items()]
 
@@ -107,6 +107,6 @@ MAPS: dict[str, Callable[..., pl.Expr]] = {
     "maps merged": _merged,
     "str_to_map": _str_to_map,
 }
-"""By operator or function: the implementation, which takes the first argument, the result's type, and the others."""
+"""The implementation by operator or function, which takes the first argument, the result's type, and the others."""
 OF_MAPS = frozenset(MAPS) - {"str_to_map"}
-"""Functions whose constants are operands too; in the rest a constant is a delimiter."""
+"""Functions for which a constant argument is an operand; in the other functions a constant is a delimiter."""

@@ -55,7 +55,10 @@ def _whole(place: Argument) -> pl.Expr:
 
 
 def _of_keys(columns: Sequence[pl.Series]) -> pl.Series:
-    """Return the value of a key of each map, the first for a repeated key; the key may be the same for all rows."""
+    """Return each map's value of a key; the first value if the key is repeated.
+
+    The column of keys has a single row if the key is the same for all maps.
+    """
     maps, wanted = columns
     if len(maps) == 1:
         maps = maps.new_from_index(0, len(wanted))
@@ -162,6 +165,9 @@ NESTED: dict[str, Callable[..., pl.Expr]] = {
     **MAPS,
     **VARIANTS,
 }
-"""By operator or function: the implementation, which takes the first argument, the result's type, and the others."""
+"""The implementation by operator or function, which takes the first argument, the result's type, and the others."""
 OF_OPERANDS = OF_ARRAYS | OF_MAPS | {"array_contains", "arrays_overlap"}
-"""Functions whose constants are operands too; in the rest a constant is a name, a place, a delimiter or a path."""
+"""Functions for which a constant argument is an operand.
+
+The other functions take a constant as a Python value: a name, a place, a delimiter or a path.
+"""

@@ -45,7 +45,7 @@ def _variant_get(value: Operand, sql_type: SqlType, path: object) -> pl.Expr:
 
 
 def _as(value: Any, sql_type: SqlType) -> object:
-    """Return a part as a value of a type, None if it has another type; a MAP is a list of its keys and values."""
+    """Convert a part to a type as try_variant_get does, None where it cannot be; a MAP is a list of keys and values."""
     match sql_type.name:
         case "VARIANT":
             return write_variant(value)
@@ -91,7 +91,7 @@ def _whole(number: Decimal, sql_type: SqlType) -> int | None:
 
 
 def _double_to_whole(number: float, sql_type: SqlType) -> int | None:
-    """Cut the fraction off; for BIGINT, Spark compares with the bounds as doubles, so 2^63 is the largest one."""
+    """Cut the fraction off. Spark compares with the bounds as doubles, so 2^63 passes and is the largest BIGINT."""
     if not isfinite(number):
         return None
     most = (1 << (WHOLE_BITS[sql_type.name] - 1)) - 1
@@ -118,7 +118,7 @@ _EXACT: dict[str, Converter] = {
     "STRING": lambda number, _: format(number, "f"),
     "TIMESTAMP": lambda seconds, _: _time(seconds * _MICROS),
 }
-"""How a BIGINT or a DECIMAL is read as another type, by its name."""
+"""The conversion of a BIGINT or a DECIMAL, by the name of the target type."""
 _DOUBLES: dict[str, Converter] = {
     **dict.fromkeys(WHOLE_BITS, _double_to_whole),
     "BOOLEAN": lambda number, _: bool(number),

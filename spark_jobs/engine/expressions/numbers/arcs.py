@@ -45,7 +45,7 @@ _AT = (
 
 
 def asin(x: Doubles) -> Doubles:
-    """Return the angle of each sine, within half of pi; NaN beyond one."""
+    """Return the angle of each sine, from -pi/2 to pi/2; NaN for a value above 1 or below -1."""
     with np.errstate(all="ignore"):
         ix = high(size := np.abs(x))
         small = np.where(ix < 0x3E400000, x, x + x * _quotient(x * x))
@@ -61,7 +61,7 @@ def asin(x: Doubles) -> Doubles:
 
 
 def acos(x: Doubles) -> Doubles:
-    """Return the angle of each cosine, from zero to pi; NaN beyond one."""
+    """Return the angle of each cosine, from 0 to pi; NaN for a value above 1 or below -1."""
     with np.errstate(all="ignore"):
         ix = high(size := np.abs(x))
         small = _HALF_PI - (x - (_HALF_PI_LOW - x * _quotient(x * x)))
@@ -83,7 +83,7 @@ def _quotient(t: Doubles) -> Doubles:
 
 
 def atan(x: Doubles) -> Doubles:
-    """Return the angle of each tangent, within half of pi."""
+    """Return the angle of each tangent, from -pi/2 to pi/2."""
     with np.errstate(all="ignore"):
         ix = high(size := np.abs(x))
         part = np.digitize(ix, (0x3FE60000, 0x3FF30000, 0x40038000))
@@ -104,7 +104,7 @@ def atan(x: Doubles) -> Doubles:
 
 
 def atan2(y: Doubles, x: Doubles) -> Doubles:
-    """Return the angle of each point (x, y), within pi."""
+    """Return the angle of each point (x, y), from -pi to pi."""
     with np.errstate(all="ignore"):
         k = (high(np.abs(y)) - high(np.abs(x))) >> 20
         z = np.where(k > 60, _HALF_PI + 0.5 * _PI_LOW, np.where((x < 0) & (k < -60), 0.0, atan(np.abs(y / x))))

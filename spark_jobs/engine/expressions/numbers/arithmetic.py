@@ -39,7 +39,7 @@ _APPROXIMATE = frozenset((FLOAT, DOUBLE))
 
 
 def _exactly(op: str, other: Implementation) -> Implementation:
-    """Make an operator computed as DECIMAL if an operand is DECIMAL and none is DOUBLE."""
+    """Return an operator that uses DECIMAL arithmetic if an operand is a DECIMAL and none is a FLOAT or DOUBLE."""
 
     def apply(args: list[Operand], sql_type: SqlType) -> Operand:
         kinds = [argument.type for argument in args]
@@ -93,7 +93,7 @@ def _remainder(args: list[Operand], _: SqlType) -> Operand:
     left, right = args
     sql_type = wider([left.type, right.type])
     if sql_type in _APPROXIMATE:
-        rest = _by_numpy(np.fmod, to_double(left), to_double(right))  # exact, so it is right for FLOAT too
+        rest = _by_numpy(np.fmod, to_double(left), to_double(right))  # fmod is exact, also for FLOATs
         return Operand(rest.cast(polars_type(sql_type)), sql_type)
     dividend, divisor = left.expr.cast(_wide(sql_type)), right.expr.cast(_wide(sql_type))
     divisor = pl.when(divisor != 0).then(divisor)
@@ -103,10 +103,10 @@ def _remainder(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    """Divide doubles, NULL for a divisor of zero.
+    """Divide doubles; NULL for a divisor of zero.
 
-    Polars multiplies by the reciprocal of a single divisor, which is off in the last digit, and its remainder takes the
-    divisor's sign; NumPy's ``divide`` and C's ``fmod`` are Java's ``/`` and ``%``.
+    NumPy's ``divide`` and ``fmod`` have the results of Java's ``/`` and ``%``. Polars multiplies by the reciprocal if
+    all rows have the same divisor, so the last digit may be wrong; and its remainder has the sign of the divisor.
     """
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
@@ -119,7 +119,7 @@ def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
 
 
 def _positive_remainder(args: list[Operand], sql_type: SqlType) -> Operand:
-    """Return ``((a % n) + n) % n`` for a negative ``a % n``; the sum wraps round, as Spark's does."""
+    """Return ``a % n``, or ``((a % n) + n) % n`` if ``a % n`` is negative; the sum wraps round, as Spark's does."""
     remainder = _remainder(args, sql_type)
     divisor = args[1].expr
     if remainder.type in _APPROXIMATE:
@@ -150,7 +150,7 @@ def _abs(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _whole(step: Callable[[pl.Expr], pl.Expr], rounding: str) -> Implementation:
-    """Make ceil or floor."""
+    """Return the implementation of ceil or floor."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         (value,) = args
@@ -176,7 +176,10 @@ def _sign(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _half_up(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round to whole numbers, halves away from zero; a double and its decimal form lie on one side of each half."""
+    """Round to whole numbers, halves away from zero.
+
+    A double and its shortest decimal form are on the same side of each half, so rounding the double is exact.
+    """
     size = np.abs(values)
     whole = np.floor(size)
     rounded: NDArray[np.float64] = np.copysign(whole + (size - whole >= 0.5), values) + 0.0  # no negative zero
@@ -190,7 +193,7 @@ _TO_WHOLE: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 
 
 def _round(rounding: str) -> Implementation:
-    """Make a rounding to a scale. A double is rounded in its shortest decimal form; too large a result is NULL."""
+    """Return a rounding to a scale. A double's shortest decimal form is rounded. A result that is too large is NULL."""
     of_double = decimals.rounded_double(rounding)
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
@@ -233,4 +236,4 @@ FUNCTIONS: dict[str, Implementation] = {
     "sqrt": lambda args, _: Operand(to_double(args[0]).sqrt(), DOUBLE),
     "isnan": lambda args, _: Operand(to_double(args[0]).is_nan().fill_null(False), BOOLEAN),
 }
-"""By operator or function, under the names of `grouping.functions`."""
+"""The implementation by operator or function; the names are those in `grouping.functions`."""

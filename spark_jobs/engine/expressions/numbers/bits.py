@@ -30,7 +30,7 @@ def _not(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _shift(move: Callable[[int, int, int], int]) -> Implementation:
-    """Make a shift of an INT or a BIGINT; only the last 5 or 6 bits of the distance count."""
+    """Return a shift. As in Java, only the lowest 5 bits of the distance are used for an INT, 6 for a BIGINT."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         value, distance = args
@@ -52,7 +52,7 @@ def _bit_count(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _bit_get(args: list[Operand], _: SqlType) -> Operand:
-    """Return a bit of a whole number, counted from the lowest; NULL for a place outside of its type's bits."""
+    """Return a bit of a whole number; place 0 is the lowest bit. NULL for a place that the type does not have."""
     number, place = args
     bits = WHOLE_BITS[number.type.name]
     found = each_distinct(
@@ -80,4 +80,4 @@ FUNCTIONS: dict[str, Implementation] = {
     "bit_get": _bit_get,
     "bin": _bin,
 }
-"""By operator or function, under the names of `grouping.functions`."""
+"""The implementation by operator or function; the names are those in `grouping.functions`."""

@@ -1,4 +1,4 @@
-"""DECIMAL arithmetic and rounding, exactly as Spark's: the whole result first, then half up to the result's scale."""
+"""DECIMAL arithmetic and rounding as in Spark: the exact result is rounded half up to the scale of its type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FAR = 400
 
 
 def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
-    """Return a number as a DECIMAL of a type, half up, None where it does not fit."""
+    """Round a number half up to the scale of a DECIMAL type; None if the number does not fit the type."""
     precision, scale = sql_type.precision, sql_type.scale
     if value.adjusted() > precision:
         return None
@@ -60,7 +60,7 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal | None:
 
 
 def _whole_quotient(left: Decimal, right: Decimal) -> int | None:
-    """Return the quotient cut towards zero, of 38 digits at most; outside BIGINT the result wraps round as in Spark."""
+    """Return the quotient cut towards zero as a BIGINT, which wraps round as in Spark; None for more than 38 digits."""
     if not right:
         return None
     quotient = int(_EXACT.divide_int(left, right))
@@ -101,7 +101,7 @@ def rounded_double(rounding: str) -> Callable[[float, int], float]:
 
 
 def rounded(value: Operand, sql_type: SqlType, rounding: str) -> Operand:
-    """Return a DECIMAL rounded to a whole number of that type."""
+    """Round a DECIMAL to a whole number of the type `sql_type`."""
     return Operand(
         each_distinct(
             [value.expr], lambda number: fitted(to_scale(number, 0, rounding), sql_type), polars_type(sql_type)

@@ -17,7 +17,7 @@ __all__ = ["DOUBLES", "vector"]
 
 
 def vector(function: Callable[..., Doubles], exprs: Sequence[pl.Expr]) -> pl.Expr:
-    """Return the values of a function of columns of doubles, NULL where one of them is."""
+    """Apply a function to columns of doubles; the result is NULL in a row where a column is NULL."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         with np.errstate(all="ignore"):
@@ -28,7 +28,7 @@ def vector(function: Callable[..., Doubles], exprs: Sequence[pl.Expr]) -> pl.Exp
 
 
 def _of_doubles(function: Callable[..., Doubles]) -> Implementation:
-    """Make a function of doubles, NULL where an argument is."""
+    """Return the implementation of a function of doubles; the result is NULL where an argument is NULL."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         return Operand(vector(function, [to_double(argument) for argument in args]), DOUBLE)
@@ -37,7 +37,7 @@ def _of_doubles(function: Callable[..., Doubles]) -> Implementation:
 
 
 def _logarithm(function: Callable[[Doubles], Doubles], beyond: float = 0.0) -> Implementation:
-    """Make a logarithm, NULL for arguments up to `beyond`, where it is not defined."""
+    """Return the implementation of a logarithm; NULL for arguments up to `beyond`, where no logarithm is defined."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         value = to_double(args[0])
@@ -99,4 +99,4 @@ DOUBLES: dict[str, Implementation] = {
     "sinh": _of_doubles(hyperbolic.sinh),
     "tanh": _of_doubles(hyperbolic.tanh),
 }
-"""By function; the inverse hyperbolic ones are written out as Spark has them."""
+"""The implementation by function; the inverse hyperbolic functions use the same formulas as Spark."""

@@ -1,8 +1,8 @@
 """exp, log, log10 and pow as Java's StrictMath, and so Spark, computes them: fdlibm 5.3, bit for bit.
 
-The C library's functions differ in the last digit for one value in some dozens. Each step below is one IEEE operation
-in fdlibm's order, and variables have fdlibm's names, so that the two can be compared. Source: e_exp.c, e_log.c,
-e_log10.c, e_pow.c.
+The functions of the C library differ in the last digit for about one value in every few dozen. Each step below is one
+IEEE operation in fdlibm's order. Variables have fdlibm's names, so that this code can be compared with fdlibm's.
+Source: e_exp.c, e_log.c, e_log10.c, e_pow.c.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def power(x: Doubles, y: Doubles) -> Doubles:
         size = np.abs(x)
         ordinary = np.isfinite(x) & np.isfinite(y) & (size > 0) & (size != 1.0)
         result = _power(np.where(ordinary, size, 2.0), np.where(ordinary, y, 1.0))
-        special = np.where(y < 0, 1.0 / size, size)  # of zero, one and infinity
+        special = np.where(y < 0, 1.0 / size, size)  # the powers of zero, one and infinity
         result = np.where((size == 0) | (size == 1) | (size == np.inf), special, result)
         result = np.where((x < 0) | (np.signbit(x) & (x == 0)), np.where(odd, -result, result), result)
         result = np.where((x < 0) & ~whole & (size != np.inf), np.nan, result)
@@ -232,6 +232,6 @@ def _exp2_parts(p_h: Doubles, p_l: Doubles) -> Doubles:
 
 
 def _normal(x: Doubles, factor: float, exponent: int) -> tuple[Doubles, Longs]:
-    """Return the values with subnormal ones scaled up, and the exponents that this took."""
+    """Multiply subnormal values by `factor`; return all values, and for each the exponent that undoes the factor."""
     small = x < 2.0**-1022
     return np.where(small, x * factor, x), np.where(small, -exponent, 0).astype(np.int64)

@@ -19,7 +19,7 @@ _LONG = 2**64
 _LARGEST = 2**63 - 1
 _LAST_FACTORIAL = 20
 _DEGREE, _RADIAN = 0.017453292519943295, 57.29577951308232
-"""A degree in radians and a radian in degrees, by which Java 9 and later multiply."""
+"""A degree in radians and a radian in degrees: the factors by which Java 9 and later versions convert."""
 _SMALLEST_BASE, _LARGEST_BASE = 2, 36
 
 
@@ -62,7 +62,7 @@ def _in_base(value: int, base: int) -> str:
 def _width_bucket(value: float, first: float, last: float, buckets: int) -> int | None:
     """Return the number of a value's bucket: `buckets` equal parts of a range, counted from 1.
 
-    A value before the range has bucket 0, a value behind it the bucket `buckets` + 1.
+    A value before the range has the bucket 0, and a value after the range the bucket `buckets` + 1.
     """
     if buckets <= 0 or buckets == _LARGEST or isnan(value) or first == last:
         return None
@@ -98,7 +98,7 @@ _ROUNDINGS = {
 
 
 def _at_scale(rounding: str) -> Implementation:
-    """Make a rounding of a DECIMAL to a scale, its second argument; NULL where the type cannot hold the result."""
+    """Return a rounding of a DECIMAL to the scale in the second argument; NULL if the result does not fit its type."""
 
     def apply(args: list[Operand], sql_type: SqlType) -> Operand:
         def rounded(number: Decimal, scale: int) -> Decimal | None:
@@ -110,7 +110,10 @@ def _at_scale(rounding: str) -> Implementation:
 
 
 _MOST_DIGITS = 400
-"""Lowest scale, negated: rounding at more digits before the point gives zero or a number that is too large too."""
+"""The largest number of digits before the point that are rounded away.
+
+More digits would give the same result: zero, or a number that is too large.
+"""
 
 
 def _bucket(args: list[Operand], _: SqlType) -> Operand:
@@ -127,4 +130,4 @@ MATHEMATICS: dict[str, Implementation] = {
     "width_bucket": _bucket,
     **{f"{name} to scale": _at_scale(rounding) for name, rounding in _ROUNDINGS.items()},
 }
-"""By function, under the names of `grouping.functions`; names with `` to scale`` take DECIMALs."""
+"""The implementation by function; names are those in `grouping.functions`. Names with `` to scale`` take DECIMALs."""

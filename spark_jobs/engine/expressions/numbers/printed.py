@@ -16,11 +16,11 @@ __all__ = ["PRINTED"]
 _MOST_DIGITS = 2_000
 """Digits of precision: enough for all digits of the largest DOUBLE, and for the decimals that may be asked for."""
 _MOST_DECIMALS = 340
-"""Most decimals that DecimalFormat writes, except for a DECIMAL."""
+"""The largest number of decimals that DecimalFormat writes for a number that is not a DECIMAL."""
 
 
 def _exact(number: Decimal | int, decimals: int) -> str | None:
-    """Return a whole number or a DECIMAL, rounded half to even; -0.4 is "-0"."""
+    """Write a whole number or a DECIMAL, rounded half to even. The sign stays: -0.4 without decimals is "-0"."""
     if decimals < 0:
         return None
     if isinstance(number, int):
@@ -36,7 +36,7 @@ def _of_double(number: float, negative: bool, decimals: int) -> str | None:
 
     Args:
         number: The number.
-        negative: Whether the number has a sign; -0.0 and 0.0 are passed as one number.
+        negative: Whether the number is negative, or -0.0: `number` may be 0.0 for both 0.0 and -0.0.
         decimals: How many decimals to write.
     """
     if decimals < 0:

@@ -50,7 +50,7 @@ def hypot(x: Doubles, y: Doubles) -> Doubles:
 
 
 def _hypot(a: Doubles, b: Doubles) -> Doubles:
-    """Return the hypotenuse of two sides; the upper word of the first side is not less than that of the second."""
+    """Return the hypotenuse. The upper word of the first side must not be less than the second side's upper word."""
     ha = high(a)
     k = np.zeros_like(ha)
     large = ha > 0x5F300000
@@ -64,7 +64,7 @@ def _hypot(a: Doubles, b: Doubles) -> Doubles:
     ha = np.where(small, ha + 0x25800000, ha)
     k = k - np.where(subnormal, 1022, np.where(small, 600, 0))
     w = a - b
-    t1 = with_high(np.zeros_like(a), ha)  # with a subnormal side, `ha` is of the unscaled one, as in fdlibm
+    t1 = with_high(np.zeros_like(a), ha)  # if a side is subnormal, `ha` is from before the scaling, as in fdlibm
     apart = np.sqrt(t1 * t1 - (b * -b - (a - t1) * (a + t1)))
     double = a + a
     y1, t1 = cut(b), with_high(np.zeros_like(a), ha + 0x00100000)

@@ -1,4 +1,4 @@
-"""Doubles as two words of 32 bits, which is how fdlibm takes them apart."""
+"""Doubles as two words of 32 bits each, as fdlibm uses them."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def cut(x: Doubles) -> Doubles:
 
 
 def shifted(x: Doubles, k: Longs) -> Doubles:
-    """Add to the exponent."""
+    """Return the values with `k` added to their binary exponents."""
     return (np.ascontiguousarray(x).view(np.int64) + (k << 52)).view(np.float64)

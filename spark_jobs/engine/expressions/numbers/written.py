@@ -48,7 +48,7 @@ def write_number(number: Decimal, form: NumberFormat) -> str:
 
 
 def _digits(number: Decimal, form: NumberFormat) -> tuple[str, str]:
-    """Return the digits before and behind the point, as many characters as the format has digits there."""
+    """Return the digits before and after the point: as many characters as the format has digits before and after it."""
     count = form.precision - form.scale
     whole, _, part = format(abs(number), "f").partition(".")
     whole, part = whole.lstrip("0"), part.rstrip("0")
@@ -65,7 +65,7 @@ _END_SIGNS = {
     ("PR", True): ">",
     ("PR", False): "  ",
 }
-"""By the last part of a format, and whether the number is negative."""
+"""The text at the end, by the last part of a format and whether the number is negative."""
 
 
 class _Line:
@@ -88,7 +88,7 @@ class _Line:
                 self._blank()
 
     def separate(self) -> None:
-        """Write the separator of two groups: a comma behind a digit only."""
+        """Write the separator of two groups: a comma after a digit, else a blank."""
         if self.text[-1:].isdigit():
             self.add(",")
         else:
@@ -101,7 +101,7 @@ class _Line:
         self.add(f".{part}")
 
     def end(self, kind: str, *, negative: bool) -> None:
-        """Write the closing sign before trailing blanks, which include a point without digits."""
+        """Write the closing sign before trailing blanks; a point without digits becomes such a blank first."""
         if self.text.endswith("."):
             self.text = self.text[:-1] + " "
         written = self.text.rstrip(" ")

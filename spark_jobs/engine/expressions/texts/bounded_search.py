@@ -1,8 +1,8 @@
-"""Searches for patterns in bounded steps: the engine's time grows with a pattern's elements times a text's bytes.
+"""Searches for patterns in steps of bounded time; the CPU time is checked before each step.
 
-This is the time to find one occurrence. To find all of them, the engine may need this time for each place of the text,
-from which it may look ahead to the end (``.*x|.``): such a step is bounded by the squares of the texts' bytes. The CPU
-time is checked before each step.
+The time to find one occurrence grows with a pattern's elements times a text's bytes. A search for all occurrences may
+need this time for each place of the text, since the engine may read to the end from each place (``.*x|.``). The bound
+of its steps is therefore in squares of the texts' bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from spark_jobs.engine.rows.cpu_budget import check_cpu
 __all__ = ["in_steps", "searchable"]
 
 _MOST = 300_000_000
-"""Elements times bytes that are searched in one step, and at most in a single text: some seconds in the worst case."""
+"""The largest number of elements times bytes in one step, and for a single text: some seconds in the worst case."""
 _MOST_SQUARED = 3_000_000_000
-"""Elements times squared bytes that are searched for all occurrences in one step; a longer text has a step alone."""
+"""The largest number of elements times squared bytes in one step of a search for all occurrences.
+
+A text that exceeds this number has a step of its own.
+"""
 
 
 def searchable(texts: pl.Series, sizes: np.ndarray | int) -> pl.Series:

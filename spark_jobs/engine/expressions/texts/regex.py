@@ -29,7 +29,10 @@ SeriesSearch = Callable[..., pl.Series]
 
 
 def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: SqlType) -> Implementation:
-    """Make a function of a text, a pattern and more; NULL if an argument is, or if the text is too long to search."""
+    """Return the implementation of a function of a text, a pattern and constants.
+
+    The result is NULL if an argument is NULL, or if the text is too long to search.
+    """
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         texts, *others = of_one_length(columns)
@@ -60,7 +63,7 @@ def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: Sql
 
 
 def _extract(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
-    """Return a group of the first occurrence, "" where there is none; NULL where the pattern has no such group."""
+    """Return a group of the first occurrence, "" without one; NULL if the pattern occurs and lacks the group."""
     occurs = texts.str.contains(pattern.text)
     if not 0 <= group <= pattern.number:
         return pl.select(pl.when(~occurs).then(pl.lit(""))).to_series()
@@ -69,16 +72,16 @@ def _extract(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
 
 
 def _substr(texts: pl.Series, pattern: Groups) -> pl.Series:
-    """Return the first occurrence; NULL where there is none, or an empty one, as in Spark."""
+    """Return the first occurrence; NULL where there is none or where it is empty, as in Spark."""
     found = texts.str.extract(pattern.text, 1)
     return pl.select(pl.when(found != "").then(found)).to_series()
 
 
 def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
-    """Return a group of each occurrence, NULL where the pattern occurs and has no such group.
+    """Return a group of each occurrence; NULL where the pattern occurs and lacks the group.
 
-    Polars finds all occurrences, or the groups of one. So each occurrence is marked in its text, which is then cut at
-    the marks.
+    Polars finds all occurrences, or the groups of one occurrence, but not the groups of all. Therefore each occurrence
+    is replaced by its group between two marks, and the text is split at the marks.
     """
     if not 0 <= group <= pattern.number:
         return pl.select(pl.when(~texts.str.contains(pattern.text)).then(pl.lit([], pl.List(pl.String)))).to_series()
@@ -88,7 +91,7 @@ def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series
 
 
 def split_texts(texts: pl.Series, pattern: str, limit: int) -> pl.Series:
-    """Return the texts between occurrences of a pattern, at most `limit` where it is above 0.
+    """Return the texts between occurrences of a pattern: at most `limit` texts if `limit` is above 0.
 
     The result is NULL for a text that is too long for the pattern.
     """
@@ -109,7 +112,7 @@ def _split(texts: pl.Series, groups: Groups, limit: int) -> pl.Series:
 
 
 def _replace(texts: pl.Series, pattern: Groups, replacement: str) -> pl.Series:
-    """Return the text with each occurrence replaced; the line end before which a last ``$`` has matched stays."""
+    """Return the text with each occurrence replaced. A line end before which a last ``$`` matched is kept."""
     written = rust_replacement(replacement, pattern.number)
     if written is None:
         return pl.select(pl.when(~texts.str.contains(pattern.text)).then(texts)).to_series()
@@ -117,7 +120,7 @@ def _replace(texts: pl.Series, pattern: Groups, replacement: str) -> pl.Series:
 
 
 def _instr(texts: pl.Series, pattern: Groups) -> pl.Series:
-    """Return where the first occurrence begins, counted from 1 in Java's characters, 0 where there is none."""
+    """Return where the first occurrence begins, counted from 1 in Java's characters; 0 without an occurrence."""
     at = texts.str.find(pattern.text)
     before = pl.lit(texts).cast(pl.Binary).bin.slice(0, at).cast(pl.String)
     place = before.str.len_chars() + before.str.count_matches(_TWO_OF_JAVA) + 1

@@ -17,11 +17,11 @@ from spark_jobs.engine.expressions.types import Implementation, Operand, by_valu
 __all__ = ["BYTES", "FUNCTIONS"]
 
 _LONG_PART = 10_000
-"""Bytes of the longest part for which Polars may make a regular expression."""
+"""The largest size of a part, in bytes, for which Polars may make a regular expression."""
 
 
 def _text(build: Callable[..., pl.Expr], sql_type: SqlType = STRING) -> Implementation:
-    """Make a function of strings (and whole numbers) that is NULL when any argument is."""
+    """Return the implementation of a function of strings and whole numbers; NULL where an argument is NULL."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         exprs = [argument.expr for argument in args]
@@ -58,7 +58,7 @@ def _instr(text: pl.Expr, part: pl.Expr) -> pl.Expr:
 
 
 def _contains(text: pl.Expr, part: pl.Expr) -> pl.Expr:
-    """Tell whether a part is in a text: `str.contains` makes a regular expression of it, and fails on long ones."""
+    """Tell whether a text contains a part. `str.contains` makes a regular expression of the part, and fails if long."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         frame = pl.DataFrame({"text": columns[0], "part": columns[1]})
@@ -81,13 +81,13 @@ def _reverse(text: pl.Expr) -> pl.Expr:
 
 
 def _replace(text: pl.Expr, old: pl.Expr, new: pl.Expr | None = None) -> pl.Expr:
-    """Replace by splitting and joining, which take another pattern in each row."""
+    """Replace by a split and a join: both accept a different pattern in each row."""
     joined = text.str.split(old).list.join(pl.lit("") if new is None else new)
     return pl.when(old == "").then(text).otherwise(joined)
 
 
 def _padded(*, left: bool) -> Implementation:
-    """Make lpad or rpad; a length below zero is zero, and padding with nothing only cuts."""
+    """Return the implementation of lpad or rpad; a negative length means 0, and an empty padding only cuts the text."""
 
     def pad(text: str, length: int, padding: str = " ") -> str:
         missing = max(length, 0) - len(text)
@@ -115,9 +115,9 @@ def _translate(text: str, old: str, new: str) -> str:
 
 
 def _split_part(text: str, delimiter: str, part: int) -> str | None:
-    """Return the part-th part, counted from the end when negative; NULL for number zero.
+    """Return the part with the number `part`; a negative number counts from the end.
 
-    The smallest INT is NULL too, since Java cannot negate it.
+    The result is NULL for the number 0, and for the smallest INT, since Java cannot negate it.
     """
     if part in (0, -(2**31)):
         return None
@@ -127,7 +127,7 @@ def _split_part(text: str, delimiter: str, part: int) -> str | None:
 
 
 def _locate(args: list[Operand], sql_type: SqlType) -> Operand:
-    """Return where a part stands in a text from a position on; 0 for a position that is NULL or below 1."""
+    """Return the place of a part in a text, searched from a position on; 0 for a position that is NULL or below 1."""
     part, text, *starts = (argument.expr for argument in args)
     if not starts:
         return by_value(lambda part, text: text.find(part) + 1, INT)(args, sql_type)
@@ -180,7 +180,7 @@ BYTES: dict[str, Callable[..., pl.Expr]] = {
     "replace": _replaced_bytes,
     "repeat": lambda text, times: _bytes(text) * times.cast(pl.Int64),
 }
-"""By function whose result may be longer than all operands together: the bytes of the result."""
+"""The bytes of the result, by function: they are computed from the operands before the result is made."""
 
 FUNCTIONS: dict[str, Implementation] = {
     "like": like,
@@ -212,4 +212,4 @@ FUNCTIONS: dict[str, Implementation] = {
     "ascii": by_value(lambda text: ord(text[0]) if text else 0, INT),
     "reverse": _text(_reverse),
 }
-"""By function, under the names of `grouping.functions`."""
+"""The implementation by function; the names are those in `grouping.functions`."""

@@ -1,4 +1,4 @@
-"""Parts of URLs as Spark's parse_url finds them: with Java's URI, which knows RFC 2396 and some more (its Javadoc)."""
+"""Parts of URLs as Spark's parse_url finds them, with java.net.URI: RFC 2396 and the extensions in its Javadoc."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _NoUrlError(ValueError):
 
 
 def part_of_url(text: str, part: str, key: str | None = None) -> str | None:
-    """Return a part of a URL, or the query's first value of a key; None if there is no such part, or no URL.
+    """Return a part of a URL, or the query's first value of a key; None if the part is missing or the text no URL.
 
     Example:
         >>> url = "https://ann@spark.apache.org:443/a/b?q=1&p=x#top"

@@ -20,9 +20,9 @@ __all__ = ["WORDS"]
 _SOUNDS = "01230127022455012623017202"
 """Codes by letter; a letter with code 7 is skipped."""
 _COMPARED = 10**8
-"""Most pairs of characters that `levenshtein` compares, because its time grows with them."""
+"""The largest number of pairs of characters that `levenshtein` compares; its time grows with this number."""
 _SHORT = 2**31
-"""The largest INT plus one; Spark's sums wrap there."""
+"""The largest INT plus one: Spark's sums wrap round to the smallest INT at this number."""
 _LAST_OF_JAVA = "\uffff"
 """The last character with a single Java char: later characters have two, and none of them is a letter."""
 
@@ -88,7 +88,7 @@ def _edits(left: str, right: str) -> int | None:
 
 
 def _overlay(text: str, put: str, start: int, length: int = -1) -> str:
-    """Return a text with a part of it replaced, computed by Spark's substring before and behind the part."""
+    """Return a text with a part replaced: Spark's substrings before and after the part, with `put` between them."""
     behind = _wrapped(start + (length if length >= 0 else len(put)))
     return _cut(text, 1, _wrapped(start - 1)) + put + _cut(text, behind, _SHORT - 1)
 
@@ -109,9 +109,10 @@ def _find_in_set(word: str, listed: str) -> int:
 
 
 def _substring_index(text: str, delimiter: str, count: int) -> str | None:
-    """Return the text before the count-th delimiter, or behind it counted from the end; delimiters may overlap.
+    """Return the text before the `count`-th delimiter; delimiters may overlap.
 
-    None where Spark fails: the least INT has no negative.
+    For a negative `count`, return the text after this delimiter, counted from the end. None for the smallest INT: Spark
+    fails, because it cannot negate this number.
     """
     if count == -(2**31) and delimiter:
         return None
@@ -126,7 +127,7 @@ def _substring_index(text: str, delimiter: str, count: int) -> str | None:
 
 
 def _elt(args: list[Operand], _: SqlType) -> Operand:
-    """Return the text with a given number among some texts; NULL for a number outside."""
+    """Return the text with a number among the texts, counted from 1; NULL if no text has this number."""
     place, *texts = (argument.expr for argument in args)
     chosen = pl.lit(None, pl.String)
     for number, text in reversed(list(enumerate(texts, 1))):
@@ -174,7 +175,7 @@ def _printed(part: Conversion, value: object, sql_type: SqlType) -> str:
     if value is None:
         shown, flags = "NULL" if part.kind == "X" else "null", flags.replace("0", "")
     elif part.kind == "d":
-        shown = _decimal(int(value), flags, width)  # type: ignore[call-overload]  # the compiler has seen to it
+        shown = _decimal(int(value), flags, width)  # type: ignore[call-overload]  # the compiler checks the type
     elif part.kind in "xXo":
         bits = 32 if sql_type.name == "INT" else 64
         digits = format(int(value) % (1 << bits), part.kind)  # type: ignore[call-overload]
@@ -226,4 +227,4 @@ WORDS: dict[str, Implementation] = {
     "space": by_value(lambda count: " " * max(count, 0)),
     "substring_index": by_value(_substring_index),
 }
-"""By function, under the names of `grouping.functions`."""
+"""The implementation by function; the names are those in `grouping.functions`."""

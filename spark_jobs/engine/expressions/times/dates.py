@@ -29,7 +29,10 @@ def _part(read: Callable[[pl.Expr], pl.Expr]) -> Implementation:
 
 
 def _date_step(sign: int) -> Implementation:
-    """Move a date; a date outside the years 1 to 9999, which a DATE cannot hold, is NULL (and a panic in Polars)."""
+    """Return the implementation that moves a date by days. A date outside the years 1 to 9999 is NULL.
+
+    A DATE cannot hold such a date, and Polars would panic.
+    """
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         day, count = args
@@ -46,7 +49,7 @@ def _datediff(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _within_calendar(function: Callable[..., object], sql_type: SqlType) -> Implementation:
-    """Make a function computed in Python, NULL when any argument is, or when it leaves the calendar."""
+    """Return the implementation of a function in Python; NULL for a NULL argument or a date outside the calendar."""
 
     def guarded(*values: object) -> object:
         try:
@@ -58,7 +61,7 @@ def _within_calendar(function: Callable[..., object], sql_type: SqlType) -> Impl
 
 
 def moved_months(day: date, months: int) -> date | None:
-    """Return the day some months later, or the last day of the target month; None beyond the calendar."""
+    """Return the day some months later, or the target month's last day if it lacks the day; None after the calendar."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     if not date.min.year <= year <= date.max.year:
         return None
@@ -126,7 +129,7 @@ _LAST_SECOND = 60
 
 
 def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: Decimal, *zone: str) -> datetime:
-    """Return the time that has these fields; 60 seconds are the next minute.
+    """Return the time with these fields; a value of 60 seconds is the beginning of the next minute.
 
     Raises:
         ValueError: A field is out of its range.
@@ -144,7 +147,7 @@ _MONTH_SECONDS = 31 * 86_400
 
 
 def _months_between(one: datetime, other: datetime, rounded: bool = True) -> float:
-    """Return the months from the second time to the first; days and times of day count as parts of 31 days."""
+    """Return the months from the second time to the first. The rest in days and time of day is divided by 31 days."""
     months = (one.year - other.year) * 12 + one.month - other.month
     if one.day == other.day or (_is_last(one) and _is_last(other)):
         return float(months)
@@ -162,7 +165,7 @@ def _clock(time: datetime) -> int:
 
 
 def _from_epoch(micros: int) -> Implementation:
-    """Make a TIMESTAMP of a count of units since 1970."""
+    """Return the implementation that converts a number of time units since 1970 to a TIMESTAMP."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         count = args[0].expr.cast(pl.Int128) * micros
@@ -173,13 +176,13 @@ def _from_epoch(micros: int) -> Implementation:
 
 
 def timestamp_of_double(seconds: pl.Expr) -> pl.Expr:
-    """Return the TIMESTAMP of seconds since 1970, cut to microseconds; NULL for NaN, infinities and other years."""
+    """Convert seconds since 1970, cut to microseconds; NULL for NaN, infinities, and years outside 1 to 9999."""
     micros = (seconds * float(_MICROS)).cast(pl.Int64, strict=False)
     return pl.when(micros.is_between(FIRST_MICROS, LAST_MICROS)).then(micros).cast(polars_type(TIMESTAMP))
 
 
 def timestamp_of_decimal(seconds: pl.Expr, *, exact: bool) -> pl.Expr:
-    """Return the TIMESTAMP of seconds since 1970 as a DECIMAL; NULL for other years than 1 to 9999.
+    """Convert a DECIMAL of seconds since 1970 to a TIMESTAMP; NULL for years outside 1 to 9999.
 
     Args:
         seconds: The DECIMAL.
@@ -248,4 +251,4 @@ FUNCTIONS: dict[str, Implementation] = {
     "timestamp_millis": _from_epoch(1000),
     "timestamp_micros": _from_epoch(1),
 }
-"""By function, under the names of `grouping.functions`."""
+"""The implementation by function; the names are those in `grouping.functions`."""

@@ -23,7 +23,7 @@ _MONTHS = (
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ORDINALS = ("1st", "2nd", "3rd", "4th")
 _FULL = 4
-"""Pattern letters with which a name is written in full."""
+"""The number of equal pattern letters for which a name is written in full, as in ``MMMM``."""
 _OFFSETS = {"X": "Z Z Z".split(), "x": "+00 +0000 +00:00".split(), "Z": ["+0000"] * 3}
 
 
@@ -43,9 +43,9 @@ def date_format(pattern: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 def from_unixtime(pattern: str, args: Sequence[Operand]) -> pl.Expr:
-    """Return each count of seconds since 1970 as text.
+    """Return each time, a number of seconds since 1970, as text.
 
-    As in Spark its microseconds are a BIGINT that wraps around, and the year may have six digits and a sign.
+    As in Spark, the time in microseconds is a BIGINT that wraps round, and the year may have six digits and a sign.
     """
     write = _written_by(pattern)
 
@@ -59,7 +59,7 @@ def from_unixtime(pattern: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 def _written_by(pattern: str) -> Callable[[datetime, int], str]:
-    """Return the function that writes a time and its year, passed separately because it may be beyond 9999."""
+    """Return the function that writes a time. The year is a second argument, because it may be above 9999."""
     writers = [_writer(part) for part in read_format(pattern, reads=False) if part.letter not in ("[", "]")]
     return lambda time, year: "".join(write(time, year) for write in writers)
 

@@ -51,8 +51,10 @@ def _timestampdiff(unit: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 _MONTH_STEP = 32
-"""More than the days of a month: months times this number, plus days, have the order of dates
-(``LocalDate.monthsUntil``)."""
+"""A number above the days of a month.
+
+Months times this number, plus days, therefore have the order of dates (``LocalDate.monthsUntil``).
+"""
 
 
 def _months(start: pl.Expr, end: pl.Expr) -> pl.Expr:
@@ -94,4 +96,7 @@ BY_UNIT: dict[str, tuple[int, Callable[[str, Sequence[Operand]], pl.Expr]]] = {
     "from_unixtime": (1, from_unixtime),
     "to_timestamp": (1, to_timestamp),
 }
-"""By function: the place of its unit, field or format, which is part of the query's shape, and its implementation."""
+"""By function: the place of the argument with the unit, field or format, and the implementation.
+
+The plan has this argument as a literal, never as a slot.
+"""

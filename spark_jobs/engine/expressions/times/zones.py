@@ -17,6 +17,7 @@ def from_utc(time: datetime, zone: str) -> datetime:
 def to_utc(time: datetime, zone: str) -> datetime:
     """Return the instant at which a zone's clock shows a time.
 
-    An ambiguous time is the first of the two, and a skipped time is moved later by the gap: as Java's ``ofLocal``.
+    As with Java's ``ofLocal``, a time that the clock shows twice is the first of the two instants, and a time that the
+    clock skips is moved later by the gap.
     """
     return time.replace(tzinfo=time_zone(zone), fold=0).astimezone(UTC)
