@@ -44,7 +44,7 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
 
 
 def _texts_read(operands: list[Bound]) -> list[Bound]:
-    """Return operands with each STRING, beside a number, CAST to a number as Spark does."""
+    """Return operands in which each STRING beside a number is CAST to a number, as in Spark."""
     kinds = [operand.type for operand in operands if not is_null(operand) or is_text_null(operand)]
     read = read_as(kinds)
     if read is None or not read.is_number:
@@ -57,7 +57,7 @@ def typed_literal(number: Bound, sql_type: SqlType) -> Bound:
     if number.type == sql_type:
         return number
     made = cast(number, sql_type)
-    # Beside a DECIMAL, Spark gives a TINYINT literal the type's precision, and other literals their number of digits.
+    # Beside a DECIMAL, a TINYINT literal has the precision of TINYINT in Spark; any other has that of its digits.
     narrow = isinstance(made, Term) and sql_type.name != "TINYINT"
     return TypedLiteral("cast", (number,), sql_type) if narrow else made
 
@@ -78,7 +78,7 @@ def bitwise(op: str, *operands: Bound) -> Bound:
 
 
 def negative(operand: Bound) -> Bound:
-    """Return the negation of a number; Spark does not treat a negated literal in parentheses as a literal."""
+    """Return the negation of a number or an interval; as in Spark, ``-(5)`` is an INT and no longer a literal."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):
@@ -94,7 +94,7 @@ _NEGATED = {"literal": "literal", "whole": "negated"}
 
 
 def positive(operand: Bound, what: str = '"+"') -> Bound:
-    """Return a number unchanged; as in Spark, a whole literal is then an INT or BIGINT."""
+    """Return the operand of a unary plus; as in Spark, a whole literal becomes an INT or BIGINT that is no literal."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):
@@ -108,7 +108,7 @@ def positive(operand: Bound, what: str = '"+"') -> Bound:
 
 
 def check_turned(operand: Bound, what: str) -> None:
-    """Refuse to negate a DECIMAL that Spark would round to 34 digits."""
+    """Refuse a negation or ``abs`` of a DECIMAL that Spark would round to 34 digits."""
     if operand.type.is_decimal and operand.type.precision > _TURNED_DIGITS:
         raise unsupported(
             f"{what} of {operand.type}", f"Spark rounds the result to {_TURNED_DIGITS} digits.", "Subtract from 0."

@@ -1,7 +1,8 @@
 """Functions that build arrays from arrays, or search arrays: checks of arguments, and types of results.
 
-All arrays and elements of a call must have the same type: a call for which Spark would widen an array is refused. A
-constant element takes its type from the array and is pinned, so the fast path does not exchange it.
+All arrays of a call must have one type, and an element must have the type of the array's elements: a call for which
+Spark would widen an array is refused. A constant element takes its type from the array and is pinned, so the fast path
+does not exchange it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _parts(array: Bound, name: str) -> SqlType:
 
 
 def _same(name: str, array: Bound) -> Bound:
-    """Bind a function that yields an array of some of the array's elements, in some order."""
+    """Bind a function whose result is an array of the same type as its only argument."""
     _parts(array, name)
     return Term(name, (array,), array.type)
 
@@ -132,7 +133,7 @@ def _join(name: str, array: Bound, between: Bound, instead: Bound | None = None)
 
 
 def joined(between: Bound, texts: Sequence[Bound]) -> Bound:
-    """Return concat_ws of texts and arrays of texts; NULLs and NULL arrays are left out."""
+    """Return concat_ws of texts and arrays of texts; a NULL and a NULL array add nothing to the result."""
     arrays: list[Bound] = []
     for text in texts:
         if text.type.name == "ARRAY":
@@ -148,7 +149,7 @@ def joined(between: Bound, texts: Sequence[Bound]) -> Bound:
 
 
 def _repeat(name: str, value: Bound, count: Bound) -> Bound:
-    """Return an array of one repeated value; a constant value decides the array's type, so it is not lifted."""
+    """Return an array of one repeated value; a constant value is not lifted, since it decides the array's type."""
     if is_null(value):
         raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.", "CAST it.")
     times = fixed(count, INT, f'the count of "{name}"')
@@ -168,7 +169,8 @@ def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
     """Return arrays_zip: an ARRAY of STRUCTs with a field for each array, with the array's name in the query.
 
     Raises:
-        InputError: ``type-mismatch`` for an operand that is not an array, ``unsupported-query`` for names.
+        InputError: ``type-mismatch`` for an operand that is not an array; ``unsupported-query`` if a field has no
+            certain name, or if two fields have one name.
     """
     if not arrays:
         raise mismatch('function "arrays_zip" takes 1 or more arguments', "There are none.")
@@ -242,7 +244,7 @@ def named_struct(name: str, *args: Bound) -> Bound:
 
 
 def _alike(name: str, arrays: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return arrays of one type; a list of constants takes the element type of the first other array.
+    """Return arrays of one type; an ``array(…)`` of constants takes the type of the first array that is no such list.
 
     Raises:
         InputError: ``type-mismatch``.
@@ -270,7 +272,7 @@ def _member(value: Bound, of: SqlType, name: str) -> Bound:
     """Return a value with the type of an array's elements.
 
     Raises:
-        InputError: ``type-mismatch`` if Spark would widen the array, or refuses the value.
+        InputError: ``type-mismatch`` if Spark would widen the array or refuse the value.
     """
     if is_null(value):
         raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.")

@@ -40,7 +40,7 @@ _BITWISE: dict[type[exp.Expr], tuple[str, int]] = {
     exp.BitwiseXor: ("^", 2),
     exp.BitwiseOr: ("|", 1),
 }
-"""The name of each operator and its precedence in Spark; sqlglot parses all of them from left to right."""
+"""By node: the operator, and its precedence in Spark (4 binds tightest); sqlglot gives all of them one precedence."""
 _REDUCING = frozenset(("aggregate", "reduce"))
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -169,7 +169,7 @@ class Binder(PredicateBinder):
         return string(node.this, position) if node.is_string else number(node.this, position)
 
     def note_literals(self, nodes: int) -> None:
-        """Count expressions of the text that are bound as a list, without `bind`."""
+        """Count expressions that are bound together as a list, and not one by one with `bind`."""
         self.scope.budget.note_small(nodes)
 
     def _boolean(self, node: exp.Expr) -> Constant:

@@ -31,9 +31,12 @@ __all__ = [
 ]
 
 CAST_NULL = "CAST"
-"""The text of a NULL with a type from a CAST."""
+"""The `text` of a constant NULL that has its type from a CAST."""
 MAX_COPIED_NODES = 20_000
-"""Most nodes that IN adds by repeating an operand; without a limit, nested INs would grow exponentially."""
+"""The largest number of nodes that IN may add to a predicate by repeating an operand.
+
+Without a limit, nested INs would grow exponentially.
+"""
 
 
 class Constant(msgspec.Struct, frozen=True):
@@ -41,11 +44,12 @@ class Constant(msgspec.Struct, frozen=True):
 
     value: ConstantValue
     type: SqlType
-    """Spark's type of the literal; after coercion a column type, `NUMERIC` or ``SET<…>``, as in a `ConstantRow`."""
+    """Spark's type of the literal. After coercion to the type of the other operand, the type is a column's type,
+    `NUMERIC` or ``SET<…>``, as in a `ConstantRow`."""
     reader: str | None = None
     """How `text` was read (`literals.READERS`); None for TRUE, FALSE, NULL and sets."""
     text: str = ""
-    """The literal's text, a number's with its sign."""
+    """The literal's text; the text of a number includes the sign."""
     position: int | None = None
     """The position of the literal in the SELECT's text; None for a constant that is not a literal of WHERE or
     HAVING.
@@ -55,8 +59,8 @@ class Constant(msgspec.Struct, frozen=True):
     is_pinned: bool = False
     """Whether the plan depends on this literal, so that the fast path must not exchange it for another."""
     merged: tuple[int, ...] = ()
-    """The positions of equal literals that were merged into this constant. Different literals would make a set, so the
-    fast path must not exchange the literals in these positions."""
+    """The positions of equal literals that were merged into this constant. Different literals in these positions would
+    make a set instead, so the fast path must not exchange them."""
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -68,7 +72,7 @@ class Term(msgspec.Struct, frozen=True):
 
 
 Leaf = Column | Constant | Value
-"""A `Value`, such as a field's name, a MAP's key or a path, belongs to the predicate's shape and is never lifted."""
+"""A `Value`, such as a field's name, a MAP's key or a path, stays in the signature and is never lifted."""
 Bound = Leaf | Term
 
 
@@ -83,7 +87,10 @@ def nodes(bound: Bound) -> Iterator[Bound]:
 
 
 class TypedLiteral(Term, frozen=True):
-    """A whole literal with a type suffix, as a CAST; beside a DECIMAL, its precision is its number of digits."""
+    """A whole literal with a type suffix, such as ``5L``, bound as a CAST.
+
+    Beside a DECIMAL, the precision of such a literal is its number of digits.
+    """
 
 
 def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
@@ -94,7 +101,7 @@ def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
 
 
 def pinned(constant: Constant) -> Constant:
-    """Return a constant as pinned: the fast path never exchanges its literal."""
+    """Return a constant that is pinned: the fast path never exchanges its literal."""
     return msgspec.structs.replace(constant, is_pinned=True)
 
 
@@ -114,10 +121,10 @@ def _without_position(leaf: Leaf) -> Leaf:
 
 
 def check_size(bound: Bound, copies: int, spent: int = 0) -> int:
-    """Return the number of nodes spent, plus the nodes of a number of copies of a tree.
+    """Return `spent` plus the number of nodes in `copies` copies of a tree.
 
     Raises:
-        InputError: ``unsupported-query``, above the limit.
+        InputError: ``unsupported-query``: the result would exceed `MAX_COPIED_NODES`.
     """
     for _ in nodes(bound):
         spent += copies

@@ -1,4 +1,4 @@
-"""The work of a query beyond its text: repeated operands, sequences, views."""
+"""Limits on work that a query's text does not show: repeated operands, sequences, and columns of views."""
 
 from __future__ import annotations
 
@@ -10,38 +10,42 @@ from grouping.model.refusals import too_large
 __all__ = ["MOST_NODES", "MOST_VIEW_WORDS", "Budget"]
 
 MOST_NODES = 20_000
-"""Nodes of bound trees, and columns of views, that a SELECT may have beyond its own text."""
+"""The largest number of nodes of bound trees and columns of views that a SELECT may have beyond its own text.
+
+The elements of sequences have a budget of their own, of the same size.
+"""
 _PER_EXPRESSION = 8
-"""Most nodes that an expression of the text may become: BETWEEN becomes two comparisons."""
+"""Nodes that each expression of the text adds to the budget, since binding may turn an expression into several nodes:
+BETWEEN becomes two comparisons."""
 MOST_VIEW_WORDS = 6_000
-"""Most words and signs of all views that a SELECT reads: their texts are parsed anew with the SELECT."""
+"""The largest number of words and signs in all views that a SELECT reads; their texts are parsed with the SELECT."""
 
 
 class Budget:
     """The budget of a query and its views; for use by a single thread.
 
     An operator may repeat an operand (``CASE a WHEN 1 … WHEN 2 …``). The repeated operand is a single object in
-    memory, but a walk visits it each time, so 30 nested operators of this kind take 2^30 visits. Therefore the nodes
-    are counted without a walk.
+    memory, but a walk visits it each time, so 30 nested operators of this kind take 2^30 visits. Therefore the size of
+    each operator is computed only once, from the sizes of its arguments.
     """
 
     def __init__(self, nodes: int = MOST_NODES, refuse: Callable[[str], Exception] = too_large) -> None:
         """Start with a full budget.
 
         Args:
-            nodes: Most nodes beyond the text.
-            refuse: Makes the refusal of a tree that is too large.
+            nodes: The largest number of nodes beyond the text.
+            refuse: Makes the refusal of a query that exceeds the budget.
         """
         self._left = nodes
         self._made = nodes
         self._words = MOST_VIEW_WORDS
         self._refuse = refuse
         self._sizes: dict[int, tuple[int, Term]] = {}
-        """Address of an operator → number of nodes of its tree, and the operator itself, so that its address stays
-        in use."""
+        """Address of an operator → number of nodes of its tree, and the operator itself: while it is kept, no other
+        object gets its address."""
 
     def make(self, nodes: int) -> None:
-        """Count, before they are made, the nodes that a function of constants produces.
+        """Count the nodes that a function makes from constants, such as the elements of a sequence.
 
         Raises:
             InputError: ``unsupported-query``: the limit is exceeded.
@@ -65,7 +69,7 @@ class Budget:
         self._left += expressions * _PER_EXPRESSION
 
     def spend(self, bound: Bound) -> None:
-        """Count the nodes of a whole expression; a plain column is free.
+        """Count the nodes of a whole expression; the first node is free, and so is a plain column.
 
         Raises:
             InputError: ``unsupported-query``: the budget is exceeded.

@@ -48,7 +48,7 @@ _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 
 
 def number(text: str, position: int | None) -> Constant:
-    """Return the constant of a number's text, its sign included."""
+    """Return the constant of a number; the text may begin with a sign."""
     sql_type, value = READERS["literal"](text)
     return Constant(value, sql_type, "literal", text, position)
 
@@ -59,22 +59,23 @@ def string(text: str, position: int | None) -> Constant:
 
 
 def read_again(constant: Constant, reader: str) -> Constant:
-    """Return the constant with its text read in another way."""
+    """Return the constant with its text read by another of `literals.READERS`."""
     sql_type, value = READERS[reader](constant.text)
     return Constant(value, sql_type, reader, constant.text, constant.position, is_pinned=constant.is_pinned)
 
 
 def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: Bound | None = None) -> Constant:
-    """Return a constant read for a comparison with an expression of a type.
+    """Return a constant with a type in which it can be compared with an expression.
 
     Args:
         constant: The constant as read from the text.
         sql_type: The type of the expression.
-        exact: The reader of numbers that are compared with whole numbers and DECIMALs.
-        beside: The expression; a refusal names its column.
+        exact: The reader of a constant number, unless the expression is a DOUBLE.
+        beside: The expression, if a refusal should name its column.
 
     Raises:
-        InputError: ``type-mismatch`` if the two are of different kinds, or the text is not a date.
+        InputError: ``type-mismatch`` if the constant and the expression cannot be compared, or if a text that is
+            compared with a DATE or TIMESTAMP is not one.
     """
     if constant.value is None and not constant.members:
         return Constant(None, _null_type(sql_type))
@@ -106,7 +107,10 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
 
 
 def plainly_among(needle: Bound, constants: Sequence[Bound]) -> tuple[Bound, ...] | None:
-    """Return the operands of an IN whose constants are all of the needle's kind; None for any other IN.
+    """Return the operands of an IN or a comparison if all constants are literals of the needle's kind.
+
+    A literal is of the needle's kind if both are numbers or both are texts. The result is None if a literal is of
+    another kind, or if the needle is a constant.
 
     Raises:
         InputError: ``type-mismatch`` for a number that is out of range.
@@ -127,7 +131,10 @@ _QUOTED_NUMBERS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), "quoted whole"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "quoted double"),
 }
-"""Type of a number → reader of a text that is compared with it. A DECIMAL and a text are compared as DOUBLEs."""
+"""Type of a number → reader of a string literal that is compared with the number.
+
+DECIMAL is missing, because a DECIMAL and a string literal are compared as DOUBLEs.
+"""
 
 
 def column_text(operand: Bound | None) -> str:
@@ -165,9 +172,9 @@ def _null_type(sql_type: SqlType) -> SqlType:
 
 
 def set_of(members: Iterable[Constant]) -> Constant:
-    """Return the constant of an IN list: a set, or a single value.
+    """Return the constant of an IN list: a set, or a single value if all members are equal.
 
-    The members must be coerced. The set is sorted and has no repetitions; NULL comes last.
+    The members must have been coerced. The set is sorted and has no repetitions; NULL comes last.
     """
     flat = tuple([leaf for member in members for leaf in (member.members or (member,))])
     sql_type, values = as_set([member.type for member in flat], [member.value for member in flat])
@@ -180,7 +187,7 @@ def set_of(members: Iterable[Constant]) -> Constant:
 
 
 def as_decimal(constant: Constant) -> Constant:
-    """Return an exact number as a DECIMAL, for a comparison with an expression other than a column."""
+    """Return an exact number as a BIGINT or DECIMAL, as the comparison with a computed expression needs."""
     if constant.reader is not None:
         return read_again(constant, "decimal")
     sql_type, value = (BIGINT, None) if constant.value is None else exact_or_decimal(str(constant.value))
@@ -196,7 +203,8 @@ def as_set(types: Sequence[SqlType], values: Sequence[ConstantValue]) -> tuple[S
         del distinct[None]
         null = (None,)
         kinds = {sql_type for sql_type, value in zip(types, values, strict=True) if value is not None} or kinds
-    wide = len(kinds) > 1 and any(sql_type.is_decimal for sql_type in kinds)  # IN with a constant needle
+    # If the needle of an IN is a constant, its members may be BIGINTs and DECIMALs of several sizes.
+    wide = len(kinds) > 1 and any(sql_type.is_decimal for sql_type in kinds)
     sql_type = NUMERIC if wide or NUMERIC in kinds else min(kinds, key=str)
     ordered = sorted(distinct)
     if sql_type == NUMERIC:
@@ -236,7 +244,10 @@ def _lift(bound: Bound, lifted: list[Constant]) -> Expression:
 
 
 def _lift_body(body: Bound, lifted: list[Constant]) -> Expression:
-    """Return the body of a lambda, or a STRUCT's field; constants that decide its type are not lifted."""
+    """Return the body of a lambda, or the value of a STRUCT's field.
+
+    If the type of the expression depends on a constant, none of its constants is lifted.
+    """
     found = [*lifted]
     expression = _lift(body, found)
     if isinstance(expression, Slot) or expression.type == UNKNOWN:
@@ -246,7 +257,7 @@ def _lift_body(body: Bound, lifted: list[Constant]) -> Expression:
 
 
 def _check_used(term: Term) -> None:
-    """Refuse an interval that is a value by itself."""
+    """Refuse an interval that is not an operand of an addition to a time, or of a comparison."""
     if is_interval(term):
         raise InputError(
             "an interval as a value is not supported",
@@ -257,7 +268,7 @@ def _check_used(term: Term) -> None:
 
 
 def settle(bound: Bound) -> Expression:
-    """Return an expression whose constants stay in place, as in a SELECT list."""
+    """Return an expression whose constants are not lifted, as in a SELECT list."""
     if isinstance(bound, Column | Value):
         return bound
     if isinstance(bound, Constant):
@@ -280,7 +291,7 @@ def settle(bound: Bound) -> Expression:
 
 
 def _settled(value: ConstantValue, sql_type: SqlType) -> Value:
-    """Return a constant with a column's type: only lifted constants have the type ``NUMERIC``."""
+    """Return a constant as a `Value`; ``NUMERIC``, a type of slots only, becomes BIGINT or DECIMAL."""
     if sql_type == NUMERIC:
         sql_type, value = (BIGINT, None) if value is None else exact_or_decimal(str(value))
     return Value(_scalar(value), str(sql_type))

@@ -1,4 +1,4 @@
-"""Spark's implicit casts: of STRINGs, by the types of the other operands, and of numbers without a common DECIMAL."""
+"""Spark's implicit casts of STRINGs beside other types, and of numbers that no common DECIMAL can hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AS_THEY_ARE = (BOOLEAN, DATE, TIMESTAMP)
 
 
 def read_as(kinds: Sequence[SqlType]) -> SqlType | None:
-    """Return the type to which a STRING among values of these types is cast; None if it stays a STRING.
+    """Return the type to which Spark casts the STRINGs among values of these types; None without such a cast.
 
     Example:
         >>> from grouping.model.sql_type import INT, decimal
@@ -62,16 +62,16 @@ def check_json_parts(operands: Sequence[Bound]) -> None:
 
 
 def of_shape(operand: Bound) -> Bound:
-    """Return an operand, pinned if it is a constant, so that its type belongs to the shape of the query."""
+    """Return an operand; a constant is pinned, since the plan depends on the type of its literal."""
     return pinned(operand) if isinstance(operand, Constant) else operand
 
 
 def by_digits(operands: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return numbers without a common DECIMAL, their constants read by digits as Spark does.
+    """Return numbers that have no common DECIMAL, with new types for the whole constants, as in Spark.
 
-    A whole number is a DECIMAL with its own number of digits, or a DOUBLE if it has an exponent. If the
-    first operand is such a DOUBLE and another constant is too wide for any DECIMAL, all constants are DOUBLEs. The
-    literals are pinned.
+    A whole constant becomes a DECIMAL with as many digits as its literal, or a DOUBLE if the literal has an exponent.
+    If the first operand is such a DOUBLE and another operand has too many digits for a DECIMAL, all constants become
+    DOUBLEs. Constants with a new type are pinned.
     """
     read = tuple(map(_of_its_digits, operands))
     leading = read[0]

@@ -57,7 +57,8 @@ def alike(intervals: Sequence[Bound]) -> tuple[str, tuple[Bound, ...]]:
     """Return the common unit of intervals, and their counts.
 
     Raises:
-        InputError: ``type-mismatch``; months have no fixed length beside days.
+        InputError: ``type-mismatch`` if an operand is no interval, or if months are combined with days or seconds: a
+            month has no fixed number of days.
     """
     units = {interval_unit(one) if is_interval(one) else str(one.type) for one in intervals}
     if not units <= set(_KINDS) or ("MONTH" in units and len(units) > 1):
@@ -82,7 +83,7 @@ def whole(operand: Bound) -> Bound:
 
 
 def interval_literal(text: str, *, is_string: bool, position: int | None, first: str, last: str) -> Term:
-    """Return the interval that a literal writes.
+    """Return the interval of a literal, such as ``INTERVAL '1-2' YEAR TO MONTH``.
 
     Args:
         text: The text of the string, or of the number with its sign.
@@ -114,7 +115,7 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
 
 
 def _with_units(text: str, position: int | None) -> Term:
-    """Read a string of numbers and units, such as ``1 day 2 hours``."""
+    """Read a string of numbers with units, such as ``1 day 2 hours``."""
     words = text.split()
     if not words or len(words) % 2:
         raise ValueError("no number and unit")
@@ -131,7 +132,7 @@ def _with_units(text: str, position: int | None) -> Term:
 
 
 def units_within(text: str) -> list[str]:
-    """Return the units of a text of numbers and units, each in the singular.
+    """Return the units in a text such as ``1 day 2 hours``, each in the singular and in upper case.
 
     Raises:
         ValueError: A word is not a unit.

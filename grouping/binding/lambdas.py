@@ -81,8 +81,8 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
 
     Args:
         name: The function.
-        elements: The array.
-        variable: The column of an element.
+        elements: The array, from `elements_of`.
+        variable: The column of an element, from `variables_of`.
         body: The body of the lambda.
         of: The function's first argument.
 
@@ -103,7 +103,7 @@ def lambda_call(name: str, elements: Bound, variable: Column, body: Bound, of: B
 
 
 def _made(name: str, made: Term, of: Bound) -> Bound:
-    """Return the result of a function from the ARRAY of the lambda's values."""
+    """Return the result of a function; `made` is the ARRAY of the values of its lambda."""
     match name:
         case "transform_keys":
             return map_of_arrays(made, NESTED_CALLS["map_values"](name, of), name)
@@ -134,7 +134,7 @@ def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: 
     """Return reduce over an array.
 
     Raises:
-        InputError: ``type-mismatch``; Spark does not cast the lambda's result.
+        InputError: ``type-mismatch`` if the lambda's result has another type than the start; Spark does not cast it.
     """
     sql_type: SqlType = start.type
     if is_null(body) or body.type != sql_type:

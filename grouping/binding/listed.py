@@ -1,8 +1,8 @@
 """Lists in parentheses: rows of values, and the literals after IN.
 
 Rows are compared as in ``(a, b) = (1, 2)`` and ``(a, b) IN ((1, 2), (3, 4))``. A list, or an OR of equalities, may have
-tens of thousands of literals. So a run of literals is bound as a whole: if all are of the operand's kind, each literal
-is read once, by the reader for the operand's type.
+tens of thousands of literals. So a run of literals is bound as a whole: if the operand and all literals are numbers, or
+all are texts, each literal is read once, by the reader for the operand's type.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def equal_rows(row: Sequence[Bound], other: Sequence[Bound]) -> Bound:
                 "CAST one, or compare the values one by one, with AND.",
             )
         pair = comparable((left, right))
-        # Pinned, because the fast path must not read a literal of another type.
+        # The constants are pinned, because the fast path must not exchange them for literals of another type.
         terms.append(Term("<=>", tuple(map(of_shape, pair)), BOOLEAN))
     return Term("and", tuple(terms), BOOLEAN)
 
@@ -66,7 +66,8 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
     """
     values: list[Bound] = []
     runs: list[tuple[int, list[str], list[Constant] | None]] = []
-    """For each list of literals: the number of values before it, its texts, and its constants read for the needle."""
+    """For each list of literals: the number of values before the list, its texts, and its constants, read as the
+    needle's type; None if some literals are of another kind than the needle."""
     for value in listed:
         if isinstance(value, list):
             runs.append((len(values), value, _beside(needle, value)))
@@ -80,10 +81,10 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
 
 
 def _of_one_width(operands: Sequence[Bound]) -> Sequence[Bound]:
-    """Return the operands of an IN; if a member is FLOAT or DOUBLE, other numeric expressions are CAST to DOUBLE.
+    """Return the operands of an IN; if the list has a FLOAT or DOUBLE expression, other numbers are CAST to DOUBLE.
 
-    IN compares all operands as one type, and an index of exact numbers does not find a DOUBLE constant. A FLOAT or
-    DOUBLE needle needs no CAST, since it makes every comparison one of DOUBLEs.
+    IN compares all operands as one type, and an index of exact numbers does not find a DOUBLE constant. If the needle
+    is FLOAT or DOUBLE, no CAST is needed, since the needle is compared with each member as a DOUBLE.
     """
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     inexact = [operand for operand in others if operand.type in (FLOAT, DOUBLE)]
@@ -124,7 +125,7 @@ def _unquoted(text: str) -> str:
 
 
 def _beside(compared: Bound, texts: list[str]) -> list[Constant] | None:
-    """Return literals read for a comparison with an expression; None if some are not of the expression's kind."""
+    """Return literals as constants of an expression's type; None if the expression and the literals differ in kind."""
     if isinstance(compared, Constant):
         return None
     strings = sum(text[0] == "'" for text in texts)

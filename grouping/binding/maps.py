@@ -1,4 +1,4 @@
-"""Functions that build MAPs or return their parts; keys are STRING.
+"""Functions that build MAPs or return parts of MAPs; all keys are STRING.
 
 A MAP is built from an array of keys and an array of values, or from an array of entries. If two keys are equal or a key
 is NULL, Spark fails, and here the MAP is NULL.
@@ -26,7 +26,7 @@ def entries_of(base: Bound, name: str) -> Bound:
 
 
 def merged(name: str, one: Bound, other: Bound) -> Bound:
-    """Return the keys of two MAPs, each with its value in both MAPs; NULL for a MAP without the key."""
+    """Return the keys of two MAPs, each with its two values; the value of a MAP without the key is NULL."""
     kinds = (("0", STRING), ("1", _values_type(one, name)), ("2", _values_type(other, name)))
     return Term("maps merged", (one, other), array_of(struct_of(kinds)))
 

@@ -1,7 +1,7 @@
 """Parts of nested values: fields of structs, elements of arrays, values of maps, and the functions over them.
 
-The selector of a part (a field, a key, an index, a path) is not lifted as a constant: it belongs to the predicate's
-shape, so all queries on the same part are one group with an index on the part.
+The selector of a part (a field, a key, an index, a path) is not lifted as a constant. The selector stays in the
+signature, so queries on the same part are in one group, which has an index on the part.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ __all__ = [
 _SIGNED = (FLOAT, DOUBLE)
 """Types with two zeros, 0.0 and -0.0, which arrays_overlap distinguishes."""
 _DELIMITER = re.compile(r"\\[^\w\s\\]|\[[^\w\s\\^\[\]]\]|[^\\^$.|?*+()\[\]{}]*")
-"""A delimiter that matches a plain text: without operators of regular expressions, or a single escaped character."""
+"""Matches a delimiter that stands for one plain text: it has no operators of regular expressions, or it is a single
+escaped character."""
 
 
 def field(base: Bound, name: str) -> Bound:
@@ -231,7 +232,7 @@ def _split(name: str, text: Bound, delimiter: Bound, limit: Bound | None = None)
 
 
 def delimiter_of(delimiter: Bound) -> Value:
-    """Return the plain text that a constant delimiter, a regular expression, matches."""
+    """Return the only text that a constant delimiter matches; as in Spark, a delimiter is a regular expression."""
     sign = str(fixed(delimiter, STRING, "a delimiter").value)
     if not _DELIMITER.fullmatch(sign):
         raise unsupported(
@@ -254,7 +255,7 @@ def _place(place: Bound) -> Bound:
 
 
 def fixed(constant: Bound, sql_type: SqlType, what: str) -> Value:
-    """Return a constant of a type as a `Value`, which belongs to a query's shape."""
+    """Return a constant of a given type as a `Value`, which stays in the signature."""
     if not isinstance(constant, Constant):
         raise unsupported(f"{what} that is no constant", f"The value must be a constant {sql_type}.")
     if constant.type != sql_type or constant.value is None:

@@ -1,4 +1,4 @@
-"""Operands of an operator: checks their types, and types constants by the other operands. Also CAST."""
+"""Operands of an operator: checks of their types, types of constants from the other operands, and CAST."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _DIGITS = frozenset("0123456789ABCDEF")
 
 
 def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool = False) -> tuple[Bound, ...]:
-    """Return operands of a comparison, with constants read for the other operands' type.
+    """Return operands of a comparison, in which constants have the type of the other operands.
 
-    Compared with a column, or among the values of IN, an exact number may have any size; compared with any other
-    expression it must be a BIGINT or a DECIMAL.
+    A constant number that is compared with a column, or is a value of IN, may have any number of digits. Compared with
+    any other expression, the number must fit a BIGINT or a DECIMAL.
 
     Args:
         operands: The operands; for IN, the needle comes first.
-        looked_up: Whether the comparison may use an index.
+        looked_up: Whether the comparison is a condition that may use an index; False for nullif.
         among: Whether the operands are those of an IN.
     """
     if looked_up and (pair := _plain(operands)) is not None:
@@ -125,10 +125,10 @@ def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
 
 
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
-    """Return operands with each non-constant text CAST as Spark does.
+    """Return operands in which each text that is no constant is CAST as in Spark.
 
-    A STRING column beside a constant of another type is not CAST, so the caller refuses the comparison, which is
-    nearly always a mistake.
+    A STRING column beside a constant of another type is not CAST: such a comparison is nearly always a mistake, and the
+    caller refuses it.
     """
     read = read_as([operand.type for operand in operands if not is_null(operand)])
     texts = [operand for operand in operands if operand.type == STRING and not isinstance(operand, Constant)]
@@ -149,7 +149,7 @@ def _beside_text(one: Bound, other: Bound) -> tuple[Bound, Bound]:
 
 
 def _digits(operand: Bound) -> Bound:
-    """Return a BINARY, or a STRING compared with a BINARY, as hexadecimal digits, which compare as the bytes do.
+    """Return a BINARY, or a STRING beside a BINARY, as hexadecimal digits, which have the same order as the bytes.
 
     Raises:
         InputError: ``type-mismatch`` for any other type.
@@ -188,7 +188,7 @@ def _constants_type(operands: Sequence[Bound]) -> SqlType:
 
 
 def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
-    """Return operands with a common type, as the results of CASE need; texts are CAST as Spark does."""
+    """Return operands that have a common type, such as the results of CASE; texts are CAST as in Spark."""
     if any(map(is_interval, operands)):
         raise unsupported(
             f"{what} of intervals", "No value is an interval.", "timestampdiff(SECOND, a, b) gives a number."
@@ -223,7 +223,7 @@ def _listed(kinds: Sequence[SqlType], between: str = ", ") -> str:
 
 
 def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
-    """Return CASE over BOOLEAN conditions; an additional last result is ELSE."""
+    """Return CASE over BOOLEAN conditions; if there is one result more than conditions, the last one is ELSE."""
     unified = unify(results, "CASE")
     args: list[Bound] = []
     for condition, result in zip(conditions, unified, strict=False):
@@ -282,7 +282,7 @@ def boolean(operand: Bound, where: str) -> Bound:
 
 
 def typed(operand: Bound) -> Bound:
-    """Give a constant the type of its CAST: beside a DECIMAL, its precision is that of the type, not its digits."""
+    """Return an operand that is no literal: beside a DECIMAL, a whole number then has the precision of its type."""
     if is_null(operand):
         return Constant(None, operand.type, text=CAST_NULL)
     if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):
@@ -291,7 +291,7 @@ def typed(operand: Bound) -> Bound:
 
 
 def cast(operand: Bound, sql_type: SqlType) -> Bound:
-    """Return the operand as another type; a constant DATE, TIMESTAMP or DOUBLE is a constant of that type."""
+    """Return the operand CAST to a type; a literal CAST to DATE, TIMESTAMP or DOUBLE becomes a constant of it."""
     if isinstance(operand, Constant) and operand.reader:
         if operand.type == STRING and sql_type in (DATE, TIMESTAMP):
             return _time_of(operand, sql_type)
@@ -305,7 +305,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
     if not sql_type.is_ordered:
         raise unsupported(f"CAST of {operand.type} to {sql_type}", f"Only a VARIANT is CAST to {sql_type.name}.")
     castable = CASTS.get(operand.type.name, frozenset())
-    # NULL is CAST only to types that a STRING can be CAST to: another query of the group may have a STRING there.
+    # An untyped NULL stays in a CAST if a string would, so that queries with a NULL or a string share a signature.
     if is_null(operand) and (operand.type != STRING or sql_type.name not in castable or sql_type in (DATE, TIMESTAMP)):
         return Constant(None, sql_type)
     if sql_type.name not in castable:

@@ -44,7 +44,7 @@ class PredicateBinder(ABC):
 
     @abstractmethod
     def note_literals(self, nodes: int) -> None:
-        """Count expressions of the text that are bound as a list, without `bind`."""
+        """Count expressions that are bound together as a list, and not one by one with `bind`."""
 
     def _connector(self, node: exp.Expr) -> Term:
         """Bind a chain of AND or OR by a loop instead of recursion, since a chain may have any length."""
@@ -61,7 +61,7 @@ class PredicateBinder(ABC):
         return Term(kind.__name__.lower(), tuple(operands), BOOLEAN)
 
     def _equalities(self, last: exp.Expr) -> Iterator[Term]:
-        """Yield the equalities with literals that `literal_runs` has cut out of an OR."""
+        """Yield the equalities that `literal_runs` has cut out of an OR before the operand `last`."""
         if (run := run_before(last)) is not None:
             compared, literals = self.bind(last.this), run.literals
             self.note_literals(len(literals) * _NODES_OF_EQUALITY)

@@ -43,12 +43,12 @@ class Scope(NamedTuple):
     """The names visible to the expressions of a SELECT."""
 
     stream: Stream | None
-    """The stream of the events; None for a view or subquery over a table alone."""
+    """The stream of the events; None for a view or subquery that reads only a table."""
     sources: tuple[BoundSource, ...]
     budget: Budget
     """The budget of the whole query."""
     computation: Computation | None = None
-    """The nodes between the stream and the group; None for a stream alone."""
+    """The nodes between the stream and the group; None for a query that reads only a stream."""
     where: tuple[Bound, ...] = ()
     """The conditions of views and subqueries, and the conditions of ON that the joins do not evaluate."""
 
@@ -76,7 +76,7 @@ class Scope(NamedTuple):
         if not found:
             raise self._unknown(qualifier, name, sources, quoted=quoted and not qualifier)
         if len(found) > 1:
-            # A declared column wins over a record field: a later version may add record fields with its name.
+            # A declared column wins over a record field of its name, since later versions may add record fields.
             found = [pair for pair in found if wanted in pair[0].columns] or found
         if len(found) > 1:
             names = " and ".join(f'"{source.name}"' for source, _ in found)
@@ -89,7 +89,7 @@ class Scope(NamedTuple):
         return found[0][1]
 
     def star(self, qualifier: str) -> Iterator[tuple[str, Bound]]:
-        """Yield the shown names of all columns, or of a single source, with their expressions."""
+        """Yield the shown name and the expression of each column; with a qualifier, only columns of that source."""
         for source in self.named(qualifier):
             for name, column in source.columns.items():
                 if qualifier or name not in source.merged:
@@ -101,7 +101,7 @@ class Scope(NamedTuple):
         return any(source.name.casefold() == wanted for source in self.sources)
 
     def named(self, qualifier: str) -> Sequence[BoundSource]:
-        """Return the sources of a name; all sources for an empty name."""
+        """Return the sources that have a name or alias, in any case; for an empty name, all sources."""
         wanted = qualifier.casefold()
         return [source for source in self.sources if not wanted or source.name.casefold() == wanted]
 

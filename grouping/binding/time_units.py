@@ -1,4 +1,4 @@
-"""Functions that take a unit of time or a field by its name, which is part of a query's shape."""
+"""Functions that take the name of a time unit, or of a field of a time; the name stays in the signature."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ _FIELDS = {
     }.items()
     for spelling in spellings.split()
 }
-"""By spelling in capitals: the function of a field, or in capitals the name of a field without a function."""
+"""Spelling of a field in upper case → the function that returns the field. A field without a function has its name in
+upper case instead."""
 _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 """The units of intervals of days or seconds."""
 _COUNTED_AS = {"WEEK": "DAY", "MILLISECOND": "SECOND", "MICROSECOND": "SECOND"}
-"""Units that Spark's interval types lack → unit of the interval type to which they are converted."""
+"""Unit that Spark's interval types lack → the unit to which Spark converts a number of this unit."""
 _OF_TIMES = frozenset(("hour", "minute", "SECOND"))
 
 
@@ -122,7 +123,7 @@ _WITHIN_INTERVALS = {
     ("hour", "SECOND"): (DAY_MICROS, DAY_MICROS // 24),
     ("minute", "SECOND"): (DAY_MICROS // 24, DAY_MICROS // 24 // 60),
 }
-"""By a field and an interval's unit: the microseconds of the enclosing field, and of the field."""
+"""(field, unit of the interval) → the microseconds of the next larger field, and of the field itself."""
 
 
 def _term(name: str, *args: Bound) -> Term:
@@ -130,10 +131,10 @@ def _term(name: str, *args: Bound) -> Term:
 
 
 def text_of(argument: Bound, what: str) -> str:
-    """Return a constant text that is part of a query's shape.
+    """Return the value of a constant text that stays in the signature.
 
     Raises:
-        InputError: ``unsupported-query`` for anything else.
+        InputError: ``unsupported-query`` for an argument that is no constant STRING.
     """
     if not isinstance(argument, Constant) or argument.type != STRING or not isinstance(argument.value, str):
         raise unsupported(f"{what} that is no constant", "The argument must be a constant STRING.")
@@ -156,6 +157,6 @@ def _units_of(count: Bound) -> tuple[str, ...]:
 
 
 def _span(units: Iterable[str]) -> tuple[str, ...]:
-    """Return all units from the largest to the smallest of some units; empty for months and years."""
+    """Return the units of the clock from the largest of some units to the smallest; empty for months and years."""
     places = sorted(_CLOCK.index(unit) for each in units if (unit := _COUNTED_AS.get(each, each)) in _CLOCK)
     return _CLOCK[places[0] : places[-1] + 1] if places else ()

@@ -1,6 +1,7 @@
 """Functions of VARIANT and JSON: parts of a VARIANT by path, parsing and writing of JSON texts.
 
-A CAST of a VARIANT is variant_get with the path ``$``. The type of variant_get is the type of the returned part.
+A CAST of a VARIANT is bound as variant_get with the path ``$``. The type of variant_get is the type to which the part
+is converted.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from grouping.model.sql_type import BOOLEAN, STRING, VARIANT, SqlType
 __all__ = ["VARIANT_CALLS"]
 
 _JSON_NAMES = "STRING BOOLEAN TINYINT SMALLINT INT BIGINT DOUBLE DECIMAL DATE TIMESTAMP BINARY VARIANT".split()
-"""Types of the parts that to_json writes; no FLOAT, because its digits depend on the version of Java."""
+"""Types of the parts that to_json writes. FLOAT is missing, because its digits depend on the version of Java."""
 
 
 def _variant_get(name: str, value: Bound, path: Bound, kind: Bound | None = None) -> Bound:
@@ -57,7 +58,7 @@ def _check_argument(name: str, value: Bound, wanted: SqlType) -> None:
 
 
 _READ_NAMES = "STRING BOOLEAN TINYINT SMALLINT INT BIGINT DOUBLE DECIMAL DATE TIMESTAMP".split()
-"""Types of the parts that from_json reads; no FLOAT, because Spark's JSON parser rounds it in its own way."""
+"""Types of the parts that from_json reads. FLOAT is missing, because Spark's JSON parser rounds it in its own way."""
 
 
 def _from_json(name: str, text: Bound, schema: Bound) -> Bound:

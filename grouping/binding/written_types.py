@@ -32,9 +32,9 @@ _EXAMPLES = {
     "schema": "'id BIGINT, tags ARRAY<STRING>' is a schema.",
 }
 _MOST_LEVELS = 16
-"""The deepest nesting of types, as in CREATE STREAM."""
+"""The largest number of levels of a nested type; CREATE STREAM has the same limit."""
 _MOST_PARTS = 20_000
-"""Most types within a written type, including itself."""
+"""The largest number of types in a written type: the type itself, and all types within it."""
 
 
 def written_type(text: str) -> SqlType:
@@ -51,7 +51,9 @@ def written_type(text: str) -> SqlType:
 
 
 def written_schema(text: str) -> SqlType:
-    """Return the type that a schema names: a type with parts, or the fields of a STRUCT as columns of a table.
+    """Return the type that a schema names.
+
+    A schema is a nested type, or a list of columns as in CREATE TABLE. The list names a STRUCT with these fields.
 
     Raises:
         InputError: ``unsupported-query``.

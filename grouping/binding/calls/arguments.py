@@ -49,7 +49,7 @@ def check_count(row: Function, written: str, args: Sequence[Bound]) -> None:
 _SPARK_TAKES_MORE = {
     "from_json": ("from_json with options", "Broken JSON always gives NULL.", "Leave the options out.")
 }
-"""By function: why an argument that Spark accepts is refused."""
+"""Function → the refusal of more arguments, which Spark accepts: the refused form, the reason, and a hint."""
 
 
 def apply(name: str, args: Sequence[Bound]) -> Bound:
@@ -97,7 +97,11 @@ def _fitted(row: Function, args: Sequence[Bound]) -> tuple[Bound, ...]:
 
 
 def _bit_get(name: str, args: tuple[Bound, ...]) -> Bound | None:
-    """Return the bit at a constant place, which must exist in the number's type; None for any other place."""
+    """Return bit_get with a constant place; None for a place that is NULL or no constant.
+
+    Raises:
+        InputError: ``unsupported-query`` for a place that the number's type does not have.
+    """
     number, place = args
     if not isinstance(place, Constant) or place.value is None:
         return None
@@ -108,7 +112,7 @@ def _bit_get(name: str, args: tuple[Bound, ...]) -> Bound | None:
             f"The bits are numbered from 0 to {width - 1}.",
             "Write a number of this range.",
         )
-    # Pinned, because another literal would need this check too.
+    # The place is pinned, because the fast path would not check another place.
     return Term(name, (number, pinned(place)), result_type(name, [number.type, place.type]))
 
 
@@ -129,7 +133,7 @@ def _check_alike(name: str, args: Sequence[Bound]) -> None:
 
 
 def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return the operands of nullif: the first one is the result, and keeps its type."""
+    """Return the operands of nullif; the first operand keeps its type, because it is the result."""
     if any(argument.type == BINARY for argument in args):
         raise unsupported('"nullif" of a BINARY', "nullif compares no BINARY values.", "Use CASE.")
     read = read_as([one.type for one in args])
@@ -155,7 +159,7 @@ def _without_case(name: str, args: tuple[Bound, ...]) -> Term:
 
 
 def _with_escape(args: tuple[Bound, ...]) -> tuple[Bound, ...]:
-    """Return the arguments of LIKE with ESCAPE; a constant pattern is pinned, since another would need a check."""
+    """Return the arguments of LIKE with ESCAPE; a pattern is pinned, because the fast path would not check another."""
     text, pattern, escape = args
     if isinstance(pattern, Constant) and isinstance(escape, Constant) and pattern.reader:
         check_escapes(str(pattern.value), str(escape.value))
@@ -170,7 +174,7 @@ def _escape(argument: Bound) -> Constant:
 
 
 def _is_strict(row: Function, argument: Bound, kind: str) -> bool:
-    """Tell whether Spark does not cast an argument to the function's parameter."""
+    """Tell whether an argument must have the parameter's type already, because Spark does not cast it."""
     if row.name in ("bit_count", "bit_get"):
         return kind == "WHOLE"
     return not row.casts or (row.name in ("date_add", "date_sub") and argument.type.is_number)
@@ -199,7 +203,7 @@ def _implicit(argument: Bound, kind: str) -> Bound | None:
 
 
 _AS_WHOLE = {"INT": INT, "WHOLE": BIGINT}
-"""Spark's implicit CAST of a number or a text to a whole number, for functions that take one."""
+"""Kind of parameter for a whole number → the type to which Spark casts a number or a text."""
 
 
 def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Bound:
@@ -249,4 +253,4 @@ _COMPLETED: dict[str, Callable[[str, tuple[Bound, ...]], Bound | None]] = {
     "ilike": _without_case,
     "nullif": lambda _, args: args[0] if is_null(args[0]) else None,
 }
-"""Function → a check of its converted arguments; returns the result, or None for a plain call of the function."""
+"""Function → a check of its converted arguments. The check returns the bound call; None stands for a plain call."""

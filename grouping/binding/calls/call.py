@@ -33,11 +33,11 @@ _BINDERS: dict[str, Callable[..., Bound]] = {
     **TIME_CALLS,
     **VARIANT_CALLS,
 }
-"""Function → its binder, if converting the arguments to the parameters' types is not enough."""
+"""Function → its binder, for functions that need more than arguments of their parameters' types."""
 _PAIRS = ("nvl", "ifnull")
 """Names of coalesce that take two arguments."""
 _TRIMS = ("trim", "ltrim", "rtrim")
-"""Functions for which Spark takes the characters to trim before the text."""
+"""Functions whose calls have the text last, after the characters to trim; the evaluator takes the text first."""
 
 
 def function_name(written: str) -> str:
@@ -81,7 +81,7 @@ def call(name: str, args: Sequence[Bound]) -> Bound:
 
 
 def _of_arrays(name: str, args: Sequence[Bound]) -> Bound | None:
-    """Return a text function applied to arrays, None if it takes texts only."""
+    """Return a text function applied to arrays; None if the function takes only texts."""
     if name == "concat":
         return concat_arrays(name, *args)
     if name == "concat_ws" and args[0].type.name != "ARRAY":

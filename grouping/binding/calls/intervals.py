@@ -26,7 +26,7 @@ _NOTHING = Constant(0, INT)
 def _months(name: str, *args: Bound) -> Bound:
     """Return an interval of years and months; missing arguments are 0."""
     years, months = (*(_whole(name, part) for part in args), _NOTHING, _NOTHING)[:2]
-    # The sum is a BIGINT, and then CAST to INT: it may fit into an INT although the months of the years alone do not.
+    # The sum is computed as a BIGINT and then CAST to INT, because it may fit an INT even if `years * 12` does not.
     wide = arithmetic("+", _times(years, 12), cast(months, BIGINT))
     return interval("MONTH", cast(wide, INT))
 

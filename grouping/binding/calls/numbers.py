@@ -1,4 +1,4 @@
-"""Functions that parse or print a number by a format; the format is part of a query's shape."""
+"""Functions that parse or print a number by a format; the format stays in the signature."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DECIMALS = {
     "DOUBLE": decimal(30, 15),
     "STRING": decimal(38, 18),
 }
-"""By type: the DECIMAL to which Spark casts the value."""
+"""Type of a value to be printed → the DECIMAL to which Spark casts the value."""
 
 
 def _to_number(name: str, text: Bound, form: Bound) -> Bound:

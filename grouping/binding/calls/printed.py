@@ -1,4 +1,4 @@
-"""format_string; the format belongs to the predicate's shape."""
+"""The function format_string; its format stays in the signature and is never lifted as a constant."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def printed(name: str, args: Sequence[Bound]) -> Bound:
 
 
 _SHOWN = {"s": (STRING, TINYINT, SMALLINT, INT, BIGINT, BOOLEAN), "d": (TINYINT, SMALLINT, INT, BIGINT)}
-"""The accepted types by conversion; other conversions accept only INT and BIGINT."""
+"""Conversion, such as ``s`` in ``%s`` → the accepted types; other conversions accept only INT and BIGINT."""
 
 
 def _check(part: Conversion, shown: Sequence[Bound]) -> None:

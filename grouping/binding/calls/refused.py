@@ -76,7 +76,7 @@ PATHS: dict[type[exp.Expr], str] = {
 """PostgreSQL's operators for a part of a JSON document."""
 _STEPS = re.compile(r"\w+")
 _MOST_SHOWN = 40
-"""Most characters of a path in a hint."""
+"""The largest number of characters of a path that a hint repeats."""
 
 
 def present_time(written: str) -> InputError:
@@ -121,7 +121,7 @@ def no_path(node: exp.Expr, base: Bound) -> InputError:
 
 
 def unparenthesized(inner: str, outer: str) -> InputError:
-    """Return the refusal of two operators on bits whose order differs between Spark and sqlglot."""
+    """Return the refusal of two operators on bits whose precedence differs between Spark and sqlglot."""
     detail = f'The precedence of "{inner}" and "{outer}" differs between systems.'
     return unsupported("a chain of operators on bits without parentheses", detail, "Write (a | b) & c, or a | (b & c).")
 

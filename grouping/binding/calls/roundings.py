@@ -1,4 +1,4 @@
-"""round, bround, floor and ceil to a scale; the scale of a DECIMAL is part of the result's type, and of the shape."""
+"""round, bround, floor and ceil to a scale; the scale decides the type of a DECIMAL, so it stays in the signature."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
 
     Args:
         name: A function of `ROUNDINGS`.
-        args: The number, and maybe the scale, a constant INT.
+        args: The number, and optionally the scale, which must be a constant INT.
 
     Raises:
         InputError: ``unsupported-query``, for a number or a scale whose result would not be exact.
@@ -48,7 +48,7 @@ def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
 
 
 def _rounded(sql_type: SqlType, scale: int) -> SqlType:
-    """Return the type of a DECIMAL rounded to a scale: one digit more before the point, as a carry needs."""
+    """Return the type of a DECIMAL rounded to a scale; a carry may need one more digit before the point."""
     whole = sql_type.precision - sql_type.scale + 1
     if scale < 0:
         return decimal(min(max(whole, 1 - scale), WIDEST), 0)

@@ -13,7 +13,8 @@ SPELLED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.StrPosition: ("locate", ("substr", "this")),
     exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
 }
-"""By the parser's kind of node: the function, and the node's fields with the arguments; the last may be missing."""
+"""Class of a node → the function, and the names of the node's fields that hold its arguments. The last argument may be
+missing."""
 
 
 def spelled_call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:

@@ -1,4 +1,4 @@
-"""Functions between times and texts: by a format, which belongs to a query's shape, or without format as a CAST."""
+"""Functions that convert times to texts and texts to times: by a format, which stays in the signature, or by CAST."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def _to_char(name: str, value: Bound, form: Bound) -> Bound:
     """Return a time, a number or a BINARY as a text in a given format.
 
     Raises:
-        InputError: ``unsupported-query`` for a format that is not exact, ``type-mismatch`` for another value.
+        InputError: ``unsupported-query`` for a format whose result would not be exactly Spark's; ``type-mismatch`` for
+            a value of another type.
     """
     if value.type in _TIMES:
         return _date_format(name, value, form)
