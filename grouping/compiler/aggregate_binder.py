@@ -51,16 +51,16 @@ def has_aggregates(tree: exp.Select) -> bool:
 
 
 class BoundKey(NamedTuple):
-    """A key of GROUP BY, and its bound tree with constants in place."""
+    """A key of GROUP BY, and its bound tree, whose constants are not lifted yet."""
 
     key: AggregateKey
     bound: Bound
 
 
 def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
-    """Return the keys of GROUP BY in canonical order, each once.
+    """Return the keys of GROUP BY in canonical order, without repetitions.
 
-    As in Spark, a number means an item of the SELECT list. An alias means its item if no column has the same name.
+    As in Spark, a number n means the n-th item of the SELECT list. An alias means its item if no column has this name.
 
     Raises:
         InputError: ``unsupported-query`` for ROLLUP, CUBE and GROUPING SETS, or the refusal of an expression.
@@ -77,7 +77,7 @@ def bind_keys(tree: exp.Select, binder: Binder) -> tuple[BoundKey, ...]:
 
 
 def _shape(key: BoundKey) -> str:
-    """Return a key's name without its constants."""
+    """Return a key's name, with placeholders in the places of its constants."""
     (lifted,), _, constants = lift((key.bound,))
     return stored_reference(Computed(in_parentheses(lifted))) if constants else key.key.stored
 
@@ -98,7 +98,7 @@ def _key(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> BoundKey:
 
 
 def _meant(node: exp.Expr, items: Sequence[exp.Expr], binder: Binder) -> exp.Expr:
-    """Return the expression that an item of GROUP BY means, if it is a number or an alias."""
+    """Return the expression that a number or an alias in GROUP BY means; any other node is returned unchanged."""
     meant = node
     if isinstance(node, exp.Literal) and not node.is_string:
         number = int(node.this) if node.this.isdecimal() else 0
@@ -136,8 +136,8 @@ class AggregateBinder(Binder):
     def having(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
         """Return the condition of HAVING, which may name items of the SELECT list by their aliases.
 
-        As in Spark, a name that is both a column's and an alias means the column within aggregates and keys, and the
-        alias elsewhere.
+        As in Spark, a name that a column and an alias have in common means the column within an aggregate or a key. In
+        all other places, the name means the alias.
         """
         self._aliases = aliases
         self._shadowed = frozenset(
@@ -166,7 +166,10 @@ class AggregateBinder(Binder):
         return super()._bind(node)
 
     def _key_of(self, node: exp.Expr) -> AggregateKey | None:
-        """Return the key that an expression of HAVING equals if its names mean columns; None if it is no key."""
+        """Return the key that an expression of HAVING equals if its names mean columns and not aliases.
+
+        The result is None if there is no such key, or if no name in the expression has both meanings.
+        """
         names = {below.name.casefold() for below in node.find_all(exp.Column) if not below.table}
         if names.isdisjoint(self._shadowed):
             return None

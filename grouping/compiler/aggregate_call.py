@@ -42,7 +42,7 @@ def aggregate_name(node: exp.Expr) -> str | None:
 
 
 def aggregate_call(node: exp.Expr) -> AggregateCall | None:
-    """Return the aggregate call that a node is; None for any other node.
+    """Return a node that calls an aggregate as an `AggregateCall`; None for any other node.
 
     Raises:
         InputError: ``unsupported-query`` for FILTER, DISTINCT and IGNORE NULLS where they have no meaning.

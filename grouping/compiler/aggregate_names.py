@@ -1,7 +1,8 @@
-"""Renames the columns of keys and aggregates, whose names are texts, so that the names have slots instead of constants.
+"""Renames the columns of keys and aggregates: such a name is an expression's text, and gets slots instead of constants.
 
 HAVING and the signature use these names, so queries that differ only in constants share a plan. The constants stay in
-the keys and aggregates of the SELECT list, because partial aggregates and stores differ by them.
+the keys and aggregates of the SELECT list, because queries with different constants need different partial aggregates
+and stores.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def named_without_constants(
 
     Args:
         aggregation: GROUP BY and the aggregate functions of the query.
-        keys: The keys of GROUP BY over slots.
-        having: The conjuncts of HAVING over slots.
+        keys: The keys of GROUP BY, with slots in place of constants.
+        having: The conjuncts of HAVING, with slots in place of constants.
         select: The SELECT list.
         constants: The lifted constants, by slot.
     """

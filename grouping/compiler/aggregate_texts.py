@@ -1,4 +1,4 @@
-"""Keys and aggregates as texts, with constants or with placeholders; the texts name their columns."""
+"""Keys and aggregates as texts, with constants or with placeholders; each text is the name of a column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def marked(expression: Expression) -> Expression:
 
 
 def in_parentheses(expression: Expression) -> str:
-    """Return the text of a key, in parentheses unless it is a function call, so that it can be part of other texts."""
+    """Return the text of a key as other texts can contain it: in parentheses, unless the key is a function call."""
     text = typed_text(expression)
     return (
         text if text.endswith(")") and not text.startswith("(") and " " not in text.partition("(")[0] else f"({text})"

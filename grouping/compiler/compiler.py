@@ -147,10 +147,10 @@ def compile_draft(select: str, catalog: Catalog, budget: Budget | None = None) -
     Args:
         select: The text of the SELECT.
         catalog: The visible sources.
-        budget: The nodes allowed beyond the text.
+        budget: The budget of nodes beyond the text; None for a new budget.
 
     Raises:
-        InputError: The SELECT is wrong; with the code of docs/commands.md.
+        InputError: The SELECT is wrong; docs/commands.md lists the codes.
     """
     draft = Draft(select, catalog, budget or Budget())
     try:
@@ -165,7 +165,7 @@ def stage_texts(select: str, catalog: Catalog, budget: Budget | None = None) -> 
     """Yield the name of each stage and the tree after the stage as text.
 
     Raises:
-        InputError: The SELECT is wrong; raised after the texts of the stages before the refusal.
+        InputError: The SELECT is wrong. The texts of the stages before the refusal are yielded first.
 
     Example:
         >>> from grouping.model.catalog import Stream, StreamColumn
@@ -216,7 +216,7 @@ def compile_select(select: str, catalog: Catalog, budget: Budget | None = None) 
     """Compile a SELECT over a stream of the catalog, with its joined tables.
 
     Raises:
-        InputError: The SELECT is wrong; with the code of docs/commands.md.
+        InputError: The SELECT is wrong; docs/commands.md lists the codes.
 
     Example:
         >>> from grouping.model.catalog import Stream, StreamColumn

@@ -33,7 +33,7 @@ class Draft(NamedTuple):
     items: tuple[BoundItem, ...] = ()
     """The SELECT list; `normalize` also normalizes its expressions."""
     computation: Computation | None = None
-    """The nodes between the stream and the group; None for a stream alone."""
+    """The nodes between the stream and the group; None for a query that reads only a stream."""
     edge: Edge = ""
     """Which edges are results; "" where each match is a result."""
     snapshot: bool = False
@@ -43,7 +43,7 @@ class Draft(NamedTuple):
     named: frozenset[str] = frozenset()
     """The folded names of the sources in the query's own text; the sender must have the right to read these sources."""
     until: tuple[Bound, ...] = ()
-    """The condition of UNTIL, none without UNTIL; `normalize` makes conjuncts of the condition."""
+    """The condition of UNTIL; empty without UNTIL. `normalize` divides the condition into conjuncts."""
     aggregation: BoundAggregation | None = None
     """Keys and aggregates; None if each matching row is a result."""
     conjuncts: tuple[Bound, ...] = ()
@@ -64,6 +64,6 @@ class Draft(NamedTuple):
     constants: tuple[Constant, ...] = ()
     """The constants that the row was made from, by slot."""
     select: tuple[SelectItem, ...] = ()
-    """The SELECT list, whose constants stay in place."""
+    """The SELECT list, whose constants are not lifted."""
     signature: str = ""
     """The signature, set by `render`."""

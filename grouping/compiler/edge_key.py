@@ -1,6 +1,6 @@
 """The key of edges: the columns of EMIT … BY. All events of a key must lie in one partition of the stream.
 
-EMIT over a table alone reads the stream of the table's changes, and its key is the PRIMARY KEY.
+EMIT over a table without a stream reads the stream of the table's changes, and its key is the PRIMARY KEY.
 
 With UNTIL, a key that entered stays in until a second condition is TRUE. If no event makes WHERE and UNTIL both TRUE,
 the last event for which one of them was TRUE decides whether the key is in. WHERE and UNTIL must be opposite bounds of
@@ -55,7 +55,7 @@ _OPPOSITE = "UNTIL is one comparison of a column with a constant, and WHERE boun
 
 
 def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
-    """Return the node that gives each row of FROM the row before it of the same key.
+    """Return the node that pairs each row of FROM with the previous row of the same key.
 
     Args:
         scope: FROM with its joins.
@@ -78,7 +78,7 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
 
 
 def check_unconditional(scope: Scope) -> None:
-    """Refuse conditions in FROM, which would decide which events exist.
+    """Refuse FROM with conditions, such as a view with WHERE: the conditions would decide which events exist.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -167,7 +167,7 @@ def _plain(leaf: Leaf) -> Leaf:
 
 
 def row_key(table: Table, emit: EmitClause) -> RowBefore:
-    """Return the node that gives each record of a table the row of its PRIMARY KEY before it.
+    """Return the node that pairs each record of a table with the previous row of the same PRIMARY KEY.
 
     Raises:
         InputError: ``unsupported-query`` if BY does not name exactly the columns of the PRIMARY KEY.
@@ -190,7 +190,7 @@ def read_until(text: str) -> exp.Expr:
     """Return the condition of UNTIL.
 
     Args:
-        text: The condition as WHERE of a SELECT (`grouping.statements.clauses.EmitClause.until`).
+        text: A SELECT with the condition in WHERE (`grouping.statements.clauses.EmitClause.until`).
 
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for a clause after the condition.
@@ -276,6 +276,6 @@ def check_bounds(stay: Stay, row: ConstantRow) -> None:
 
 
 def _order(value: object) -> tuple[bool, object]:
-    """Return a constant for comparison; NaN is above all numbers."""
+    """Return a sort key for a constant; NaN is above all numbers."""
     missing = isinstance(value, float) and math.isnan(value)
     return missing, 0.0 if missing else value

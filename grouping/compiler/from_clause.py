@@ -39,7 +39,7 @@ class InlinedSelect(NamedTuple):
 
     base: Stream | Table
     scope: Scope | None
-    """The scope of the SELECT over a stream; None for a SELECT over a table alone."""
+    """The scope of the SELECT over a stream; None for a SELECT over a table without a stream."""
     where: tuple[Bound, ...]
     columns: tuple[tuple[str, Bound], ...]
 
@@ -63,7 +63,7 @@ Inline = Callable[[exp.Select | View], InlinedSelect]
 
 
 def read_from(tree: exp.Select, catalog: Catalog, inline: Inline, budget: Budget) -> Scope | Relation:
-    """Return the source of a SELECT: the scope of a stream with joined tables, or the relation of a table alone.
+    """Return the source of a SELECT: the scope of a stream and its joined tables, or the relation of a single table.
 
     Raises:
         InputError: ``unknown-stream``, ``unknown-column``, ``type-mismatch``; ``unsupported-query`` for unsupported
@@ -168,7 +168,7 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
         source = _conditional(source, (*free, *bound))
         free = bound = ()
     elif outer and bound:
-        # The condition has constants that are lifted, so the group evaluates it: it decides whether a row joins.
+        # The constants of the condition are lifted, so the group evaluates the condition and decides which rows join.
         bound = (Term(LEFT_ON, (Value(prefix, str(STRING)), _all_of(bound)), BOOLEAN),)
     elif single and not outer:
         free, bound = (), rest
@@ -223,7 +223,7 @@ def _renamed(relation: Relation, old: str, new: str) -> Relation:
 
 
 def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bound], frozenset[str]]:
-    """Return the conjuncts of ON or USING and of a subquery on the right, and the columns named by USING."""
+    """Return the conjuncts of ON or USING, with those of a view or subquery on the right, and the columns of USING."""
     both = scope._replace(sources=(*scope.sources, right.source))
     conditions: list[Bound] = [part for condition in right.where for part in normalize(condition)]
     using = node.args.get("using") or []
@@ -242,9 +242,9 @@ def _all_of(conditions: tuple[Bound, ...]) -> Bound:
 
 
 def _conditional(source: BoundSource, conditions: tuple[Bound, ...]) -> BoundSource:
-    """Return the table of a LEFT JOIN by its primary key, with columns that are NULL unless further conditions hold.
+    """Return the table of a LEFT JOIN by the primary key; its columns are NULL unless the further conditions are TRUE.
 
-    The conditions are put in canonical order, so that their order in ON makes no difference for SELECT lists.
+    The conditions are put in canonical order, so that equal SELECT lists stay equal if the order in ON differs.
     """
     condition = without_positions(_all_of(order(conditions)[0]))
     columns = {

@@ -1,4 +1,4 @@
-"""Hides literals that belong to a signature's shape: users see hashes of them, since a signature shows no constants.
+"""Hides the literals that stay in a signature: users see hashes instead, since a signature must not show constants.
 
 Examples are the delimiter of ``split``, the path of ``get_json_object``, a key of a MAP and a pattern of
 ``date_format``.
@@ -16,11 +16,11 @@ from grouping.plan.frame_value import frame_value
 __all__ = ["hidden_literals"]
 
 _STRUCTURE = frozenset(("field", "timestampadd", "timestampdiff", "date_part", "from_json", LEFT_ON))
-"""Operators whose literals are not hidden: names of the schema, units or types."""
+"""Operators whose literals are shown, because the literals are names of the schema, units or types."""
 
 
 def hidden_literals(expression: Expression) -> Expression:
-    """Return an expression with each text or number of its shape replaced by a hash.
+    """Return an expression in which each text and number that is not lifted is replaced by a hash.
 
     Example:
         >>> from grouping.model.expression import Column

@@ -20,7 +20,8 @@ __all__ = ["divide", "find_keys", "split", "without_keys"]
 def divide(rest: Sequence[Bound], prefix: str, *, outer: bool) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
     """Return the conditions that the join evaluates, and the conditions that groups evaluate.
 
-    A condition of an inner join on earlier sources alone is evaluated like a condition of WHERE.
+    Groups evaluate conditions with constants, since the constants are lifted. Groups also evaluate a condition of an
+    inner join that reads only earlier sources, because this condition is like a condition of WHERE.
     """
     own = [not _has_constants(part) and (outer or _reads(part, prefix)) for part in rest]
     pairs = list(zip(rest, own, strict=True))
@@ -46,9 +47,9 @@ def split(
 ) -> tuple[list[JoinKey], tuple[Bound, ...]]:
     """Split the conjuncts of ON into look-up equalities, in a canonical order, and the rest.
 
-    Equalities with constants are used for the look-up only if there are no others: otherwise their constants are
-    lifted, so that queries with different constants share a join. In an inner join by the whole primary key, further
-    equalities are not used for the look-up either.
+    Equalities with constants are used for the look-up only if all look-up equalities have constants. Otherwise the
+    constants are lifted, so that queries with different constants share a join. In an inner join by the whole primary
+    key, the look-up uses only the equalities of the primary key.
     """
     plain = [condition for condition in conditions if not _has_constants(condition)]
     keys, rest = find_keys(plain, prefix)

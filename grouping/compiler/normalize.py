@@ -94,7 +94,7 @@ class _Normalizer:
         constants = [member for member in members if isinstance(member, Constant)]
         others = [member for member in members if not isinstance(member, Constant)]
         self._spent = check_size(needle, len(others), self._spent)
-        if needle.type != NUMERIC:  # a NUMERIC needle is beside a single column, with which it compares exactly
+        if needle.type != NUMERIC:  # a NUMERIC needle is compared with a single column, and exactly
             for member in others:
                 _check_common(needle, member)
         parts = [_turned("<>" if negated else "=", needle, member) for member in others]
@@ -123,7 +123,7 @@ def _negated(bound: Bound, negated: bool) -> Bound:
 def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
     if not constants.type.is_set:
         if constants.type in (NUMERIC, BIGINT) and not isinstance(needle, Column):
-            # A BIGINT too, since another query of the template may have a number here that needs a DECIMAL.
+            # A BIGINT is read by this reader too, since another text of the template may have a DECIMAL in its place.
             constants = as_decimal(constants)
             _check_common(needle, constants)
         return _turned("<>" if negated else "=", needle, constants)

@@ -24,10 +24,11 @@ PartOrder = tuple[int, str, str, tuple[Any, ...]]
 
 
 def order(conjuncts: Iterable[Bound]) -> tuple[tuple[Bound, ...], bool]:
-    """Return conjuncts in canonical order, at every level.
+    """Return conjuncts, and the operands within them, in canonical order.
 
     Returns:
-        The conjuncts, and whether constants decided the order, because some parts have the same shape.
+        The conjuncts, and whether constants decided the order. Constants decide it between parts whose texts differ
+        only in constants.
     """
     orderer = _Orderer()
     keyed = orderer.sort([orderer.canonical(conjunct) for conjunct in conjuncts])
@@ -68,7 +69,7 @@ class _Orderer:
         return term, (rank, parts[0][1][2] if plain else "", text, constants)
 
     def _sides(self, op: str, parts: list[tuple[Bound, PartOrder]]) -> tuple[str, list[tuple[Bound, PartOrder]]]:
-        """Return an operator with both sides in order; for sides of equal shape, ``>`` is turned to ``<``."""
+        """Return an operator with both sides in order; if the sides differ only in constants, ``>`` becomes ``<``."""
         left, right = parts[0][1], parts[1][1]
         if op in _COMMUTING:
             return op, self.sort(parts)

@@ -57,7 +57,7 @@ class BoundAggregation(NamedTuple):
     bound_keys: tuple[Bound, ...]
     """The keys, with their constants in place."""
     lifted: Mapping[LiftedKey, AggregateValue]
-    """The aggregates of HAVING with constants, by their text without constants and the constants."""
+    """The aggregates of HAVING that have constants, by their `LiftedKey`."""
 
 
 class BoundQuery(NamedTuple):
@@ -67,7 +67,7 @@ class BoundQuery(NamedTuple):
     where: Bound | None
     items: tuple[BoundItem, ...]
     computation: Computation | None = None
-    """The nodes between the stream and the group; None for a stream alone."""
+    """The nodes between the stream and the group; None for a query that reads only a stream."""
     reads: frozenset[str] = frozenset()
     """The views that the query reads, directly or through other views, by their names as created."""
     aggregation: BoundAggregation | None = None
@@ -115,14 +115,14 @@ _KEPT = frozenset(("expressions", "from_", "where", "joins", "group", "having"))
 _FRAMED = frozenset(("qualify", "windows"))
 """Parts of a SELECT that need window functions."""
 _DEEPEST = 32
-"""Limit on the nesting of views and subqueries."""
+"""The largest number of views and subqueries that may be nested within one another."""
 
 
 def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     """Return the plan of a SELECT over the existing streams, tables and views.
 
     Raises:
-        InputError: The SELECT is wrong; with the code of docs/commands.md.
+        InputError: The SELECT is wrong; docs/commands.md lists the codes.
     """
     text, emit = cut_emit(select)
     planner = _Planner(catalog, budget, emit)
@@ -231,7 +231,7 @@ class _Planner:
             self._depth -= 1
 
     def _within_view(self, tree: exp.Select) -> InlinedSelect:
-        """Return the plan of a view's SELECT, with all sources: the view's owner has the right to read them."""
+        """Return the plan of a view's SELECT, which may read all sources, by the rights of the view's owner."""
         seen, self._catalog = self._catalog, self._catalog.whole
         try:
             return self.select(tree)
@@ -240,12 +240,12 @@ class _Planner:
 
 
 def _with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, aggregation: bool) -> Scope:
-    """Return the scope of a query with EMIT: its computation gives each row the row before it.
+    """Return the scope of a query with EMIT: its computation pairs each row with the previous row of its key.
 
     Args:
         scope: FROM.
         emit: EMIT.
-        table: The table of FROM, if FROM is a table alone.
+        table: The table of FROM, if FROM has no stream.
         aggregation: Whether the query has aggregates.
     """
     if emit.edge == "changes" and table is None:
@@ -278,14 +278,14 @@ def _with_frames(tree: exp.Select, base: Stream | Table, scope: Scope, where: tu
 
 
 def _table_key(scope: Scope, table: Table, emit: EmitClause) -> RowBefore:
-    """Return the node that gives each record of a table the row before it."""
+    """Return the node that pairs each record of a table with the previous row of its PRIMARY KEY."""
     if emit.edge != "changes":
         check_unconditional(scope)
     return row_key(table, emit)
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:
-    """Return a view's plan without positions of literals, which are not in the text of the query."""
+    """Return a view's plan without positions of its literals, since the literals are not in the text of the query."""
     columns = tuple((name, without_positions(value)) for name, value in select.columns)
     return select._replace(where=tuple(map(without_positions, select.where)), columns=columns)
 
@@ -337,7 +337,7 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
         return (BoundItem(name, value) for name, value in binder.star(qualifier))
     if isinstance(expression, exp.Alias):
         value = without_positions(binder.finished(binder.bind(expression.this)))
-        return [BoundItem(expression.alias, value)]  # without positions, since HAVING and GROUP BY may repeat it
+        return [BoundItem(expression.alias, value)]  # without positions: HAVING and GROUP BY may repeat the value
     column = expression.unnest()
     if not isinstance(column, exp.Column):
         binder.bind(expression)  # reports an error within the expression first

@@ -1,4 +1,4 @@
-"""The fast path: a CREATE CQ with a known template is compiled by reading its literals only.
+"""The fast path: to compile a CREATE CQ with a known template, only its literals are read.
 
 A template is a text without its string and number literals and without the CQ's name (`cq_text`). When the second text
 of a template arrives, the template's shape (`template_shape`) is made from the first text and its compiled form.
@@ -30,7 +30,7 @@ __all__ = ["Preparer"]
 _OPAQUE = re.compile(r"""["`\[{$#]|--|/\*""")
 """Characters that may hide a quote from the scan for literals; a text with such a character has no template."""
 _MOST = 10_000
-"""Most templates with a shape (7 kB each), and most templates with only one text so far (9 kB each)."""
+"""The largest number of templates with a shape (7 kB each), and of templates with one text so far (9 kB each)."""
 
 _Pieces = tuple[str, ...]
 """The pieces of a template."""
@@ -74,7 +74,7 @@ class Preparer:
         return self._whole_path(text, seen)
 
     def _source_of(self, shape: TemplateShape) -> Stream | Table | View | None:
-        """Return the live source of a shape's name; for a table, the stream of its changes."""
+        """Return the source that now has the name of a shape's source; for a table, the stream of its changes."""
         found = self._catalog.find_source(shape.stream.name)
         return table_changes(found) if isinstance(found, Table) else found
 
@@ -92,7 +92,8 @@ class Preparer:
     def has_fixed_literals(self, text: CqText) -> bool:
         """Return whether literals of a text's SELECT influence more than the row of constants.
 
-        For other texts, the fast path of earlier versions gave the right result.
+        A fault that the fast path had in earlier versions concerns only such texts
+        (`gateway/commands/stored_queries.py`).
 
         Raises:
             InputError: As `create` does.
@@ -135,7 +136,7 @@ class Preparer:
 def _may_be_template(compiled: CompiledText) -> bool:
     """Return whether the scan has found all literals of a text, so that its template may have a shape."""
     pieces = compiled.text.template.pieces
-    # The closing quote of the CQ's name is at the beginning of the next piece, and hides no literal.
+    # If the CQ's name is in quotes, the next piece begins with the closing quote, which hides no literal.
     rest = (pieces[1].removeprefix('"'), *pieces[2:])
     return compiled.start >= 0 and not any(_OPAQUE.search(piece) for piece in rest)
 

@@ -1,8 +1,9 @@
 """Arithmetic, casts and functions that DuckDB computes exactly like Spark (docs/expressions.md).
 
-As in the evaluator, an operation that fails on an event gives NULL: whole numbers are computed as DECIMALs large enough
-for every result, and TRY_CAST makes a result outside its type NULL. The SQL repeats only plain columns and constants,
-so the length of a filter is proportional to the length of its query.
+As in the evaluator, an operation that fails on an event gives NULL. Sums, differences and products of whole numbers are
+computed as DECIMALs, and ``div`` and ``%`` as HUGEINTs: both are large enough for every result, and TRY_CAST turns a
+result outside its type into NULL. The operator ``/`` divides in DOUBLE PRECISION. An argument may be written twice only
+if it is a column or a constant, so that the length of a filter stays proportional to the length of its query.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The filter and SELECT list of a virtual destination as SQL, which its readers apply (docs/results.md).
 
-Expressions whose result in a reader's engine may differ from Spark's are refused; `reader_functions.py` lists the
-functions with equal results.
+An expression is refused if its result in a reader's engine may differ from its result in Spark. `reader_functions.py`
+lists the functions with equal results.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _plain(sql_type: SqlType) -> bool:
 
 
 def _kind(part: Expression, types: Sequence[SqlType]) -> SqlType:
-    """Return a part's type; if the shape leaves the type open, the constants of the row decide it."""
+    """Return a part's type; if the signature leaves the type open, the constants of the row decide it."""
     if isinstance(part, Slot):
         return types[part.index]
     if isinstance(part, Call) and not part.type_text:

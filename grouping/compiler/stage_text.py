@@ -34,9 +34,9 @@ __all__ = [
 
 _INDENT = "  "
 _MOST_CHARACTERS = 50_000
-"""Most characters of a tree: the trees of all stages must fit into one reply."""
+"""The largest number of characters of a tree, since the trees of all stages must fit into one reply."""
 _MOST_MEMBERS = _MOST_CHARACTERS // len("1, ") + 1
-"""Most values after IN that are written: more values would exceed `_MOST_CHARACTERS`."""
+"""The largest number of values after IN that are written, since more values would exceed `_MOST_CHARACTERS`."""
 
 
 def planned_text(draft: Draft) -> str:

@@ -8,7 +8,7 @@ __all__ = ["in_statement"]
 
 
 def in_statement(error: InputError, statement: str, select: str) -> InputError:
-    r"""Return an error of a SELECT with its line and column, if any, counted from the statement's start.
+    r"""Return an error of a SELECT; its line and column, if any, are counted from the start of the statement.
 
     Example:
         >>> error = InputError("no", code="syntax-error", detail="Line 1, column 8: there.")

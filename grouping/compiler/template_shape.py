@@ -1,7 +1,8 @@
-"""The shape of a template: for each slot, the literal of the text from which its constant is read, and the reader.
+"""The shape of a template: for each slot, which literal of the text has its constant, and the reader of this literal.
 
-A shape does not compile a text if the full compilation could give another result: a literal that is not lifted has
-changed, a set has only one value, a number has another type where types matter, or the text would be refused.
+A text cannot be compiled by a shape if the full compilation could give another result: a literal that is not lifted has
+changed, a set has only one value, a number has another type and the plan depends on this type, or the text would be
+refused.
 """
 
 from __future__ import annotations
@@ -66,11 +67,12 @@ class _ConstantSource(NamedTuple):
     literal_type: SqlType | None
     """The type that the literal by itself must have, because the plan depends on it; None if any type will do."""
     beside: SqlType | None
-    """The type of the other operand, if the constant must have a common type with it; None if any number will do."""
+    """The type of the other operand, if the constant and that operand must have a common type; None if any number will
+    do."""
     fixed: Typed
     """The constant in the first text."""
     is_typed: bool = False
-    """Whether the constant must have the type of `fixed`: all operands of its IN are compared as one type."""
+    """Whether the constant must have the type of `fixed`, because all operands of its IN are compared as one type."""
     pinned: frozenset[int] = frozenset()
     """For a fixed value, the numbers of its literals, which must be equal in all texts of a variant."""
 
@@ -151,7 +153,7 @@ class TemplateShape(NamedTuple):
         return self.read(compiled.text) == (compiled.command, compiled.query)
 
     def read(self, text: CqText) -> tuple[CreateCq, CompiledQuery] | None:
-        """Return the result of the full compilation of a text; None if it is uncertain or would be a refusal."""
+        """Return the result of the full compilation of a text; None if the result is uncertain or a refusal."""
         literals = text.literals
         variant = self.variants.get(tuple([literals[ordinal] for ordinal in self.kept]))
         if variant is None:
@@ -251,7 +253,7 @@ def _lifted_in_order(draft: Draft) -> tuple[tuple[Bound, ...], ...]:
 
 
 def _reordered(predicates: Sequence[Sequence[Bound]], types: list[SqlType], values: list[Any]) -> ConstantRow:
-    """Return the row of constants after the conjuncts with these constants are put in canonical order again.
+    """Return the row of constants in the order that the conjuncts have with these constants.
 
     Raises:
         _Fallback: Some constants have no slot, because they belong to the signature (`constants.lift`).

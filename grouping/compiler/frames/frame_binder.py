@@ -50,7 +50,7 @@ class FrameBinder(Binder):
         """The values of the windows bound so far."""
 
     def qualify(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
-        """Return the condition of QUALIFY, which may name items of the SELECT list; columns of FROM take precedence.
+        """Return the condition of QUALIFY; a name means a column of FROM, or else an item of the SELECT list.
 
         Args:
             node: The condition.

@@ -1,4 +1,4 @@
-"""Queries with window functions: the node of the frames, and the place that decides each condition of WHERE."""
+"""Queries with window functions: the node of the frames, and whether node or group decides each condition of WHERE."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 
 
 class PlacedConditions(NamedTuple):
-    """The conditions of WHERE, each at the place where it is decided."""
+    """The conditions of WHERE, divided between the group and the node below the group."""
 
     key: frozenset[Column]
     """The key, with the columns that are compared with constants for equality."""
     above: tuple[Bound, ...]
     """Conditions that the group decides; their constants are lifted."""
     below: tuple[Expression, ...]
-    """Conditions that decide which rows the node has, in canonical order."""
+    """Conditions by which the node selects its rows, in canonical order."""
 
 
 def has_frames(tree: exp.Select) -> bool:
@@ -72,7 +72,7 @@ def check_frames(
         emit: EMIT of the query.
         outermost: Whether the SELECT is the query's own.
         aggregation: Whether the SELECT has GROUP BY or aggregates.
-        of_table: Whether FROM is a table alone.
+        of_table: Whether FROM is a table without a stream.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -123,10 +123,10 @@ def with_frames(
 
 
 def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedConditions:
-    """Divide conditions between the node, which selects its rows by them, and the group above the node.
+    """Divide conditions between the node and the group above the node.
 
-    The group decides conditions that read only columns of the key. A column that is compared with a constant for
-    equality is added to the key, so its constant can be lifted.
+    The node selects its rows by its conditions. The group decides conditions that read only columns of the key. A
+    column that is compared with a constant for equality is added to the key, so that the constant can be lifted.
 
     Args:
         by: The columns of the key.

@@ -1,4 +1,4 @@
-"""EMIT with an interval (ON SILENCE, FOR): the node of rows that wait, and which conditions are part of the node."""
+"""EMIT with an interval (ON SILENCE, FOR): the node whose rows wait, and the conditions that are part of the node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FOR = (
     "The result is the event with which a key enters.",
     "A key stays in by the events of one stream.",
 )
-"""The name of the clause, and why it stands without aggregates and without tables."""
+"""The name of the clause, why the query cannot have aggregates, and why the query cannot read a table."""
 _ABOVE = {">": True, ">=": True, "<": False, "<=": False}
 
 
@@ -41,7 +41,7 @@ def with_interval(
     """Return the scope of a query with EMIT and an interval, and the conditions that its group decides.
 
     Args:
-        scope: The scope of FROM; None over a table alone.
+        scope: The scope of FROM; None for a table without a stream.
         emit: EMIT.
         where: The conditions of WHERE, of the query and of views.
         until: The condition of UNTIL; None without UNTIL.
@@ -80,9 +80,9 @@ def _lasting(
 ) -> tuple[LastingMatches, tuple[Bound, ...]]:
     """Return the node of EMIT with FOR, and the conditions that the group decides.
 
-    The group decides conditions over the key alone, and the comparison of one column with a constant. All other
-    conditions are part of the node: an event for which they are not TRUE ends the stay of its key. With UNTIL the group
-    decides all conditions.
+    The group decides conditions that read only the key, and the comparison of one column with a constant. All other
+    conditions are part of the node: an event for which one of them is not TRUE ends the stay of its key. With UNTIL,
+    the group decides all conditions.
     """
     if until is not None:
         end = next((_height(each) for each in normalize(until)), None)

@@ -16,11 +16,11 @@ from grouping.values.intervals import DAY_MICROS
 __all__ = ["MOST_BACK", "FrameWindow", "named_windows", "range_milliseconds", "read_window", "row_count"]
 
 MOST_BACK = 10
-"""Most rows that lag looks back."""
+"""The largest number of rows that lag looks back."""
 _MOST_ROWS = 10_000
-"""Most rows before the event's own in a frame."""
+"""The largest number of rows in a frame before the event's own row."""
 _MOST_MICROS = 7 * DAY_MICROS
-"""The longest frame by time."""
+"""The length of the longest frame by time, in microseconds."""
 _FORMS = (
     "Write ORDER BY _offset ROWS BETWEEN 19 PRECEDING AND CURRENT ROW, "
     "or ORDER BY _time RANGE BETWEEN INTERVAL '10' MINUTE PRECEDING AND CURRENT ROW."
@@ -38,7 +38,7 @@ class FrameWindow(NamedTuple):
     unit: str
     """``ROWS`` or ``RANGE``; empty if OVER has no frame."""
     start: exp.Expr | None
-    """The length of the frame; None if the frame is only the current row."""
+    """The length of the frame before the current row; None if the frame is only the current row, or without a frame."""
 
 
 def named_windows(tree: exp.Select) -> dict[str, exp.Window]:
@@ -60,7 +60,7 @@ def named_windows(tree: exp.Select) -> dict[str, exp.Window]:
 
 
 def read_window(node: exp.Window, named: Mapping[str, exp.Window]) -> FrameWindow:
-    """Return the window behind OVER.
+    """Return the window that follows OVER.
 
     Raises:
         InputError: ``syntax-error`` for a window that WINDOW does not name; ``unsupported-query`` for other windows.
