@@ -40,9 +40,9 @@ CASTING: dict[str, SqlType] = {
         BINARY,
     )  # fmt: skip
 }
-"""Functions that are a CAST to the type that they are named after."""
+"""Functions that CAST to the type after which they are named."""
 _CASTS_OF = {"binary": "symbol", "date": "at", "decimal": "n", "string": "n", "timestamp": "day"}
-"""Function of `CASTING` → column for its example; a number for the other functions."""
+"""Function of `CASTING` → the column in its example; the examples of the other functions have a numeric column."""
 
 ANY_TYPE = (
     *(Function(f"{name}(ANY)", sql_type, f"CAST to {sql_type}", compiled=True,

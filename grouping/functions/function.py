@@ -36,23 +36,24 @@ class Function:
     meaning: str
     """The meaning in a few words, for the documentation's table."""
     aliases: tuple[str, ...] = ()
-    """Further names, including ``try_`` forms: a failure always gives NULL here."""
+    """Further names, including names with ``try_``, since the failure of any function gives NULL."""
     size: SizeRule | None = None
-    """The rule for the most bytes of text of the result; None for a result without text."""
+    """The rule for the largest number of bytes of text in the result; None for a result without text."""
     grows: bool = False
-    """Whether the result can be longer than all arguments together, and has no limit of its own."""
+    """Whether the result can be longer than all arguments together, and its length has no fixed limit."""
     strict: bool = True
     """Whether the result is NULL if an argument is NULL."""
     casts: bool = True
     """Whether Spark casts arguments of other types to the parameters' types."""
     index: Literal["value", "prefix", "elements"] = "value"
-    """The key of the index: the value of the call; the beginning or a part of the text in the first argument; or each
-    element of the array in the first argument.
+    """The key of the index: for ``value``, the value of the call; for ``prefix``, the beginning or a part of the text
+    in the first argument; for ``elements``, each element of the array in the first argument.
     """
     variables: int = 0
     """The least number of variables of the function's lambda; 0 without a lambda."""
     compiled: bool = False
-    """Whether calls are compiled as other functions and operators, so the evaluator has no function of this name."""
+    """Whether calls are compiled to other functions and operators, so that the evaluator needs no function of this
+    name."""
     example: str = ""
     """A call over the columns of `function_guide.SAMPLE`; if empty, the call is made from the kinds of the
     parameters.
@@ -71,7 +72,7 @@ class Function:
 
     @cached_property
     def optional(self) -> int:
-        """The number of last parameters that may be left out."""
+        """The number of parameters at the end that may be left out."""
         return self.form.count("[")
 
     @cached_property

@@ -45,13 +45,16 @@ AGGREGATES = {row.name: row for row in aggregates.AGGREGATES}
 """The aggregates by the name under which they are compiled."""
 
 ALIASES = {alias: row.name for row in FUNCTIONS.values() for alias in row.aliases}
-"""The compiled name by each further name of a function."""
+"""Further name of a function → the name under which the function is compiled."""
 
 AGGREGATE_ALIASES = {alias: row.name for row in AGGREGATES.values() for alias in row.aliases}
-"""The compiled name by each further name of an aggregate; ``try_sum`` is ``sum``, since an overflow is NULL anyhow."""
+"""Further name of an aggregate → the name under which the aggregate is compiled.
+
+``try_sum`` is compiled as ``sum``, since the overflow of any sum gives NULL.
+"""
 
 LAMBDAS = {name: row.variables for row in FUNCTIONS.values() if row.variables for name in (row.name, *row.aliases)}
-"""By each name of a function that takes a lambda: the least number of the lambda's variables."""
+"""Name of a function that takes a lambda → the least number of the lambda's variables."""
 
 _FROM_WHOLE = frozenset(("BOOLEAN", *WHOLE_BITS, "FLOAT", "DOUBLE", "DECIMAL", "STRING", "TIMESTAMP"))
 CASTS: dict[str, frozenset[str]] = {
@@ -87,8 +90,8 @@ def result_type(op: str, kinds: Sequence[SqlType]) -> SqlType:
 
     Args:
         op: The name under which calls are compiled.
-        kinds: The types of the arguments; `UNKNOWN` for a type that only the row's constants give. A result that
-            depends on an unknown argument is `UNKNOWN` too.
+        kinds: The types of the arguments; `UNKNOWN` for a type that depends on the row's constants. If the type of the
+            result depends on such an argument, the type is `UNKNOWN` too.
 
     Example:
         >>> from grouping.model.sql_type import BIGINT, DOUBLE, INT, UNKNOWN

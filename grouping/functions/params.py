@@ -17,13 +17,14 @@ class Param(NamedTuple):
     shown: str = ""
     """The name in the form of a function; if empty, the kind itself."""
     null: SqlType | None = None
-    """The type of an untyped NULL, and of a constant parameter; if None, the type that the kind names."""
+    """The type that an untyped NULL gets, and that a constant parameter must have; if None, the type that the kind
+    names."""
     accepted: tuple[str, ...] = ()
     """The names of the types that are accepted without a CAST; if empty, the kind is the only name."""
     phrase: str = ""
     """The name in messages; if empty, the kind itself."""
     reader: str = ""
-    """The reader (`values.literals.READERS`) of a parameter that takes only a constant."""
+    """The reader (`values.literals.READERS`) of a parameter that must be a constant; empty for other parameters."""
     examples: tuple[str, ...] = ()
     """Arguments for the first, the second, … parameter of the kind, over the columns of the sample stream."""
 
@@ -72,10 +73,13 @@ PARAMS: dict[str, Param] = {
     "WRITTEN": Param("number, DATE, TIMESTAMP or BINARY"),
     "ZONE": Param("zone", STRING, reader="zone", examples=("'Europe/Madrid'",)),
 }  # fmt: skip
-"""By kind. ``DOUBLE`` takes every number; the arguments of ``COMMON`` are widened to a common type; ``BYTES``, ``TEXT``
-and ``HEXED`` differ in which types are cast to STRING; ``VALUE`` is any type without parts; ``GROUPS`` and
-``OCCURRENCES`` are patterns used for more than their presence; ``UNIT``, ``FIELD``, ``FORMAT`` and ``PRINTF`` are part
-of a query's shape."""
+"""The rows by kind.
+
+``DOUBLE`` takes every number. The arguments of ``COMMON`` are widened to a common type. ``BYTES``, ``TEXT`` and
+``HEXED`` differ in the types that are cast to STRING. ``VALUE`` is any type without parts. With a ``PATTERN``, a
+function tests only whether the text has a match; with ``GROUPS``, it reads groups or the place of the first match; with
+``OCCURRENCES``, it reads all matches. ``UNIT``, ``FIELD``, ``FORMAT`` and ``PRINTF`` stay in the signature.
+"""
 
 
 def param(kind: str) -> Param:

@@ -48,29 +48,33 @@ Size = Any
 SizeRule = Callable[[Call, Sequence[Size]], Size]
 
 _MOST_CASED = 3
-"""Most bytes for each byte after a change of case: U+0390 has two bytes, and in capitals three letters of two bytes."""
+"""The largest number of bytes that one byte becomes in another case.
+
+U+0390 has two bytes, and in upper case it is three letters of two bytes each.
+"""
 _WIDEST = 4
 """Bytes of the longest character."""
 _LONGEST_FIELD = 11
-"""Most bytes for each letter of a time format: "1st quarter" comes from four letters."""
+"""The largest number of bytes for each letter of a time format: "1st quarter" comes from four letters."""
 _LONGEST_DIGEST = 128
 """Bytes of the longest digest, in hexadecimal digits."""
 _LONGEST_NUMBER = 512
 """Approximate number of digits and commas before the point of the largest DOUBLE."""
 _LARGEST_WIDTH = 999
-"""The largest width of a format."""
+"""The largest width in a printf format."""
 _MOST_ENCODED = 4
-"""Most output bytes for each input byte: in an encoding, in a mask, or for a number in a VARIANT's text."""
+"""The largest number of output bytes for each input byte: in an encoding, in a mask, or for a number in a VARIANT's
+text."""
 LONGEST_SCALAR = 64
 """A generous upper bound for the bytes of a number, a date or a time as text."""
 _PLAIN = 8
-"""Bytes of a number or a time in an array."""
+"""The least number of bytes that are reckoned for an element of an array, such as a number or a time."""
 _MARKS = 8
-"""Most quotes, colons, commas and brackets around a name or a value in JSON."""
+"""The largest number of quotes, colons, commas and brackets around a name or a value in JSON."""
 
 
 def constant_size(leaf: Column | Slot | Value) -> int:
-    """Return the size of a constant in its place; 0 for a column or slot."""
+    """Return the size of a leaf if only constants that are not lifted have a size; 0 for a column or slot."""
     return len(leaf.value.encode()) if isinstance(leaf, Value) and isinstance(leaf.value, str) else 0
 
 
@@ -98,12 +102,12 @@ def listed(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def joined(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result is the arguments after the first one, with the first one between them."""
+    """The result joins all arguments after the first one; the first one is the separator."""
     return sum(sizes[1:]) + sizes[0] * max(len(sizes) - 2, 0)
 
 
 def elements_joined(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result is the elements of an array, which has no more elements than bytes, with a text between them."""
+    """The result joins the elements of an array with a separator; an array has at most as many elements as bytes."""
     return sizes[0] + (sizes[0] + 1) * sum(sizes[1:])
 
 
@@ -115,47 +119,50 @@ def replaced(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def substituted(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has a replacement for each match; all matches, and a group of each, are no longer than the text."""
+    """The result has a replacement for each match; each ``$`` in the replacement may insert a group of the match.
+
+    Together, all matches are at most as long as the text, and so are all groups that one ``$`` inserts.
+    """
     return (sizes[0] + 1) * (1 + sizes[2] + _marks(call.args[2], "$"))
 
 
 def repeated(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result is a text as often as the second argument says."""
+    """The result repeats a text; the second argument is the number of repetitions."""
     return sizes[0] * _count(call.args[1])
 
 
 def array_repeated(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result is an array with a value as often as the second argument says."""
+    """The result is an array of one repeated value; the second argument is the number of repetitions."""
     return np.maximum(sizes[0], _PLAIN) * _count(call.args[1])
 
 
 def padded(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has as many characters as the second argument says."""
+    """The result has a number of characters, which is the second argument."""
     return _WIDEST * _count(call.args[1])
 
 
 def spaces(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has as many blanks as the first argument says."""
+    """The result has a number of blanks, which is the first argument."""
     return _count(call.args[0])
 
 
 def translated(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has the widest character of the third argument for each byte."""
+    """The result may have the widest character of the third argument in place of each byte."""
     return sizes[0] * _widest(call.args[2])
 
 
 def cased(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has other letters, of up to three bytes for one."""
+    """The result is the text in another case; each byte may become three bytes."""
     return sizes[0] * _MOST_CASED
 
 
 def encoded(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has up to four bytes for one, and four more."""
+    """The result has at most four bytes for each byte of the argument, and four more."""
     return np.maximum(sizes[0], LONGEST_SCALAR) * _MOST_ENCODED + _WIDEST
 
 
 def variant(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has parts of a JSON text or a VARIANT."""
+    """The result consists of parts of a JSON text or a VARIANT; each byte may become four bytes."""
     return _MOST_ENCODED * sizes[0]
 
 
@@ -170,12 +177,12 @@ def brief(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def formatted_number(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result is a number with as many decimals as the second argument says."""
+    """The result is a number; the second argument is its number of decimals."""
     return _LONGEST_NUMBER + _count(call.args[1])
 
 
 def formatted_time(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result is a time by the format in the second argument, a constant."""
+    """The result is a time in a format; the second argument is the format, and must be a constant."""
     return LONGEST_SCALAR + _LONGEST_FIELD * constant_size(call.args[1])  # type: ignore[arg-type]  # a Value
 
 
@@ -217,7 +224,7 @@ def _widest(argument: Expression) -> int:
 
 
 def _written(sql_type: SqlType) -> int:
-    """Return the most bytes of a value's JSON text besides its texts: names, numbers, punctuation."""
+    """Return the largest number of bytes of a value's JSON without the value's texts: names, numbers, punctuation."""
     parts = [field for _, field in sql_type.fields] + ([] if sql_type.element is None else [sql_type.element])
     names = sum(len(name.encode()) + _MARKS for name, _ in sql_type.fields)
     return LONGEST_SCALAR + _MARKS + names + sum(map(_written, parts))

@@ -51,7 +51,7 @@ _GENERATORS = frozenset(
 """Functions that make several rows from one."""
 
 _INEXACT = frozenset("cos cot csc sec sin tan".split())
-"""Functions with a last digit that depends on the processor."""
+"""Functions whose results may differ in the last digit between processors."""
 
 _OTHERS = frozenset(
     """

@@ -1,7 +1,7 @@
-"""Sizes of texts: upper bounds for the texts of an expression, from its functions and its input texts.
+"""Sizes of texts: upper bounds for the texts that an expression computes, from the sizes of its input texts.
 
-The gateway calculates with constants only; the evaluator calculates with the longest text of each column, or with the
-texts of each row. Sizes are whole numbers, or arrays of whole numbers.
+The gateway knows only the constants, and assumes a size for the text of a column. The evaluator calculates with the
+longest text of each column, or with the texts of each row. Sizes are whole numbers, or arrays of whole numbers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from grouping.model.sql_type import BINARY, STRING
 __all__ = ["TextSizes", "check_growth", "grows"]
 
 _ORDINARY = 100
-"""Assumed bytes of a text in a column before any text is measured."""
+"""The number of bytes that the gateway assumes for a text in a column."""
 _MOST_MADE = 1 << 20
-"""Most bytes of a text computed from texts of this size; the evaluator's limit is a separate setting."""
+"""The largest number of bytes of a text that is computed from texts of the assumed size. The evaluator's limit is a
+separate setting."""
 _RULES = {
     **{op: operator.size for op, operator in OPERATORS.items()},
     **{name: row.size for name, row in FUNCTIONS.items()},
@@ -45,7 +46,7 @@ class TextSizes:
     """
 
     def __init__(self, leaf: Callable[[Column | Slot | Value], Size], limit: int) -> None:
-        """Take the function that returns the size of a leaf, and the most bytes of a computed text."""
+        """Take the function that returns the size of a leaf, and the largest size of a computed text."""
         self._leaf = leaf
         self._limit = limit
         self._elements: dict[Reference, Size] = {}
@@ -53,10 +54,13 @@ class TextSizes:
         self.longest: Size = 0
         """Bytes of the longest computed text, before the limit."""
         self.total: Size = 0
-        """Bytes of the longest text that is read or computed."""
+        """Bytes of all texts that are read or computed; a computed text counts up to the limit."""
 
     def _of_lambda(self, call: Call) -> Size:
-        """Return the size of an array that a lambda yields: it has no more elements than bytes, and quotes for each."""
+        """Return the size of the result of a function with a lambda.
+
+        An array has at most as many elements as bytes, and transform makes a value for each element.
+        """
         array = self.of(call.args[0])
         if call.op == "reduce":
             return self._reduced(call, array)
@@ -75,7 +79,7 @@ class TextSizes:
         return self._limit if call.type in (STRING, BINARY) else 0
 
     def of(self, expression: Expression) -> Size:
-        """Return the most bytes of the expression's value, and note the sizes of all texts within the expression."""
+        """Return an upper bound for the bytes of the expression's value, and note the sizes of all texts within it."""
         if isinstance(expression, Column) and expression.reference in self._elements:
             size = self._elements[expression.reference]
         elif not isinstance(expression, Call):
@@ -106,7 +110,7 @@ def check_growth(expressions: Iterable[Expression], row: ConstantRow) -> None:
         row: The constants of the slots.
 
     Raises:
-        InputError: ``unsupported-query``; the value would be NULL for most events.
+        InputError: ``unsupported-query``.
     """
     for expression in expressions:
         sizes = TextSizes(_ordinary_size, _MOST_MADE)
@@ -127,7 +131,10 @@ def _ordinary_size(leaf: Column | Slot | Value) -> int:
 
 
 def _ordinary(expression: Expression, row: ConstantRow) -> Expression:
-    """Return an expression with texts and counts in place of their slots."""
+    """Return an expression with the row's texts and numbers in place of slots.
+
+    The functions upper, lower and translate are left out, as if they changed no size: mostly they do not.
+    """
     match expression:
         case Slot(index) if isinstance(value := row.values[index], str | int):
             return Value(value, str(row.types[index]))

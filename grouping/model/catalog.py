@@ -1,4 +1,4 @@
-"""Streams and their columns: the names in a query."""
+"""Streams, and the catalog of the streams, tables and views that queries name."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _AnySource = TypeVar("_AnySource", bound="Stream | Table | View")
 
 _RECORD_TIME = EventTime()
 _GENERATION = 10**13
-"""Distance between the positions of two generations of a topic: more than a partition's offsets will reach."""
+"""The difference between the positions of two generations of a topic, larger than any offset of a partition."""
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """A source stream. Its topic may be deleted and made anew, and ALTER STREAM changes its declaration.
+    """A source stream. Its topic may be deleted and created again, and ALTER STREAM changes its declaration.
 
-    The place of an event is a *position*: its offset plus `base`, so that the positions of a topic that is made anew
-    lie above those of the old topic. So positions of a partition only grow, and ids of results, cursors and cuts stay
-    valid.
+    The place of an event is a *position*: its offset plus `base`. The positions of a topic that is created again are
+    higher than the positions of the old topic. So positions in a partition only grow, and ids of results, cursors and
+    cuts stay valid.
     """
 
     stream_id: StreamId
@@ -66,8 +66,8 @@ class Stream(msgspec.Struct, frozen=True):
     generation: int = 1
     """Number of the topic of this name: increased whenever the topic is deleted and created again."""
     owner: str = ""
-    """The subscriber that created the stream; the stream counts against its limits; empty for a stream of an earlier
-    version."""
+    """The subscriber that created the stream, and against whose limits the stream counts; empty for a stream of an
+    earlier version."""
     access: Access = Access()
     """The subscribers besides the owner that may read the stream."""
     lenient: bool = False
@@ -152,12 +152,12 @@ class Stream(msgspec.Struct, frozen=True):
         )
 
     def declared_as(self, other: Stream, revision: int) -> Stream:
-        """Return this stream with the declaration of another state of the stream; `idle` is that of the other state.
+        """Return this stream with a declaration that another state of it keeps, and with the other state's event time.
 
         Args:
             other: The other state, of this revision or a later revision.
-            revision: The number of the wanted declaration; if it is not kept any more, the oldest kept declaration is
-                used.
+            revision: The number of the wanted declaration. If the other state does not keep this declaration any more,
+                the result has the oldest kept declaration.
 
         Example:
             >>> old = Stream("s_1", "quotes", (StreamColumn("a", "INT"),), "quotes", "json", {}, "")
@@ -248,7 +248,7 @@ class Catalog:
             self.add(view)
 
     def seen_by(self, may_read: Callable[[Stream | Table | View], bool]) -> Catalog:
-        """Return this catalog with only the sources that a subscriber may read; it shows later changes too."""
+        """Return this catalog with only the sources that a subscriber may read; later changes appear in it too."""
         seen = Catalog()
         seen._streams, seen._tables, seen._views = self._streams, self._tables, self._views
         seen._may_read, seen.whole = may_read, self.whole
@@ -258,7 +258,7 @@ class Catalog:
         """Return the stream, table or view of a name, for a query that reads it.
 
         Raises:
-            InputError: ``unknown-stream``, with a near name.
+            InputError: ``unknown-stream``, with a similar name if there is one.
         """
         found = self.find_source(name)
         if found is None:
@@ -269,7 +269,7 @@ class Catalog:
         """Return the live stream of a name.
 
         Raises:
-            InputError: ``unknown-stream``, with a near name.
+            InputError: ``unknown-stream``, with a similar name if there is one.
         """
         found = self.find(name)
         if found is None:

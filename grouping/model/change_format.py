@@ -26,7 +26,7 @@ ENVELOPE_FIELDS: dict[str, tuple[str, ...]] = {
 
 
 class ValueEncoding(NamedTuple):
-    """How records write DECIMAL and TIMESTAMP values, which JSON has no types for, unless a record says so itself."""
+    """How records write DECIMAL and TIMESTAMP values, for which JSON has no types, if a record does not say so."""
 
     form: str
     """The format."""

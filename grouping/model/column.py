@@ -10,9 +10,10 @@ from grouping.model.sql_type import SqlType
 __all__ = ["Alterations", "EarlierDeclaration", "EventTime", "StreamColumn"]
 
 _MOST_EARLIER = 100
-"""Most declarations kept for replays, which come within seconds, or when the evaluator starts."""
+"""The largest number of declarations kept for replays. A replay comes within seconds, or when the evaluator starts."""
 _EARLIER_CHARACTERS = 1 << 20
-"""Most characters of schemas in kept declarations, since a stream with all of them is one record of the catalog."""
+"""The largest number of characters in the schemas of all kept declarations, since the catalog has the stream with its
+declarations in one record."""
 
 
 class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -30,7 +30,7 @@ class ColumnPlace(NamedTuple):
     """The place in a record from which a column is read."""
 
     kind: Literal["value", "outer", "header", "key"]
-    """``outer``: in a value around the event, if events are elements of arrays."""
+    """``value`` is the event itself. ``outer`` is a value around the event, if the event is an element of an array."""
     path: RecordPath | None = None
     """The path in the value or in a JSON key. None for a header and for the whole key."""
     header: str = ""
@@ -94,12 +94,12 @@ def place_in_value(text: str) -> ColumnPlace:
 
 
 def declared_path(text: str) -> str:
-    """Return a path as it is written in a declaration, unless it has a filter of JSONPath.
+    """Return the path of a declaration unchanged, and refuse a filter of JSONPath.
 
-    `parse_path` takes a filter for the name of a field, since stored paths may have such names without quotes.
+    `parse_path` reads a filter as the name of a field, since stored paths may have such names without quotes.
 
     Raises:
-        InputError: ``syntax-error``.
+        InputError: ``syntax-error`` for a filter.
 
     Example:
         >>> declared_path("$.data['a?(b)']")

@@ -7,9 +7,10 @@ from grouping.model.sql_type import BIGINT, INT, SMALLINT, TINYINT, SqlType, dec
 __all__ = ["WIDEST", "decimal_result", "exact_size"]
 
 WIDEST = 38
-"""The most digits of a DECIMAL."""
+"""The largest number of digits of a DECIMAL."""
 _KEPT_DIGITS = 6
-"""Digits after the point kept by a product or quotient of any width."""
+"""Digits after the point that a result keeps, if it has so many, when its type is cut to `WIDEST` digits. A quotient
+has at least this number of digits after the point."""
 _WHOLE = {TINYINT: (3, 0), SMALLINT: (5, 0), INT: (10, 0), BIGINT: (20, 0)}
 
 

@@ -1,9 +1,9 @@
 """All errors of the product, and the codes of rejected commands, which never change.
 
 ContinuousQueryError
-├── InputError           the sender's: answered with its code, detail and hint
-├── OperationalError     a server that cannot be reached or refuses: tried again
-└── InternalError        ours: an invariant did not hold
+├── InputError           the sender's fault: the reply has the code, the detail and the hint
+├── OperationalError     a server cannot be reached, or refuses: the request is tried again
+└── InternalError        the product's fault: an invariant did not hold
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CODES = (
 
 
 class ContinuousQueryError(Exception):
-    """Base class: a primary message in lower case, with detail and hint beside it."""
+    """Base class: a primary message in lower case, and a detail and a hint if there are any."""
 
     def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -80,7 +80,7 @@ class OperationalError(ContinuousQueryError):
 
 
 class InternalError(ContinuousQueryError):
-    """An invariant did not hold: our fault, never the sender's."""
+    """An invariant did not hold: a fault of the product, never of the sender."""
 
 
 def near_name(name: str, known: Iterable[str]) -> str | None:

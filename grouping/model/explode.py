@@ -15,9 +15,10 @@ _MOST_LEVELS = 8
 
 @lru_cache(maxsize=1024)
 def explode_levels(text: str) -> tuple[RecordPath, ...]:
-    """Return the steps to each array of a path, from the record or from an element of the array before.
+    """Return, for each array of a path, the steps to the array.
 
-    A path that does not end with ``[*]`` leads to the array.
+    The first steps begin at the record, and all further steps at an element of the previous array. A path that does not
+    end with ``[*]`` means the elements of the array to which it leads.
 
     Raises:
         InputError: ``syntax-error``.

@@ -1,7 +1,7 @@
 """Typed expressions, and references to the columns that they read: the output of the compiler.
 
-An expression is a tree of four node kinds and holds no SQL text, so it travels as JSON from the gateway to Spark.
-An expression is stored and sent with the texts of its types (``BIGINT``, ``DECIMAL(10,2)``).
+An expression is a tree of four kinds of nodes without SQL text; the gateway sends it to Spark as JSON. Types within a
+stored expression are texts, such as ``DECIMAL(10,2)``.
 """
 
 from __future__ import annotations
@@ -77,11 +77,12 @@ class Variable(msgspec.Struct, frozen=True, cache_hash=True):
     """The element of an array within the body of a lambda."""
 
     level: int
-    """The number of lambdas around the element's lambda."""
+    """The number of variables of the enclosing lambdas. In reduce, this level belongs to the accumulated value, and the
+    next level to the element."""
 
 
 class Key(msgspec.Struct, frozen=True, cache_hash=True):
-    """A column computed for an index, which looks constants up by it; plans never contain it."""
+    """A column that is computed for an index, as the key of its look-ups; plans never contain such a column."""
 
     expression: Call
 
@@ -177,8 +178,9 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
     """An operator or a function over its arguments.
 
     Operators are ``= <> < <= > >= <=> and or not in is_null like rlike + - * / div % neg case cast``; functions go by
-    Spark's name in lower case. ``case`` alternates conditions and results; an odd last argument is ELSE. ``in`` takes
-    the needle, and a slot with a set or several arguments. NOT IN is ``not`` around ``in``.
+    Spark's name in lower case. ``case`` takes conditions and results in turn; if the number of arguments is odd, the
+    last one is ELSE. ``in`` takes the needle, and then either a slot with a set or several values. NOT IN is ``not``
+    around ``in``.
     """
 
     op: str
@@ -204,7 +206,7 @@ class LookupKey(NamedTuple):
 
 @lru_cache(maxsize=65_536)
 def lookup_key(expression: Expression) -> LookupKey:
-    """Return an expression without slots as a key: its column, or a computed column with its value.
+    """Return an expression without slots as a key: a column of the row, or a column computed by the expression.
 
     Example:
         >>> lookup_key(Column("s", "STRING")).reference

@@ -70,7 +70,7 @@ def group_id(source_id: str, signature: str) -> GroupId:
 
 _encode = msgspec.json.Encoder().encode
 _rows: dict[str, ConstantRow] = {}
-"""Rows by their text: a unit of work parses the same text several times."""
+"""Rows by their text, a cache: a unit of work parses the same text several times."""
 _MOST_ROWS = 20_000
 
 
@@ -177,11 +177,13 @@ class DestinationIds:
             group: The group's id.
             select: The id of the SELECT list.
             trigger: The trigger of the CQs.
-            phase_ms: For a TimerBased trigger: START (or acceptance) modulo the interval, epoch milliseconds.
+            phase_ms: For a TimerBased trigger: START, or without START the time of acceptance, in epoch milliseconds
+                and modulo the interval; None for other triggers.
             digest: The digest clause; the default clause if the CQ has none.
-            mode: The word after PUBLISH, None without a word.
+            mode: The word after PUBLISH; None without a word.
             owner: The subscriber of the destinations; empty if equal CQs of all subscribers share a destination.
-            edges: The edges, and the only CQ with these edges; empty if each match is a result.
+            edges: The kind of edges, and the CQ to which the destinations belong; empty if equal CQs share a
+                destination.
         """
         clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
         self._group = group

@@ -1,6 +1,6 @@
-"""Ids, each of a type of its own, so that the type checker tells a group's id from a stream's.
+"""Ids, each of a type of its own, so that the type checker tells a group's id from a stream's id.
 
-At run time all of them are texts, stored and sent as such. `grouping.model.group` makes the ids that are hashes.
+At run time all ids are plain texts. `grouping.model.group` makes the ids that are hashes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Subscriber = NewType("Subscriber", str)
 CqName = NewType("CqName", str)
 """The name of a CQ among its subscriber's CQs, folded: names are not case-sensitive."""
 StreamId = NewType("StreamId", str)
-"""The id of a stream; a stream that is made anew under the same name has another id."""
+"""The id of a stream; a stream that is dropped and created again has another id."""
 GroupId = NewType("GroupId", str)
 """``g_…``: id of an expression signature on a stream."""
 SelectId = NewType("SelectId", str)
@@ -22,4 +22,4 @@ SelectId = NewType("SelectId", str)
 DestinationId = NewType("DestinationId", str)
 """``d_…``: id of a destination, shared by equal CQs unless tokens make it private."""
 PendingId = NewType("PendingId", str)
-"""``p_…``: id of the matches that wait for ticks, for a constant row and a SELECT list."""
+"""``p_…``: id of a store: the matches of one constant row and one SELECT list that wait for ticks."""

@@ -15,16 +15,19 @@ from numpy.typing import NDArray
 __all__ = ["PaneBound", "pack_bounds", "unpack_bounds"]
 
 PaneBound = tuple[int, int]
-"""A period and a phase in milliseconds: bounds at phase + k × period; with period 0 the single instant `phase`."""
+"""A period and a phase, in milliseconds: the bounds are the instants phase + k × period. With period 0, the only bound
+is the instant `phase`."""
 
 _PACKED = struct.Struct("<qq")
 
 
 def pack_bounds(bounds: Iterable[PaneBound] | NDArray[np.int64]) -> bytes:
-    """Return bounds as bytes, sorted and each once; an instant that is also a bound of a period is left out.
+    """Return bounds as bytes, sorted and without repetitions.
+
+    A single instant that is also a bound of a period is left out.
 
     Args:
-        bounds: The bounds, as pairs or as the rows of a matrix: a store may have a hundred thousand readers.
+        bounds: The bounds, as pairs, or as the rows of a matrix: a store may have a hundred thousand readers.
 
     Example:
         >>> unpack_bounds(pack_bounds([(0, 70), (60, 10), (0, 75), (60, 10)]))

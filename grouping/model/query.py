@@ -116,7 +116,7 @@ class CreateCq(msgspec.Struct, frozen=True):
     trigger: Trigger = msgspec.field(default_factory=ChangeBased)
     start: datetime | None = None
     expire: datetime | timedelta | None = None
-    """An instant, or (EXPIRE AFTER) a length of time from acceptance."""
+    """The instant of EXPIRE, or the length of time of EXPIRE AFTER, which begins when the command is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class CreateTable:
     access: AccessKind | None = None
     if_not_exists: bool = False
     places: Mapping[str, str] | None = None
-    """By column, the text of its FROM; None without any."""
+    """By column, the text of its FROM; None if no column has FROM."""
     decimals: str | None = None
     timestamps: str | None = None
     """The unit of numbers for TIMESTAMP columns."""
@@ -231,7 +231,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """PAUSE CQ or RESUME CQ; with a group's id the operators' PAUSE GROUP or RESUME GROUP."""
+    """PAUSE or RESUME of a CQ, or of a group by its id; only operators may pause a group."""
 
     kind: Literal["cq", "group"]
     name: str
@@ -285,7 +285,7 @@ class ExplainCq:
 
 @dataclass(frozen=True, slots=True)
 class ExplainSelect:
-    """EXPLAIN SELECT …: the plan of a query, which is not created; with STAGES also the tree after each stage."""
+    """EXPLAIN SELECT …: the plan of a query that is not created; with STAGES also the tree after each stage."""
 
     select: str
     stages: bool = False

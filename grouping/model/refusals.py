@@ -7,7 +7,7 @@ from grouping.model.errors import InputError
 __all__ = ["MAX_DEPTH", "mismatch", "predicate_too_large", "too_deep", "too_large", "unsupported"]
 
 MAX_DEPTH = 100
-"""Most levels of nesting; a chain of AND or OR of any length is one level."""
+"""The largest number of nested levels of an expression; a chain of AND or OR of any length is one level."""
 
 
 def mismatch(message: str, detail: str, hint: str | None = None) -> InputError:

@@ -63,10 +63,10 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
     @staticmethod
     @lru_cache(maxsize=4096)
     def of(text: str) -> SqlType:
-        """Return the type from its text; names of types may be in any case.
+        """Return the type from its text; names of types may be in any case. The empty text is `UNKNOWN`.
 
         Raises:
-            ValueError: It writes none.
+            ValueError: The text is no type.
 
         Example:
             >>> str(SqlType.of("struct<id: int, tags: array<string>>"))
@@ -112,7 +112,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether equality and order are defined for values: not for types with parts and VARIANT."""
+        """Whether equality and order are defined for values. For types with parts and VARIANT, they are not."""
         return self.name not in _UNORDERED
 
     @property
@@ -164,7 +164,7 @@ PLAIN_TYPES = {
 _PLAIN = PLAIN_TYPES | {NUMERIC.name: NUMERIC}
 _WITH_PARTS = _NESTED | {"SET"}
 _MOST_SIZE_DIGITS = 3
-"""Most digits of a precision or a scale in a text."""
+"""The largest number of digits in which a text writes a precision or a scale."""
 _DEFAULT_SIZE = (10, 0)
 """Precision and scale of a plain DECIMAL, as in Spark."""
 
@@ -219,7 +219,7 @@ _TOKEN = re.compile(r"\s*(?:(?P<word>\w+)|`(?P<quoted>(?:[^`]|``)+)`|(?P<mark>[<
 
 
 class TypeText:
-    """Reads the text of a type, from left to right; `binding.written_types` reads Spark's further spellings as well."""
+    """Reads the text of a type from left to right; a subclass in `binding.written_types` reads Spark's spellings."""
 
     def __init__(self, text: str) -> None:
         """Take the text."""
@@ -230,7 +230,7 @@ class TypeText:
         """Return the type from the whole text.
 
         Raises:
-            ValueError: It writes none.
+            ValueError: The text is no type.
         """
         return self._all(self._type())
 

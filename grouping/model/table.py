@@ -13,9 +13,9 @@ __all__ = ["DroppedTable", "Table"]
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A table. After its creation, GRANT and REVOKE change its access, and its topic may be deleted and made anew.
+    """A table. After its creation, GRANT and REVOKE change its access, and its topic may be deleted and created again.
 
-    The topic is read from its beginning. All changes of a key must be in one partition, and apply in its order.
+    The topic is read from its beginning. All changes of a key must be in one partition, whose order they keep.
     """
 
     table_id: str
@@ -58,7 +58,7 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def source_id(self) -> str:
-        """The id of the table with its present topic; a topic that is made anew has other rows and offsets."""
+        """The id of the table with its present topic; a topic that is created again has other rows and offsets."""
         return f"{self.table_id}.{self.topic_id}"
 
 

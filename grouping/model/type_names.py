@@ -73,7 +73,7 @@ _WORDS = {
     "LONG VARBINARY": "BINARY",
     "LONG VARCHAR": "STRING",
 }
-"""Types whose second word decides."""
+"""Names of two words, in which the second word changes the meaning of the first one."""
 _SPECIAL = {
     "INT8": 'Use "BIGINT" for 8 bytes, as in PostgreSQL, or "TINYINT" for 8 bits, as in ClickHouse.',
     "UNSIGNED": 'Use "BIGINT", or "DECIMAL(20,0)" for 8 bytes.',
@@ -86,7 +86,7 @@ _WITHOUT_SIGN = {"TINYINT": "SMALLINT", "SMALLINT": "INT", "INT": "BIGINT", "BIG
 """Type → the type that holds unsigned numbers of as many bits."""
 _DECIMALS = ("DECIMAL", "DECIMAL(p,s)")
 _SINGLE_BITS = 24
-"""Most binary digits of a FLOAT in standard SQL; FLOAT(53) is a DOUBLE."""
+"""The largest number of binary digits of a FLOAT in standard SQL; FLOAT(53) is a DOUBLE."""
 _WRITTEN = re.compile(r"([^(<\[]*)(\([^()]*\))?([^\[]*)(\[[\d ]*\])?.*", re.DOTALL)
 
 
@@ -94,7 +94,7 @@ def nearest_type(written: str) -> str | None:
     """Return the hint for a type as another system writes it; None for an unknown name.
 
     Args:
-        written: The type in capitals, with the parentheses, words and brackets behind its name.
+        written: The type in upper case, with the parentheses, words and brackets that follow its name.
 
     Example:
         >>> nearest_type("FLOAT8"), nearest_type("NUMBER (10,2)"), nearest_type("QUOTE")

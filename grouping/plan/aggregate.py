@@ -38,7 +38,7 @@ class AggregateValue(msgspec.Struct, frozen=True, omit_defaults=True):
     type_text: str = msgspec.field(name="type")
     distinct: bool = False
     condition: Expression | None = None
-    """The condition of FILTER: only matches for which it is TRUE are aggregated."""
+    """The condition of FILTER: only matches for which this condition is TRUE are aggregated."""
 
     @property
     def column(self) -> Column:
@@ -57,7 +57,7 @@ class Aggregate(msgspec.Struct, frozen=True):
     keys: tuple[AggregateKey, ...]
     """The keys in canonical order; empty if all matches form a single aggregate."""
     aggregates: tuple[AggregateValue, ...]
-    """The values, each once."""
+    """The values, without repetitions."""
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

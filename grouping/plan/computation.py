@@ -24,18 +24,21 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     computation_id: str
     nodes: tuple[Node, ...] = msgspec.field(name="joins")
-    """The joining nodes from the stream upward; each takes the rows of the node before."""
+    """The joining nodes from the stream upward; each node reads the rows of the node below.
+
+    At most one of the fields that follow is set: a further node above all joins.
+    """
     before: RowBefore | None = None
-    """The highest node, which gives each row the row before it; None for computations without edges."""
+    """The node that pairs each row with the previous row of its key; None for computations without edges."""
 
     frames: Frames | None = None
-    """The highest node, which adds columns of frames; None without frames. Not together with `before`."""
+    """The node that adds columns of frames; None without frames."""
 
     silence: SilentKeys | None = None
-    """The highest node of EMIT ON SILENCE; None for other queries. Not together with `before`."""
+    """The node of EMIT ON SILENCE; None for other queries."""
 
     lasting: LastingMatches | None = None
-    """The highest node of EMIT with FOR; None for other queries. Not together with `before`."""
+    """The node of EMIT with FOR; None for other queries."""
 
     @classmethod
     def of(
@@ -47,7 +50,7 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
         silence: SilentKeys | None = None,
         lasting: LastingMatches | None = None,
     ) -> Computation:
-        """Return the computation of nodes over a stream; its id is a hash of both, with the ids of tables."""
+        """Return the computation of nodes over a stream; its id is a hash of the nodes and the stream's id."""
         content: list[object] = [stream_id, [node.identity for node in nodes]]
         if before is not None:
             content.append(before.identity)

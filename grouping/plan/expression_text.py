@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 HIDDEN = ("?",)
-"""The text of each constant of `without_values`, for `render_part`."""
+"""The argument `constants` of `render_part` for an expression of `without_values`: ``?`` for each constant."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
 _BETWEEN_SIDES = frozenset("& | ^ = <> <=> < <= > >= + - * / % div in".split())
@@ -46,8 +46,8 @@ INFIX = _BETWEEN_SIDES | {"and", "or", "not", "like", "rlike", "is_null"}
 """Operators that get parentheses as operands of other operators."""
 
 AGGREGATE = "aggregate"
-"""The operator for an aggregate with constants in HAVING; its arguments are the aggregate's text with placeholders, and
-the constants.
+"""The operator for an aggregate with constants in HAVING. The first argument is the aggregate's text with placeholders,
+and the other arguments are the constants.
 """
 _PLACEHOLDER = re.compile("\0(\\d+)\0")
 
@@ -65,8 +65,8 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
     Args:
         op: The operator.
         args: The texts of its arguments.
-        inner: The operators of the arguments, "" for columns and constants: operators get parentheses, functions do
-            not.
+        inner: The operator or function of each argument; "" for a column or a constant. Operators of `INFIX` get
+            parentheses, functions do not.
         kind: The type of the result.
     """
     if op in ("and", "or"):
@@ -165,7 +165,7 @@ def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
 
 
 def without_values(expression: Expression) -> Expression:
-    """Return an expression with slot 0 for each constant, since signatures hide constants."""
+    """Return an expression in which slot 0 stands for each constant, since signatures hide constants."""
     if isinstance(expression, Call):
         return Call(expression.op, tuple(map(without_values, expression.args)), expression.type_text)
     return Slot(0) if isinstance(expression, Value) else expression

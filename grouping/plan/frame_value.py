@@ -1,4 +1,4 @@
-"""A value computed over a frame: the event's own row and rows before it of the same key (`lag`, `count(*) OVER …`)."""
+"""A value over a frame, such as `lag` or `count(*) OVER …`: over the event's own row and earlier rows of its key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     rows: int | None = None
     """The number of rows of the frame before the event's own row; for `LAG`, how many rows back the value is."""
     milliseconds: int | None = None
-    """How much earlier than the event's time the times of the frame's rows may be; None if `rows` is given."""
+    """For a frame by time, the largest difference between the event's time and the time of a row in the frame; None if
+    `rows` is given."""
 
     @property
     def type(self) -> SqlType:
@@ -46,8 +47,9 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_shared(self) -> bool:
         """Whether CQs of all subscribers may share a computation with the value.
 
-        A shared value takes a short constant time per event, and little memory: it reads columns of a fixed size, and
-        one earlier row or the difference of two sums. Other values may be slow or large, or raise errors.
+        A shared value takes a short constant time per event, and little memory. The value reads only columns of a fixed
+        size, and is computed from one earlier row or from the difference of two sums. Other values may be slow or
+        large, or raise errors.
         """
         sized = any(not isinstance(each, Column) or each.type.is_sized for each in self.expressions)
         inexact = any(isinstance(each, Column) and each.type in (FLOAT, DOUBLE) for each in self.args)
@@ -57,9 +59,10 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def read_rows(self) -> int:
-        """The number of rows that the value reads for each event; 0 for a frame by time, of unknown size.
+        """The number of rows that the worker reads for each event, as far as the time depends on the frame.
 
-        Whole sums of frames are differences of cumulative sums, and read no rows.
+        The result is 0 for `LAG`, which reads a single row; for counts, and for sums and means of exact numbers, which
+        are computed from differences of cumulative sums; and for a frame by time, because its size is unknown.
         """
         inexact = any(not isinstance(each, Slot) and each.type in (FLOAT, DOUBLE) for each in self.args)
         is_sum = self.function == "count" or (self.function in ("sum", "avg") and not inexact)

@@ -21,7 +21,7 @@ __all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "Selec
 
 
 class AggregateFilter(msgspec.Struct, frozen=True):
-    """HAVING of an aggregate query: at the tick the conjuncts decide which aggregates are results."""
+    """HAVING of an aggregate query: at a tick, its conjuncts decide which aggregates are results."""
 
     having: tuple[Expression, ...]
     """Conjuncts over the columns of aggregates, in canonical order; their slots follow the slots of WHERE."""
@@ -44,8 +44,8 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     kept: AggregateFilter | None = None
     """HAVING, for aggregate queries; None for other queries.
 
-    An aggregate query without GROUP BY and HAVING has the same signature as a plain query. So a group may have both,
-    and its plan is that of its first query. Only `SelectList.aggregation` tells the two apart.
+    An aggregate query without GROUP BY and HAVING has the same signature as a plain query. So a group may have queries
+    of both kinds, and its plan is the plan of its first query. Only `SelectList.aggregation` tells the kinds apart.
     """
     stay: Stay | None = None
     """The bounds of a group with UNTIL; None without UNTIL."""
@@ -69,7 +69,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def before(self) -> RowBefore | None:
-        """The node that gives each row the row before it; None for a group without edges."""
+        """The node that pairs each row with the previous row of its key; None for a group without edges."""
         return self.computation.before if self.computation else None
 
     @property

@@ -16,9 +16,10 @@ class KeyedRows(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rows of the node below for which WHERE is TRUE, by key."""
 
     by: tuple[Column, ...]
-    """The columns of the key, each once, in the order of their stored texts: the columns that the query names, and for
-    frames and silences the columns that WHERE compares with constants for equality. NULL is a value like any other, NaN
-    equals NaN, and -0.0 equals 0.0.
+    """The columns of the key, without repetitions, in the order of their stored texts.
+
+    The key has the columns that the query names. For frames and silences, it also has the columns that WHERE compares
+    with constants for equality. NULL is a value like any other, NaN equals NaN, and -0.0 equals 0.0.
     """
     where: tuple[Expression, ...] = ()
     """The conditions of WHERE that select the input rows, with their constants, in canonical order."""
@@ -30,7 +31,7 @@ class KeyedRows(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def conditions(self) -> list[Expression]:
-        """The conditions with slot 0 for each constant, since signatures hide constants."""
+        """The conditions, in which slot 0 stands for each constant, since signatures hide constants."""
         return [without_values(each) for each in self.where]
 
     @property

@@ -24,23 +24,25 @@ class Height(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
-    """Rows with which a key enters, once the watermark has passed the row's time plus an interval.
+    """The rows with which keys enter and then stay in for an interval.
 
-    Each row of the key within the interval was a match, too. A row keeps its columns; the time of the result is the
-    time of the row plus the interval. The row with which such a stay ends is a result, too, with its own time. A row is
-    no match for any group unless `where` is TRUE.
+    A row becomes a result once the watermark has passed the row's time plus the interval, if each row of the key within
+    the interval was a match too. A row keeps its columns; the time of the result is the time of the row plus the
+    interval. The row with which such a stay ends is a result too: an exit, with the row's own time. A row is no match
+    for any group unless `where` is TRUE.
     """
 
     batch_micros: ClassVar[float] = 1_500.0
-    """Time in each micro-batch of few events, estimated: as for rows before."""
+    """Estimated fixed time in each micro-batch, in microseconds: the same as for `RowBefore`."""
 
     milliseconds: int
     """The interval."""
     height: Height | None = None
-    """None without a comparison in WHERE: then each row is a match if `where` is TRUE."""
+    """The column that WHERE compares with a constant. None without such a comparison: then each row for which `where`
+    is TRUE is a match."""
     until: bool = False
-    """Whether a stay ends by UNTIL, a bound of the column from the other side; then `height` is set and `where` empty.
-    """
+    """Whether a stay ends by UNTIL, a bound of the same column from the other side; then `height` is set and `where` is
+    empty."""
 
     @classmethod
     def of(
@@ -57,9 +59,10 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def due_after(self) -> int:
-        """The least milliseconds by which the watermark must be behind a row's time.
+        """The number of milliseconds after a row's time that the watermark must reach before the row is a result.
 
-        A row at the end of the interval still counts, and the row is not late while the watermark is there.
+        A row at the end of the interval still belongs to the interval, and is not late while the watermark is at the
+        end. So the watermark must be a millisecond later than the end.
         """
         return self.milliseconds + 1
 
@@ -70,7 +73,7 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that make an id."""
+        """The fields that are hashed to an id."""
         height = None if self.height is None else [self.height.column.stored, self.height.above]
         by = [column.stored for column in self.by]
         until = {"until": True} if self.until else {}
@@ -78,6 +81,6 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def signature(self) -> str:
-        """The clause of a signature; it stands behind WHERE."""
+        """The clause of a signature, which follows WHERE."""
         interval = isodate.duration_isoformat(timedelta(milliseconds=self.milliseconds))
         return f" EMIT BY {self.key_text} FOR '{interval}'"

@@ -51,17 +51,17 @@ class LookupJoin(msgspec.Struct, frozen=True):
     single: bool = True
     """Whether the keys are the whole primary key, so each row has at most one partner."""
     unique: bool = False
-    """Whether the keys are the whole primary key together with equalities with constants, which groups decide. A row
-    may then have several partners, but at most one for the constants of each query.
+    """Whether ON compares all columns of the primary key, some of them with constants, which groups decide. A row may
+    then have several partners, but at most one for the constants of each query.
     """
     undecided: bool = False
-    """Whether ON of a LEFT JOIN has constants, which groups decide (`grouping.model.expression.LEFT_ON`): every row is
-    also joined with NULLs, after its partners in the table.
+    """Whether ON of a LEFT JOIN has conditions with constants, which groups decide
+    (`grouping.model.expression.LEFT_ON`). Every row is then also joined with NULLs, after its partners in the table.
     """
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that are hashed to an id; newer fields are left out if unset, so ids of earlier versions stay."""
+        """The fields that are hashed to an id; `unique` and `undecided` are left out if False, so earlier ids stay."""
         fields = msgspec.structs.asdict(self)
         return {name: value for name, value in fields.items() if value or name not in ("unique", "undecided")}
 

@@ -1,4 +1,4 @@
-"""The node that gives each row the row before it of the same key, for edges (EMIT ON ENTER, ON EXIT)."""
+"""The node that pairs each row with the previous row of the same key, for edges (EMIT ON ENTER, ON EXIT)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from grouping.plan.expression_text import render_reference
 __all__ = ["EDGE", "RowBefore"]
 
 EDGE = Column("_edge", "STRING")
-"""The name of the edge of a result, ``enter`` or ``exit``, in SELECT lists; a declared column of this name hides it."""
+"""The column of SELECT lists that has the edge of a result, ``enter`` or ``exit``; a declared column of this name hides
+it."""
 
 
 class RowBefore(msgspec.Struct, frozen=True):
-    """Pairs of a row and the row before it with equal values of BY, in the order of one source partition.
+    """Pairs of a row and the previous row with equal values of BY, in the order of one source partition.
 
     NULL is a value like any other, NaN equals NaN, and -0.0 equals 0.0. A row keeps its columns, position and time.
     """
@@ -27,7 +28,7 @@ class RowBefore(msgspec.Struct, frozen=True):
     """Each row stays a single row."""
 
     by: tuple[Column, ...]
-    """The columns of the key, each once, in the order of their stored texts."""
+    """The columns of the key, without repetitions, in the order of their stored texts."""
 
     @classmethod
     def of(cls, by: frozenset[Column]) -> RowBefore:
@@ -36,7 +37,7 @@ class RowBefore(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that make an id."""
+        """The fields that are hashed to an id."""
         return {"by": [column.stored for column in self.by]}
 
     @property
@@ -46,5 +47,5 @@ class RowBefore(msgspec.Struct, frozen=True):
 
     @property
     def signature(self) -> str:
-        """The clause of a signature; it follows WHERE, which is evaluated for both rows of a pair."""
+        """The clause of a signature, which follows WHERE; WHERE is evaluated for both rows of a pair."""
         return f" EMIT BY {', '.join(render_reference(column.reference) for column in self.by)}"

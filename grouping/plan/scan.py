@@ -12,7 +12,7 @@ __all__ = ["Scan"]
 
 
 class Scan(NamedTuple):
-    """The events of a stream. The position of a row is its record's partition and offset, and `_time` its time."""
+    """The events of a stream. A row's position is the partition and offset of its record, and its time is `_time`."""
 
     stream: Stream
 

@@ -57,7 +57,7 @@ def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:
 
 
 def render_before(computation: Computation | None) -> str:
-    """Return EMIT of a signature; empty without EMIT."""
+    """Return the clause EMIT of a signature; empty without EMIT."""
     node = computation and (computation.before or computation.timed)
     return node.signature if node else ""
 
@@ -77,7 +77,7 @@ def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[s
 
     Args:
         scan: The stream.
-        computation: The nodes above the stream; None for a stream alone.
+        computation: The nodes above the stream; None if there are none.
         lifted: Prefix → the condition of ON with constants, which a group decides.
     """
     nodes = computation.nodes if computation else ()

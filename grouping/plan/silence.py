@@ -15,14 +15,15 @@ __all__ = ["SilentKeys"]
 
 
 class SilentKeys(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
-    """The latest row of each key, once the watermark of the source partition passes the row's time plus an interval.
+    """The latest row of each key, as soon as the key is silent for an interval.
 
-    Rows are the events for which WHERE is TRUE. A row keeps its columns; the time of the result is the time of the row
-    plus the interval.
+    A key is silent once the watermark of the source partition has reached the time of the key's latest row plus the
+    interval. Rows are the events for which WHERE is TRUE. A row keeps its columns; the time of the result is the time
+    of the row plus the interval.
     """
 
     batch_micros: ClassVar[float] = 1_500.0
-    """Estimated fixed time in each micro-batch, in microseconds: as for rows before."""
+    """Estimated fixed time in each micro-batch, in microseconds: the same as for `RowBefore`."""
 
     milliseconds: int
     """The interval."""
@@ -34,16 +35,16 @@ class SilentKeys(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def due_after(self) -> int:
-        """The least milliseconds by which the watermark must be behind a row's time."""
+        """The number of milliseconds after a row's time that the watermark must reach before the row is a result."""
         return self.milliseconds
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that make an id."""
+        """The fields that are hashed to an id."""
         return {"silence": self.milliseconds, "by": [column.stored for column in self.by], "where": self.where}
 
     @property
     def signature(self) -> str:
-        """The clause of a signature; it stands behind WHERE."""
+        """The clause of a signature, which follows WHERE."""
         interval = isodate.duration_isoformat(timedelta(milliseconds=self.milliseconds))
         return f" EMIT ON SILENCE '{interval}' BY {self.key_text}"

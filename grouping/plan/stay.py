@@ -1,4 +1,4 @@
-"""The bounds of edges with UNTIL: a key enters when the bound of WHERE is TRUE, and exits when that of UNTIL is."""
+"""The bounds of UNTIL: a key enters when the bound of WHERE is TRUE, and exits when the bound of UNTIL is TRUE."""
 
 from __future__ import annotations
 

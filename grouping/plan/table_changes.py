@@ -1,6 +1,7 @@
-"""The changes of a table as a stream: each change of a row is an event, with the row's key as its key.
+"""The changes of a table as a stream: each change of a row is an event, and its key is the row's PRIMARY KEY.
 
-In the formats of databases a record may change several rows; in the other formats each record is one event.
+In a format of changes (`change_format.py`), a record may change several rows. In the other formats, each record is one
+event.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def readable_streams(catalog: Catalog) -> list[StreamId]:
 
 
 def changed_table(changes: Stream) -> Table:
-    """Return a table made from a stream of `table_changes`, for decoding the stream's records as the table's."""
+    """Return the table of a stream from `table_changes`, so that its records are decoded as those of the table."""
     return Table(
         str(changes.changes_of),
         changes.name,
