@@ -41,6 +41,7 @@ from gateway.topics.result_topics import ResultTopics
 from gateway.topics.source_watch import SourceWatch
 from grouping.model.errors import OperationalError
 from grouping.process.metrics_server import MetricsServer
+from grouping.process.pacing import look_seconds
 from grouping.process.without_pandas import spare_pandas
 from grouping.settings.settings import Settings
 from grouping.store.connection import StoreLost
@@ -59,7 +60,6 @@ _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
 """Time between two rounds of upkeep while commands come: ends and merges of segments cost about as much as commits,
 however few they are."""
-_STATUS_SECONDS = 1.0
 _REFRESH_MS = 3_600_000
 """Time between two commits of unchanged offsets: Kafka forgets offsets that are not committed anew for some days."""
 _SELDOM = (500_000, 20, 20)
@@ -206,7 +206,7 @@ class _Service:
                     upkeep_at = time.monotonic() + (0.0 if more else rest)
                 if time.monotonic() >= status_at:
                     self._tell()
-                    status_at = time.monotonic() + _STATUS_SECONDS
+                    status_at = time.monotonic() + look_seconds(len(self._streams))
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
                 with self._status.repeated("waiting", self._status_fields):

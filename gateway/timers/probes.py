@@ -26,7 +26,8 @@ __all__ = ["ProgressProbes"]
 
 log = logging.getLogger(__name__)
 
-_EVERY_MS = 100
+_EVERY_MS, _PLACE_MS, _LONGEST_MS = 100, 2, 2_000
+"""Time between two probes: the shortest, for each source partition, and the longest."""
 _ABSENT_MS = 10_000
 """If two probes are further apart than this time, the gateway was suspended, or its clock was set. The ticks between
 the probes are then missed ticks."""
@@ -54,6 +55,8 @@ class ProgressProbes:
         self._candidate: tuple[dict[StreamId, CommittedNote], dict[int, int]] | None = None
         self._floors: dict[StreamId, tuple[int, int]] = {}
         self._probed_ms = 0
+        self._rest_ms = _EVERY_MS
+        """Time from the last probe to the next, which asks for the end of each source partition."""
         self._partitions: dict[str, int] = {}
         """Stream → number of source partitions at the last probe."""
         self.turned_back = False
@@ -82,13 +85,13 @@ class ProgressProbes:
         return self._missed.get(stream_id)
 
     def step(self, now_ms: int, reached: Mapping[int, int]) -> None:
-        """Probe all streams, at most ten times a second, and complete the last probe if the intake is far enough.
+        """Probe all streams, if it is time for a probe, and complete the last probe if the intake is far enough.
 
         Args:
             now_ms: The present, epoch milliseconds.
             reached: Partition of `cq.pending` → offset up to which its records are taken in.
         """
-        if not 0 <= now_ms - self._probed_ms < _EVERY_MS:
+        if not 0 <= now_ms - self._probed_ms < self._rest_ms:
             self._probe(now_ms)
         if self._candidate is not None:
             committed, ends = self._candidate
@@ -107,6 +110,7 @@ class ProgressProbes:
         committed = self._working.evaluator.committed([stream.stream_id for stream in streams])
         own = [(self._log, number) for number in range(PENDING_PARTITIONS)]
         places = own + list({(stream.topic, int(number)) for stream in streams for number in stream.start_offsets})
+        self._rest_ms = min(max(_EVERY_MS, _PLACE_MS * len(places)), _LONGEST_MS)
         ends = self._topics.offsets.known_ends(places)
         silent = self._topics.offsets.silent(places)
         if not silent.isdisjoint(own):

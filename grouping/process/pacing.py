@@ -1,19 +1,19 @@
-"""How often the topics of all sources are looked at."""
+"""How often all sources are looked at."""
 
 from __future__ import annotations
 
 __all__ = ["look_seconds"]
 
-_SHORTEST_SECONDS = 1.0
-_TOPIC_SECONDS = 0.005
-"""Seconds between two looks, for each topic. Kafka's description of a topic takes some 0.05 ms of CPU time."""
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 3.0
+_SOURCE_SECONDS = 0.003
+"""Seconds between two looks, for each source. Kafka's description of a topic takes some 0.05 ms of CPU time."""
 
 
-def look_seconds(topics: int) -> float:
-    """Return how many seconds lie between two looks at topics: the more topics, the longer, so looks stay cheap.
+def look_seconds(sources: int) -> float:
+    """Return how many seconds lie between two looks at sources: the more sources, the longer, so looks stay cheap.
 
     Example:
-        >>> look_seconds(20), look_seconds(1000)
-        (1.0, 5.0)
+        >>> [look_seconds(sources) for sources in (20, 500, 5000)]
+        [1.0, 1.5, 3.0]
     """
-    return max(_SHORTEST_SECONDS, _TOPIC_SECONDS * topics)
+    return min(max(_SHORTEST_SECONDS, _SOURCE_SECONDS * sources), _LONGEST_SECONDS)
