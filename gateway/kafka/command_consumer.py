@@ -1,4 +1,4 @@
-"""Commands, read on from the last commit."""
+"""The consumer of commands: reads commands from the last committed offset on."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["CommandConsumer"]
 
 _SOME = 5
 _GAP_SECONDS = 0.02
-"""If `_MANY` commands come within this time, more are likely to follow, and the reader lets them gather."""
+"""How long the consumer waits for further commands, if some have come together. More are then likely to follow."""
 _MANY = 1000
-"""The number of commands that are worth a commit of their own."""
+"""The number of commands for which a commit is worth its fixed cost, so that the consumer waits for no more."""
 _NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class CommandConsumer:
-    """Reads a topic of commands from the last commit on, after `rewind`."""
+    """Reads a topic of commands from the last commit on. `rewind` must be called first."""
 
     def __init__(self, settings: Settings, topic: str, partitions: int) -> None:
         self._topic = topic
@@ -35,9 +35,9 @@ class CommandConsumer:
                 enable_auto_commit=False,
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
-                # While commands wait here, the consumer requests none, since many small requests burden the broker. The
-                # driver leaves the partition of waiting commands out of its next request, and a command that arrives
-                # meanwhile waits until this request ends.
+                # While commands of a partition wait in the driver's queue, the driver requests no more of them, since
+                # many small requests burden the broker. Such a partition is left out of the next request, and a new
+                # command in the partition waits until this request ends. Therefore requests end after 50 ms.
                 queued_min_messages=1,
                 fetch_queue_backoff_ms=2,
                 fetch_wait_max_ms=50,
@@ -46,13 +46,18 @@ class CommandConsumer:
             )
         )
         self.membership = self._consumer.consumer_group_metadata()
-        """The consumer's group metadata, with which a transaction commits offsets; asking the driver takes 45 ms."""
+        """The consumer's group metadata, which a transaction needs to commit offsets. The metadata are kept, since the
+        driver takes 45 ms for them."""
 
     def rewind(self, noted: Mapping[int, int] = _NONE) -> dict[int, int]:
-        """Go back to the first command of each partition that was not carried out, and return the offsets by partition.
+        """Go back to the first command of each partition that was not carried out.
 
         Args:
-            noted: Offsets known from elsewhere, as Kafka forgets committed offsets in time: the later offset counts.
+            noted: Partition → offset up to which commands were carried out, from the catalog. Kafka deletes old
+                committed offsets; the higher one of the noted and the committed offset is used.
+
+        Returns:
+            Partition → offset, for partitions with a known offset.
         """
         with mapped("reading committed offsets"):
             places = [TopicPartition(self._topic, partition) for partition in range(self._partitions)]
@@ -69,8 +74,8 @@ class CommandConsumer:
     def read(self, most: int, wait_seconds: float, gather_seconds: float | None = 0.0) -> list[Record]:
         """Return the waiting commands, at most `most`; wait up to `wait_seconds` for the first.
 
-        While commands keep coming, the consumer lets more of them gather at the broker for `gather_seconds`, since each
-        commit and each request has a fixed cost. With None, no command waits for further commands.
+        Each commit and each request has a fixed cost. So while commands keep coming, the consumer waits for
+        `gather_seconds`, and more commands gather at the broker. With None, no command waits for further commands.
         """
         with mapped("reading commands"):
             first = self._consumer.poll(wait_seconds)

@@ -1,4 +1,4 @@
-"""The driver: options of all its clients, the mapping of its errors, and retries of calls."""
+"""The Kafka driver: the options of all clients, the mapping of the driver's errors, and retries of calls."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ __all__ = [
 ]
 
 ANSWER_SECONDS = 30.0
-"""Longest wait for an answer from Kafka."""
+"""The longest wait for an answer from Kafka."""
 QUESTION_SECONDS = 3.0
-"""Longest wait for an answer to a question that can be repeated."""
+"""The longest wait for a single answer, if the request can be repeated."""
 
 LARGEST_RECORD = 16 << 20
-"""Bytes of the largest record of the gateway's own topics: the longest statement, escaped twice, and its constants."""
+"""The largest size of a record on the gateway's own topics, in bytes. A record must have space for the longest
+statement, escaped twice, and for its constants."""
 
 # The driver's own codes, which have names with an underscore.
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001
@@ -53,11 +54,11 @@ NOT_YET = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-"""Answers of a broker about a topic made a moment ago, also when asked for offsets."""
+"""Error codes with which a broker may answer for a topic that was made a moment ago, also to a request for offsets."""
 
 
 FITTING_BYTES = LARGEST_RECORD - (64 << 10)
-"""Bytes of key, value and headers of a record: the record's frame must fit too."""
+"""The largest size of a record's key, value and headers together, in bytes. The rest is for Kafka's own fields."""
 
 
 class KafkaUnavailable(OperationalError):
@@ -65,13 +66,13 @@ class KafkaUnavailable(OperationalError):
 
 
 class RecordTooLarge(OperationalError):
-    """Kafka refuses a record for its size; another try fails too."""
+    """Kafka refuses a record because of its size. Another try would fail too."""
 
 
 class ProducerFenced(OperationalError):
-    """Kafka refuses this client's writes, since a later client has its transactional id, or its transaction expired.
+    """Kafka refuses the writes of a client: a later client has taken its transactional id, or its transaction expired.
 
-    The later client may belong to this gateway; only the lease tells whether another gateway has taken over.
+    The later client may belong to the same gateway. Only the lease tells whether another gateway has taken over.
     """
 
 
@@ -82,7 +83,8 @@ def mapped(doing: str) -> Iterator[None]:
         try:
             yield
         except SystemError as error:
-            # After a fatal error, the driver calls delivery reports with the error still pending, which Python refuses.
+            # After a fatal error, the driver calls delivery reports while its own exception is still pending. Python
+            # refuses such calls with a SystemError.
             if isinstance(error.__cause__, KafkaException):
                 raise error.__cause__ from None
             raise
@@ -98,13 +100,16 @@ def mapped(doing: str) -> Iterator[None]:
 
 
 def client_config(settings: Settings, **typed: object) -> dict[str, Any]:
-    """Return the client options: the raw options of the settings, overridden by the typed options."""
+    """Return the options of a client: the options in the settings, overridden by the given options.
+
+    The names of the given options have "_" in place of ".".
+    """
     named = {name.replace("_", "."): value for name, value in typed.items()}
     return with_quiet_log({**client_options(settings.kafka), **named})
 
 
 def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[str, Any]:
-    """Return the options of a consumer that reads partitions from given offsets, and reports their ends."""
+    """Return the options of a consumer that reads partitions from given offsets on, and reports their ends."""
     return client_config(
         settings,
         group_id=group_id,
@@ -116,13 +121,13 @@ def reader_config(settings: Settings, group_id: str, **typed: object) -> dict[st
 
 
 def error_code(error: BaseException) -> int | None:
-    """Return the driver's code of an error; None for other errors."""
+    """Return the driver's code of an error; None for an error that is not from the driver."""
     cause = error.args[0] if isinstance(error, KafkaException) else None
     return cause.code() if isinstance(cause, KafkaError) else None
 
 
 def is_late(error: Exception) -> bool:
-    """Tell whether an error says that Kafka did not answer in time."""
+    """Tell whether an error means that Kafka did not answer in time."""
     return isinstance(error, TimeoutError) or error_code(error) in _LATE
 
 
@@ -132,4 +137,4 @@ retriable = tenacity.Retrying(
     stop=tenacity.stop_after_delay(ANSWER_SECONDS),
     reraise=True,
 )
-"""Repeats calls that fail only because a topic was made a moment ago."""
+"""Repeats calls while they fail with a code in `NOT_YET`, that is, because a topic was made a moment ago."""

@@ -1,4 +1,4 @@
-"""The latest records of any topic, bounded in number, bytes and time, from which columns are inferred."""
+"""Reads the latest records of a topic, from which columns are inferred; number, bytes and time are bounded."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["LatestRecords"]
 
 _MOST_RECORDS = 400
 _MOST_BYTES = 2 << 20
-"""Bytes of values after which reading ends; the last record may have any size."""
+"""Once the records that were read have more bytes than this, reading ends. The last record may have any size."""
 _MOST_PARTITIONS = 20
 _MOST_SECONDS = 5.0
 _AT_ONCE = 100
 
 
 class LatestRecords:
-    """Reads the latest committed records of topics; calls may come from any thread."""
+    """Reads the latest committed records of topics. Any thread may call it."""
 
     def __init__(self, settings: Settings, offsets: Offsets) -> None:
         self._settings = settings
@@ -37,7 +37,8 @@ class LatestRecords:
             partitions: The number of its partitions.
 
         Returns:
-            The values by partition, the oldest first; fewer values if 5 seconds or 2 MiB are used up.
+            The values, partition after partition, the oldest first. There are fewer values if reading them took 5
+            seconds, or if they have 2 MiB.
 
         Raises:
             TopicRefusal: The gateway may not read the topic.
@@ -54,7 +55,7 @@ class LatestRecords:
         return self._read(topic, firsts, {number: ends[topic, number] for number in firsts})
 
     def _read(self, topic: str, firsts: Mapping[int, int], ends: Mapping[int, int]) -> list[bytes | None]:
-        """Return the values from first offsets on, up to before the ends."""
+        """Return the values from the first offsets to the ends, by partition; the ends are excluded."""
         if not firsts:
             return []
         found: dict[int, list[bytes | None]] = {number: [] for number in firsts}
@@ -91,11 +92,11 @@ class LatestRecords:
 
 
 def _is_end(topic: str, message: Message) -> bool:
-    """Tell whether a message is the notice that a partition ends, not a record.
+    """Tell whether a message is not a record, but the driver's notice that a partition was read to its end.
 
     Raises:
         TopicRefusal: The topic may not be read.
-        KafkaException: Any other error of Kafka's.
+        KafkaException: Kafka reports another error.
     """
     error = message.error()
     if error is None:

@@ -1,4 +1,4 @@
-"""Readers of the gateway's own topics, by position or following the end."""
+"""Readers of the gateway's own topics: one reads from given offsets to the end, the other follows the end."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from grouping.settings.settings import Settings
 __all__ = ["LogReader", "TailReader"]
 
 _OPEN_SECONDS = 10.0
-"""How long a reader waits for a transaction that was open at the end of the log."""
+"""How long a reader waits for the end of a transaction that was open at the end of the log."""
 
 
 class LogReader:
-    """Reads committed records of a topic by position."""
+    """Reads the committed records of a topic from given offsets on."""
 
     def __init__(self, settings: Settings) -> None:
         self._consumer = Consumer(
@@ -33,15 +33,21 @@ class LogReader:
         )
 
     def since(self, topic: str, offsets: Mapping[int, int], at_once: int = 10_000) -> Iterator[Record]:
-        """Yield the records from given offsets (by partition) to the present end; at most `at_once` are in memory.
+        """Yield the records from given offsets to the present end.
 
-        A commit returns before the broker shows its records: the reader waits for open transactions.
+        A commit may return before its records can be read. So the reader waits until open transactions have ended, but
+        only for some seconds.
+
+        Args:
+            topic: The topic.
+            offsets: Partition → offset of the first record.
+            at_once: The largest number of records that are in memory together.
         """
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
         ends: dict[int, tuple[int, float]] = {}
-        """Partition that was read to its visible end → the end at that time, and the time until which this end is
-        valid."""
+        """Partition that was read to its visible end → the end that the reader must reach, including records of open
+        transactions, and the time at which the reader stops waiting for this end."""
         with mapped("reading a log"):
             self._consumer.assign(places)
             try:
@@ -58,16 +64,17 @@ class LogReader:
                                 left.discard(partition)
                     left -= {partition for partition, (_, until) in ends.items() if time.monotonic() >= until}
             finally:
-                with suppress(RuntimeError):  # the reader was closed first
-                    self._consumer.unassign()  # the consumer would go on asking an idle broker, fifty times a second
+                with suppress(RuntimeError):  # the reader may be closed already
+                    # Otherwise the consumer would ask the broker for new records fifty times a second.
+                    self._consumer.unassign()
 
     def _end(self, topic: str, partition: int) -> int:
-        """Return where a partition ended at the latest fetch, open transactions included."""
+        """Return the end of a partition at the latest fetch, including records of open transactions."""
         known = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
         return 0 if known is None else known[1]
 
     def span(self, topic: str, partition: int, first: int, last: int) -> Iterator[Record]:
-        """Yield a partition's records from a first offset to a last one, both included."""
+        """Yield the records of a partition from a first to a last offset, both included."""
         for record in self.since(topic, {partition: first}):
             if record.offset <= last:
                 yield record
@@ -80,18 +87,18 @@ class LogReader:
 
 
 class TailReader:
-    """Follows all partitions of a topic; a read never waits."""
+    """Follows the ends of a topic's partitions. A read never waits for records."""
 
     def __init__(self, settings: Settings, topic: str, offsets: Mapping[int, int]) -> None:
-        """Begin at given offsets, by partition."""
+        """Begin at the given offsets: partition → offset."""
         self.reached = dict(offsets)
-        """Partition → offset up to which records were read."""
+        """Partition → offset; all records before it were read."""
         self._consumer = Consumer(
             reader_config(
                 settings,
                 settings.clients.gateway_tail,
-                # The broker answers at once when records come; a shorter wait would only make more requests to an idle
-                # broker.
+                # The broker answers as soon as there are records. A shorter wait would only cause more requests while
+                # there are none.
                 fetch_wait_max_ms=500,
                 queued_max_messages_kbytes=32_768,
                 max_partition_fetch_bytes=4_000_000,
@@ -101,7 +108,7 @@ class TailReader:
             self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
 
     def read(self, most: int) -> list[Record]:
-        """Return the fetched records, at most `most`."""
+        """Return records that the driver has fetched already, at most `most`."""
         found = []
         with mapped("following a log"):
             for message in self._consumer.consume(most, timeout=0):

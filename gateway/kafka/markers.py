@@ -1,11 +1,11 @@
-"""Markers of transactions: control records that end a transaction in each partition that it wrote to.
+"""Markers of transactions. A marker is a control record that ends a transaction in a partition.
 
-Committed records can be read once the marker is there. Kafka's coordinator answers the commit first and writes the
-markers afterwards. The coordinator skips partitions without a leader at that moment, as if they were deleted (seen with
-Kafka 4.3, where KRaft's `getPartitionLeaderEndpoint` finds no broker for them). If a transaction ends while brokers die
-or start, the coordinator then considers it complete, yet it stays open in these partitions: a *hanging* transaction, in
-Kafka's words (KIP-664). Its records, though committed, hold up all readers of the partition. If the next transaction in
-the partition is aborted, these records are lost.
+Committed records can be read once the marker is in their partition. Kafka's coordinator first answers the commit, and
+writes the markers afterwards. The coordinator skips partitions that have no leader at that moment, as if they were
+deleted (seen with Kafka 4.3, where KRaft's `getPartitionLeaderEndpoint` finds no broker for them). So if a transaction
+ends while brokers die or start, the coordinator may consider it complete, although it is still open in some partitions.
+Kafka calls this a *hanging* transaction (KIP-664). Its records are committed, but they hold up all readers of the
+partition. If the next transaction in the partition is aborted, these records are lost.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from grouping.settings.settings import Settings
 __all__ = ["Markers"]
 
 _SECONDS = 10.0
-"""Longest wait for a marker: the coordinator writes it within milliseconds, unless a leader has to be found."""
+"""The longest wait for a marker. The coordinator writes it within milliseconds, unless the partition has no leader."""
 _PAUSE_SECONDS = 0.001
 
 
 class Markers:
-    """Tells whether partitions have the markers of the transactions written to them."""
+    """Finds partitions without the marker of their last transaction, and waits for markers."""
 
     def __init__(self, settings: Settings) -> None:
         self._topics = Topics(settings)
@@ -42,7 +42,7 @@ class Markers:
             offsets: Partition → offset of the last committed record.
 
         Raises:
-            KafkaUnavailable: A marker does not come; recovery finds out whether it comes later.
+            KafkaUnavailable: A marker did not come in time. The next recovery finds out whether it came later.
         """
         deadline = time.monotonic() + _SECONDS
         left = dict(offsets)
@@ -56,10 +56,10 @@ class Markers:
             time.sleep(_PAUSE_SECONDS)
 
     def _shown(self, places: Sequence[Partition]) -> Mapping[Partition, int]:
-        """Return the offsets up to which records can be read.
+        """Return partition → offset up to which records can be read.
 
-        Each commit asks this, and the admin client takes six times as much CPU for it, so a consumer asks. The consumer
-        asks a single broker once; if it does not answer, the admin client asks with more patience.
+        The method uses a consumer, since each commit needs this answer, and the admin client takes six times as much
+        CPU time. The consumer asks only once. If it gets no answer, the admin client asks and waits longer.
         """
         wanted = [TopicPartition(topic, number, OFFSET_END) for topic, number in places]
         with suppress(KafkaException):
@@ -69,7 +69,7 @@ class Markers:
         return self._topics.offsets.ends(places, committed=True)
 
     def missing(self, topics: Iterable[str]) -> list[Partition]:
-        """Return the partitions with an open transaction; partitions that do not answer are left out."""
+        """Return the partitions with an open transaction. Partitions that do not answer are left out."""
         forms = self._topics.forms(topics)
         places = [(name, number) for name, form in forms.items() for number in range(form.partitions)]
         ends = self._topics.offsets.known_ends(places, committed=False)

@@ -1,4 +1,4 @@
-"""Offsets of partitions, through the admin interface: beginnings and ends, and deletion of records before an offset."""
+"""Offsets of partitions: asks for beginnings and ends, and deletes records, through the driver's admin client."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ Partition = tuple[str, int]
 """A topic and the number of its partition."""
 
 _WAIT_SECONDS = 10.0
-"""Longest time that the gateway's loop waits for a client; with a longer wait the gateway would seem to hang."""
+"""The longest time that the gateway's main loop may wait for the admin client. With a longer wait, the supervisor would
+take the gateway for hanging."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
 """The driver's code for a partition that is missing in its copy of the cluster's metadata.
 
-The copy is not renewed for the question, so the partition may also have been added a moment ago.
+The driver does not renew its copy for a request, so the partition may exist if it was added a moment ago.
 """
 _NEW_LEADER = (
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
 )
-"""Errors of a partition with a leader that has just changed, when client and broker have different leader epochs."""
+"""Errors shortly after a change of a partition's leader, while client and broker have different leader epochs."""
 _SETTLING_SECONDS = 0.2
 
 _OffsetOrError = int | KafkaException
@@ -42,22 +43,23 @@ class Offsets:
     """Offsets of partitions."""
 
     def __init__(self, admin: RenewedClient[AdminClient], counts: Callable[[Iterable[str]], Mapping[str, int]]) -> None:
-        """Ask through an admin client.
+        """Begin without offsets.
 
         Args:
             admin: Kafka's admin client.
-            counts: Returns how many partitions each existing topic has; calls `note_leader` for each.
+            counts: For topics, returns topic → number of partitions; missing topics are left out. The function calls
+                `note_leader` for each partition.
         """
         self._admin = admin
         self._counts = counts
         self._unanswerable: set[Partition] = set()
-        """Partitions without a leader or of an unreadable topic, which are not asked."""
+        """Partitions without a leader, or of a topic that may not be read. Kafka is not asked for their ends."""
         self._silent: set[Partition] = set()
-        """Partitions that gave an error last time; they are asked again next time."""
+        """Partitions whose last answer was an error. Kafka is asked for their ends again."""
         self._last_ends: dict[Partition, int] = {}
 
     def note_leader(self, place: Partition, *, there: bool) -> None:
-        """Note whether a partition has a leader, and so can tell its end."""
+        """Note whether a partition has a leader. Only the leader knows the end."""
         (self._unanswerable.discard if there else self._unanswerable.add)(place)
 
     def note_forbidden(self, topic: str) -> None:
@@ -65,21 +67,21 @@ class Offsets:
         self._unanswerable |= {place for place in list(self._last_ends) if place[0] == topic}
 
     def beginnings(self, places: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the first offset still there of each partition."""
+        """Return the lowest offset of each partition that Kafka still has."""
         return self._of_all(places, OffsetSpec.earliest(), False)
 
     def ends(self, places: Sequence[Partition], *, committed: bool = False) -> dict[Partition, int]:
-        """Return the end offset of each partition: with `committed`, the end of the committed records."""
+        """Return the end offset of each partition; with `committed`, the end of its committed records."""
         return self._of_all(places, OffsetSpec.latest(), committed)
 
     def known_ends(self, places: Sequence[Partition], committed: bool = True) -> dict[Partition, int]:
-        """Return the ends of partitions; an error of one partition does not affect the others.
+        """Return the ends of partitions. An error of one partition does not affect the others.
 
-        A partition that does not exist is left out. A partition that does not answer for another reason (no leader, or
-        no right to read) is `silent`; its end is the last known end, if any.
+        A partition that does not exist is left out. If there is another reason why Kafka does not tell a partition's
+        end (no leader, or no right to read), the partition is `silent`, and its last known end is returned, if any.
 
         Args:
-            places: Partitions of any topics, also of users' topics.
+            places: Partitions of any topics, including users' topics.
             committed: Whether to return the end of the committed records.
 
         Raises:
@@ -89,7 +91,8 @@ class Offsets:
             answers = self._answers(self._answerable(places), committed)
             failed = [place for place, answer in answers.items() if not isinstance(answer, int)]
             if failed:
-                # The client may have old metadata: only a description tells whether a partition exists.
+                # The client's metadata may be outdated, so only a description of the topic shows whether a partition
+                # exists.
                 counts = self._counts({topic for topic, _ in failed})
                 gone = {place for place in failed if place[1] >= counts.get(place[0], 0)}
                 answers = {place: answer for place, answer in answers.items() if place not in gone}
@@ -103,11 +106,11 @@ class Offsets:
         return found | {place: self._last_ends[place] for place in self.silent(places) if place in self._last_ends}
 
     def silent(self, places: Iterable[Partition]) -> set[Partition]:
-        """Return the partitions that did not answer in the last `known_ends`, so their present ends are unknown."""
+        """Return the partitions with unknown present ends, because the last `known_ends` got no answer for them."""
         return (self._unanswerable | self._silent) & set(places)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Delete a topic's records below these offsets, by partition; a repeated call does no harm."""
+        """Delete a topic's records below the given offsets: partition → offset. A repeated call does no harm."""
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         with mapped("deleting records"):
             self._admin.ask(lambda admin: _delete_before(admin, places), _WAIT_SECONDS)
@@ -123,7 +126,7 @@ class Offsets:
                 return retriable(lambda: self._read(wanted, committed))
             except KafkaException as error:
                 if error_code(error) == _NO_LEADERS:
-                    self._admin.renew()  # the broker that the client asks may lag behind the others
+                    self._admin.renew()  # the client's broker may have older metadata than other brokers
                 raise
 
     def _answers(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, _OffsetOrError]:
@@ -143,7 +146,7 @@ class Offsets:
         return self._admin.ask(ask, _WAIT_SECONDS)
 
     def _read(self, wanted: dict[TopicPartition, OffsetSpec], committed: bool) -> dict[Partition, int]:
-        """Return the offsets of all partitions; an error of any of them is raised."""
+        """Return the offsets of all partitions; the error of any partition is raised."""
 
         def ask() -> dict[Partition, int]:
             return {place: _offset(answer) for place, answer in self._answers(wanted, committed).items()}
@@ -165,14 +168,14 @@ class Offsets:
 
 
 def _answer(future: Future[Any]) -> _OffsetOrError:
-    """Return a partition's offset or its error; raise the error if it says that a broker did not answer in time."""
+    """Return a partition's offset or its error. If the error means that a broker did not answer in time, raise it."""
     try:
         answer = future.result()
     except KafkaException as error:
         if is_late(error):
             raise
         return error
-    if answer.offset < 0:  # the driver gives no other sign of a leader that did not answer
+    if answer.offset < 0:  # the leader did not answer; the driver reports this in no other way
         raise TimeoutError
     return int(answer.offset)
 

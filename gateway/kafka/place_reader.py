@@ -1,4 +1,4 @@
-"""Reads records at many places of a topic: neighbouring records in one read, with jumps over long gaps."""
+"""Reads the records at many given places of a topic. Nearby records are read in one go, and long gaps are skipped."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from grouping.settings.settings import Settings
 __all__ = ["Place", "PlaceReader"]
 
 _FAR = 2_000
-"""Gap between two wanted records, in records, from which the reader jumps instead of reading on."""
+"""If the next wanted record is further away than this number of records, the reader jumps to it."""
 _AT_ONCE = 5_000
 _WAIT_SECONDS = 0.02
 
 
 class PlaceReader:
-    """Reads committed records by their places, as many as the time allows."""
+    """Reads the committed records at given places, as many as a given time allows."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
         self._topic = topic
@@ -32,20 +32,21 @@ class PlaceReader:
                 settings.clients.gateway_places,
                 isolation_level="read_committed",
                 fetch_wait_max_ms=5,
-                # Fetches are small, since the neighbours of scattered records are not wanted.
+                # Fetches are small, since the wanted records are scattered and their neighbours are not needed.
                 max_partition_fetch_bytes=256 << 10,
                 queued_min_messages=1,
-                fetch_queue_backoff_ms=5,  # by default, a second passes between two reads
+                fetch_queue_backoff_ms=5,  # by default, the driver pauses for a second between two fetches
             )
         )
 
     def read(self, places: Iterable[Place], seconds: float) -> Iterator[tuple[Place, Record | None]]:
-        """Yield each place with its record, or None if the record is gone; places not reached in time are left out.
+        """Yield each place with its record, or with None if the record was deleted.
 
-        The reader waits for a record that was written a moment ago and is still invisible at the broker.
+        The reader waits for a record that was written a moment ago and cannot be read yet. Places that are not reached
+        within `seconds` are left out.
 
         Raises:
-            KafkaUnavailable: Kafka failed; records yielded before are valid.
+            KafkaUnavailable: Kafka failed. The records that were yielded before are valid.
         """
         wanted = _by_partition(places)
         deadline = time.monotonic() + seconds
@@ -58,7 +59,7 @@ class PlaceReader:
                 self._consumer.unassign()
 
     def _step(self, wanted: dict[int, deque[int]]) -> Iterator[tuple[Place, Record | None]]:
-        """Yield the arrived records at wanted offsets, remove these offsets, and read on."""
+        """Yield the wanted records among those that have come in, remove their offsets from `wanted`, and continue."""
         reached: dict[int, int] = {}
         for message in self._some():
             partition, offset = message.partition(), message.offset()
@@ -73,12 +74,12 @@ class PlaceReader:
         self._go_on(wanted, reached)
 
     def _some(self) -> list[Message]:
-        """Return the records that are there, without waiting for the full count as the driver would."""
+        """Return the records that have come in. The driver's `consume` alone would wait for the full number."""
         first = self._consumer.poll(_WAIT_SECONDS)
         return [] if first is None else [first, *self._consumer.consume(_AT_ONCE, timeout=0)]
 
     def _go_on(self, wanted: dict[int, deque[int]], reached: dict[int, int]) -> None:
-        """Leave finished partitions, and skip unwanted records."""
+        """Stop reading partitions without further wanted records, and jump over long gaps."""
         for partition, offset in reached.items():
             rest = wanted[partition]
             if not rest:
@@ -99,7 +100,7 @@ def _by_partition(places: Iterable[Place]) -> dict[int, deque[int]]:
 
 
 def _is_record(message: Message) -> bool:
-    """Return whether a message is a record, not the notice of the end of a partition."""
+    """Return whether a message is a record, and not the driver's notice that a partition was read to its end."""
     error = message.error()
     if error is not None and error.code() != END_OF_PARTITION:
         raise KafkaException(error)

@@ -1,4 +1,4 @@
-"""A record from the gateway's readers: plain fields, which outlive the driver's object."""
+"""A record that the gateway's readers return: plain fields, without an object of the driver."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ class Record(msgspec.Struct, frozen=True):
     partition: int
     offset: int
     time_ms: int
-    """Kafka's timestamp: when the broker appended the record, or, without append time, when the producer made it."""
+    """Kafka's timestamp, epoch milliseconds. Depending on the topic, this is the time at which the broker appended the
+    record, or the time that the producer gave it."""
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
 
     @property
     def position(self) -> str:
-        """The record's place on its topic."""
+        """The record's place on its topic, as ``<partition>/<offset>``."""
         return f"{self.partition}/{self.offset}"
 
 
 def record_of(message: Any) -> Record:
-    """Return the record of a consumed message without an error."""
+    """Return the record of a consumed message; the message must have no error."""
     return Record(
         message.topic(),
         message.partition(),

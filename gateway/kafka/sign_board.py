@@ -1,7 +1,7 @@
-"""A text that a gateway leaves on Kafka for other gateways of its prefix, besides the catalog.
+"""The sign board: a text on Kafka that a gateway writes for the other gateways of its prefix.
 
 The text is the metadata of the offset that the gateway's group commits for `cq.catalog`. No record is written, so the
-catalog does not grow with each sign of life, and the gateway needs no further rights.
+catalog does not grow with each sign of life. The gateway needs no rights beyond those that it has for commands.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ __all__ = ["SignBoard"]
 
 
 class SignBoard:
-    """A text for each prefix, which every gateway of the prefix can read and replace."""
+    """The text of a prefix, which each gateway of the prefix can read and replace."""
 
     def __init__(self, settings: Settings) -> None:
-        """Connect when first used.
+        """Prepare to connect; the connection is made at the first use.
 
         Args:
             settings: The settings with Kafka's address and the prefix.
@@ -36,7 +36,7 @@ class SignBoard:
             return retriable(self._read)
 
     def write(self, text: str) -> None:
-        """Replace the text; its offset is the catalog's end, so that monitoring tools show no lag.
+        """Replace the text. The committed offset is the catalog's end, so that monitoring tools show no lag.
 
         Raises:
             KafkaUnavailable: Kafka did not take the text.

@@ -1,4 +1,4 @@
-"""Why Kafka refuses to make or delete a topic, as the gateway's error codes."""
+"""Kafka's refusals to make, read or delete a topic, as error codes of the gateway."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ KEPT = (
     KafkaError.INVALID_REQUEST,
     *FORBIDDEN,
 )
-"""Kafka's errors for a topic that it refuses to delete."""
+"""Kafka's error codes that mean that Kafka refuses to delete a topic."""
 
 
 class TopicRefusal(OperationalError):
-    """Kafka refuses to make or delete a topic; `detail` says why.
+    """Kafka refuses to make or read a topic; `detail` has the reason.
 
     Attributes:
         code: The code of docs/commands.md for the refusal.
@@ -40,7 +40,7 @@ class TopicRefusal(OperationalError):
 
 
 def refusal_of(topic: str, error: KafkaException) -> TopicRefusal | None:
-    """Return why Kafka refuses to make a topic; None if the error is no refusal."""
+    """Return the refusal to make a topic that an error means; None if the error is not a refusal."""
     code = _REFUSALS.get(error_code(error))
     if code is None:
         return None

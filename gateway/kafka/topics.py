@@ -1,4 +1,4 @@
-"""Topics: their forms and configurations; creates and deletes them through the admin interface."""
+"""Topics: describes, configures, creates and deletes them through the driver's admin client."""
 
 from __future__ import annotations
 
@@ -42,24 +42,25 @@ log = logging.getLogger(__name__)
 _Made = TypeVar("_Made")
 
 _MADE_SECONDS = 10.0
-"""Longest wait for a broker to make topics: thousands of topics take some seconds."""
+"""The longest wait for a broker that makes topics. Thousands of topics take some seconds."""
 _ALL_MADE_SECONDS = 40.0
-"""How long other brokers are asked afterwards: a live broker may wait half a minute for a hanging controller although
-there is a new controller. A deletion asks a single broker: a late deletion could hit a topic created anew."""
+"""How long the creation of topics is tried, with one broker after the other. A broker may wait half a minute for a
+controller that hangs, although there is a new controller. A deletion is not tried again: a late deletion could delete a
+new topic of the same name."""
 
 
 class ExistingTopic(NamedTuple):
     """A topic's id, partitions and replicas."""
 
     topic_id: str
-    """Kafka's own id: a topic that is deleted and made again has another id."""
+    """Kafka's own id of the topic. A topic that is deleted and made again has another id."""
     partitions: int
     replicas: int
-    """Number of replicas of the first partition."""
+    """The number of replicas of the first partition."""
 
 
 class Topics:
-    """Topics, through the admin interface."""
+    """The topics of a Kafka cluster, through the driver's admin client."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -74,7 +75,7 @@ class Topics:
         return None if form is None else form.partitions
 
     def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the forms of the existing topics; asking never creates a topic."""
+        """Return topic → form, for those of the topics that exist. The request never creates a topic."""
         names = sorted(set(topics))
         if not names:
             return {}
@@ -85,7 +86,7 @@ class Topics:
         return {name: form.partitions for name, form in self.forms(topics).items()}
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the forms of existing topics; wait for new topics, which a broker learns of after the controller.
+        """Return the forms of topics; wait for topics that were made a moment ago, which a broker may not know yet.
 
         Raises:
             KafkaUnavailable: A topic did not appear.
@@ -122,12 +123,12 @@ class Topics:
         )
 
     def brokers(self) -> int:
-        """Return how many brokers the cluster has."""
+        """Return the number of brokers in the cluster."""
         with mapped("describing the cluster"):
             return self._admin.ask(_count_brokers, ANSWER_SECONDS)
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the configurations of the topics, without topics that do not exist."""
+        """Return topic → configuration, for those of the topics that exist."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         if not resources:
             return {}
@@ -155,7 +156,7 @@ class Topics:
                 future.result(ANSWER_SECONDS)
 
     def sampled(self, topic: str, partitions: int, read: Callable[..., _Made], *arguments: object) -> _Made:
-        """Return `read` of the values of a topic's latest records (`LatestRecords.read`) and of the arguments."""
+        """Call `read` with the values of a topic's latest records (`LatestRecords.read`) and the arguments."""
         return read(self._latest.read(topic, partitions), *arguments)
 
     def names(self) -> set[str]:
@@ -164,11 +165,15 @@ class Topics:
             return set(self._admin.client.list_topics(timeout=ANSWER_SECONDS).topics)
 
     def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
-        """Create topics with the given numbers of partitions, and return the new ones; existing topics stay unchanged.
+        """Create topics, and return the new topics. Existing topics stay unchanged.
+
+        Args:
+            wanted: Topic → number of partitions.
+            config: The configuration of new topics.
 
         Raises:
-            TopicRefusal: Kafka refuses one of the topics; the others exist.
-            KafkaUnavailable: Some topics may have been created.
+            TopicRefusal: Kafka refuses one of the topics. The other topics exist.
+            KafkaUnavailable: Kafka failed. Some topics may have been created.
         """
         made, refused = self.create_each(wanted, config)
         for error in refused.values():
@@ -178,10 +183,17 @@ class Topics:
     def create_each(
         self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None
     ) -> tuple[set[str], dict[str, TopicRefusal]]:
-        """Create topics with a number of partitions each; return the new topics, and why Kafka refuses others.
+        """Create topics. Existing topics stay unchanged.
+
+        Args:
+            wanted: Topic → number of partitions.
+            config: The configuration of new topics.
+
+        Returns:
+            The new topics; and topic → refusal, for topics that Kafka refuses.
 
         Raises:
-            KafkaUnavailable: Some topics may have been created.
+            KafkaUnavailable: Kafka failed. Some topics may have been created.
         """
         if not wanted:
             return set(), {}
@@ -192,21 +204,26 @@ class Topics:
             results, again = self._creation_results(new)
             for name, error in results.items():
                 if error is None or (again and error_code(error) == KafkaError.TOPIC_ALREADY_EXISTS):
-                    made.add(name)  # an earlier request, to the broker asked first, may have made the topic
+                    made.add(name)  # the first request, whose answer was late, may have made the topic
                 elif (refusal := refusal_of(name, error)) is not None:
                     refused[name] = refusal
                 elif error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise error
-        self.await_forms(wanted.keys() - refused.keys())  # the offsets of the new topics are asked for next
+        self.await_forms(wanted.keys() - refused.keys())  # callers then ask for offsets of the new topics
         return made, refused
 
     def _creation_results(self, new: list[NewTopic]) -> tuple[dict[str, KafkaException | None], bool]:
-        """Request topics; return topic → error or None, and whether an earlier request may have made some."""
+        """Request new topics.
+
+        Returns:
+            Topic → its error, or None; and whether the request was repeated. If so, an earlier request may have made
+            topics.
+        """
         requests = 0
 
         def ask(admin: AdminClient) -> dict[str, KafkaException | None]:
             nonlocal requests
-            _count_brokers(admin)  # the client has just reached this broker
+            _count_brokers(admin)  # this call fails if the client cannot reach its broker, before topics are requested
             requests += 1
             return {
                 name: _error(answer)
@@ -216,7 +233,7 @@ class Topics:
         return self._admin.ask(ask, _ALL_MADE_SECONDS), requests > 1
 
     def delete(self, names: Iterable[str]) -> set[str]:
-        """Delete topics, skip missing ones, and return the topics that Kafka will not delete."""
+        """Delete topics; return the topics that Kafka refuses to delete. Missing topics are skipped."""
         doomed = list(names)
         kept: set[str] = set()
         if not doomed:
@@ -234,13 +251,13 @@ class Topics:
         return kept
 
     def _reached(self) -> AdminClient:
-        """Return a client that has just reached the controller, because requests for changes are not repeated."""
+        """Return an admin client that has just got an answer, for requests of changes, which are not repeated."""
         self._admin.ask(_count_brokers, ANSWER_SECONDS)
         return self._admin.client
 
 
 def _error(answer: Future[None]) -> KafkaException | None:
-    """Return the error of a change, None if it was carried out; raise if no answer came in time."""
+    """Return the error of a change; None if the change was carried out. If no answer came in time, raise the error."""
     try:
         answer.result(ANSWER_SECONDS)
     except KafkaException as error:
@@ -270,6 +287,6 @@ def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[st
 
 
 def durability(settings: Settings) -> dict[str, str]:
-    """Return the option of the gateway's topics that says how many replicas must have a record before it is written."""
+    """Return the topic option for the number of replicas that must have a record before the record is acknowledged."""
     least = settings.kafka.min_isr
     return {"min.insync.replicas": str(least)} if least > 0 else {}

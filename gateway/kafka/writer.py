@@ -1,4 +1,4 @@
-"""Writes records in one transaction, with the offsets of the commands that they answer."""
+"""The transactional writer: writes records, and the offsets of the commands that they answer, in one transaction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _OFFSETS_SECONDS = 10.0
 _STUCK_SECONDS = 12.0
 _NOBODY = b"nobody"
-"""The key of records that are never committed."""
+"""The key of the records that `abort_hanging` writes and aborts."""
 _PLACE = attrgetter("topic", "partition")
 
 
@@ -45,25 +45,25 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
     partition: int = -1
-    """The partition; -1 for Kafka's murmur2 of the key."""
+    """The partition; with -1, Kafka's murmur2 hash of the key decides."""
 
     @property
     def size(self) -> int:
-        """Bytes of the key, the value and the headers."""
+        """The number of bytes of the key, the value and the headers together."""
         return len(self.key or b"") + len(self.value or b"") + sum(len(name) + len(body) for name, body in self.headers)
 
     @property
     def fits(self) -> bool:
-        """Whether Kafka takes the record on the gateway's own topics."""
+        """Whether the record is small enough for the gateway's own topics."""
         return self.size <= FITTING_BYTES
 
 
 class TransactionalWriter:
-    """Writes the records of one commit, and the offsets of the commands that they answer, all or none.
+    """Writes the records of a commit, and the offsets of the commands that they answer: either all or none.
 
-    When `write` returns, the records are visible to readers. With `ahead`, `write` returns earlier, and the next
-    `write` waits until they are visible: if the next transaction were aborted before, the records of a hanging
-    transaction (`markers.py`) would be lost with it.
+    When `write` returns, readers can read the records. With `ahead`, `write` returns earlier, and the next `write`
+    first waits until the earlier records can be read. Without this wait, the earlier transaction might hang
+    (`markers.py`), and its records would be lost if the next transaction is aborted.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -71,20 +71,20 @@ class TransactionalWriter:
         self._markers = Markers(settings)
         self._errors = BrokerErrors()
         self._outdated, self._lost = True, False
-        """Whether the client must be replaced, and whether it lost all brokers."""
+        """Whether the Kafka client must be replaced, and whether it has lost the connections to all brokers."""
         self._unseen: dict[Partition, int] = {}
-        """Partition → last record of the last transaction, while its marker is not seen yet."""
+        """Partition → offset of the last transaction's last record; empty once all markers were seen."""
         self._begin()
 
     def _begin(self) -> None:
         """Make a new Kafka client; the previous client, if any, can no longer commit."""
         self._written: set[str] = set()
-        """Topics with leaders that the client knows."""
+        """The topics to which the client has written, so that it knows the leaders of their partitions."""
         options = client_config(
             self._settings,
             transactional_id=self._settings.clients.gateway,
             partitioner="murmur2_random",
-            linger_ms=50,  # A commit flushes lingering records, so that batches are full and nothing waits
+            linger_ms=50,  # a commit flushes waiting records, so batches are large and no commit waits
             compression_type="gzip",  # every client can read gzip; kafkajs cannot read LZ4
             compression_level=1,
             queue_buffering_max_messages=2_000_000,
@@ -96,31 +96,32 @@ class TransactionalWriter:
         self._producer = Producer({**options, "error_cb": self._hear})
         with mapped("starting transactions"):
             self._producer.init_transactions(ANSWER_SECONDS)
-        self._producer.poll(0)  # `poll` delivers notices of past failures
+        self._producer.poll(0)  # `poll` calls `_hear` with failures during the start; they are ignored below
         self._outdated = self._lost = False
 
     def _hear(self, error: KafkaError) -> None:
-        """Note that a broker went away: the client may wait for it for ever.
+        """Note that a broker went away. The client may then wait for it for ever, so the client is outdated.
 
-        A client asks for a group's coordinator only once. If that broker has left the metadata meanwhile, as every
-        restarting broker does, the client never sends the offsets, whatever its timeout (librdkafka issues 5456, 5511).
+        A client asks only once which broker is the coordinator of a group. If this broker then leaves the metadata, as
+        each broker does during a restart, the client never sends the offsets, whatever its timeout is (librdkafka
+        issues 5456 and 5511).
         """
         self._errors.note(error)
         self._outdated = True
         self._lost = self._lost or error.code() == ALL_BROKERS_DOWN
 
     def _renew(self) -> None:
-        """Make a new Kafka client if the present client is outdated or has lost all brokers."""
-        self._producer.poll(0)  # `poll` delivers notices of failures since the last transaction
+        """Make a new Kafka client if the present client is outdated."""
+        self._producer.poll(0)  # `poll` calls `_hear` with failures since the last transaction
         if self._outdated:
             self._begin()
 
     def note_made(self, topics: Collection[str]) -> None:
-        """Note created topics: the client becomes outdated if it knew a topic of the same name.
+        """Note created topics. If the client knew an earlier topic with the same name, the client is outdated.
 
-        The leader epochs of a new topic begin anew, and the driver takes them for outdated. If the leader is another
-        broker than before, the driver waits until the transaction times out after a minute, and all commands wait with
-        it (librdkafka issue 4898). Therefore the writer makes a new client.
+        The leader epochs of the new topic are lower than those of the earlier topic, so the driver takes them for
+        outdated. If the leader is another broker than before, the driver waits until the transaction times out after a
+        minute, and all commands wait with it (librdkafka issue 4898). Therefore the writer makes a new client.
         """
         self._outdated = self._outdated or not self._written.isdisjoint(topics)
 
@@ -136,18 +137,18 @@ class TransactionalWriter:
 
         Args:
             records: The records to write.
-            reads: The consumer, and by partition the offset after the last command answered by the records.
-            watched: Indexes of records.
-            ahead: Whether to return without waiting for markers, because the next `write` follows immediately.
+            reads: The consumer of commands; and partition → offset after the last command that the records answer.
+            watched: The indexes of records whose offsets are returned.
+            ahead: Whether to return without waiting for markers. The next `write` then waits for them.
 
         Returns:
-            The offsets of the watched records.
+            Index of a watched record → its offset.
 
         Raises:
-            ProducerFenced: The client can no longer write; take another writer.
-            RecordTooLarge: Nothing was written, since Kafka refuses a record for its size.
-            KafkaUnavailable: Nothing was written, or the transaction hangs; `abort_hanging` of the next writer finds
-                out.
+            ProducerFenced: The client can no longer write. The caller needs a new writer.
+            RecordTooLarge: Nothing was written, because Kafka refuses a record for its size.
+            KafkaUnavailable: Either nothing was written, or the transaction hangs. `abort_hanging` of the next writer
+                finds this out.
         """
         records = list(records)
         self._see_markers()
@@ -168,15 +169,16 @@ class TransactionalWriter:
         with mapped("writing a commit"):
             producer.begin_transaction()
             try:
-                # A record that cannot be written fails the transaction, so most records need no delivery report of
-                # their own.
+                # If a record cannot be written, the whole transaction fails. So only records whose offsets are needed
+                # have delivery reports.
                 for number, each in enumerate(records):
                     headers: list[tuple[str, str | bytes]] | None = list(each.headers) or None
-                    # All arguments are positional: named arguments take a tenth of the driver's time.
+                    # All arguments are positional, since named arguments would take a tenth of the driver's time.
                     producer.produce(
                         each.topic, each.value, each.key, each.partition, reports.get(number), None, 0, headers
                     )
-                # Flush before sending the offsets: after the records this takes 3 ms, at the same time 100 ms.
+                # The records are flushed before the offsets are sent. Then the offsets take 3 ms; together with the
+                # records they take 100 ms.
                 producer.flush(ANSWER_SECONDS)
                 if reads is not None:
                     self._send_offsets(*reads)
@@ -190,26 +192,27 @@ class TransactionalWriter:
         return offsets
 
     def _send_offsets(self, consumer: CommandConsumer, ends: Mapping[int, int]) -> None:
-        """Add the offsets of commands to the transaction; fail immediately if the client might wait for ever."""
+        """Add the offsets of commands to the transaction; fail at once if the client has lost all brokers."""
         if self._lost:
             raise KafkaException(KafkaError(ALL_BROKERS_DOWN))
         with _ending_if_stuck():
             self._producer.send_offsets_to_transaction(consumer.positions(ends), consumer.membership, _OFFSETS_SECONDS)
 
     def _see_markers(self) -> None:
-        """Wait until all written records can be read."""
+        """Wait until the records of the last transaction can be read."""
         if self._unseen:
             self._markers.await_behind(self._unseen)
             self._unseen = {}
 
     def abort_hanging(self, topics: Collection[str], consumer: CommandConsumer) -> frozenset[Partition]:
-        """Abort an earlier transaction's open records in topics, and return where; no other writer may be active.
+        """Abort an earlier transaction that hangs, and return the partitions in which it was open.
 
-        A marker closes all open records of a producer in a partition, an earlier writer's included.
+        The method aborts a new transaction in these partitions. The marker of this transaction also ends the open
+        transaction of an earlier writer, which had the same transactional id. No other writer may be active.
 
         Args:
-            topics: Topics without transactions of other programs.
-            consumer: The consumer of commands; its offsets may be part of a hanging transaction.
+            topics: The topics to search. Other programs must not have transactions in them.
+            consumer: The consumer of commands. The hanging transaction may include its offsets.
 
         Raises:
             KafkaUnavailable: Kafka did not abort the transaction.
@@ -231,9 +234,9 @@ class TransactionalWriter:
 
 @contextmanager
 def _ending_if_stuck() -> Iterator[None]:
-    """End the process when the driver does not return: the next process finishes the commit from the journal.
+    """End the process if the driver does not return. The next process finishes the commit from the journal.
 
-    If a broker dies during the call, the driver may wait for ever (`_hear`).
+    If a broker dies during the call, the driver may wait for ever (see `_hear`).
     """
     watchdog = threading.Timer(_STUCK_SECONDS, _end)
     watchdog.daemon = True

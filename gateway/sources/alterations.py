@@ -1,4 +1,4 @@
-"""ALTER STREAM: a column is added, or an option is changed, between two micro-batches."""
+"""ALTER STREAM: adds a column to a stream, or changes an option; later micro-batches use the new declaration."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def alter_stream(
 ) -> tuple[Stream, bool]:
     """Change the declaration of a stream; return the stream, and whether the declaration has changed.
 
-    Each micro-batch is evaluated by the declaration that it pinned. Existing CQs keep their SELECT lists.
+    A micro-batch is evaluated with the declaration that it has pinned. Existing CQs keep their SELECT lists.
 
     Args:
         rights: The rights on sources.
-        working: The working copy, for the unit of work under way.
-        catalog: The sources as the sender sees them; the changed stream replaces the old stream.
+        working: The working copy; the change becomes part of its unit of work.
+        catalog: The sources that the sender may see. The changed stream replaces the old one in `catalog.whole`.
         statement: The parsed command.
         subscriber: The sender.
 

@@ -1,4 +1,4 @@
-"""Sources (streams, tables and views): their names, ids, columns, limits, and refusals while they are in use."""
+"""Checks that streams, tables and views share: names, limits, IF NOT EXISTS, and refusals to drop a source in use."""
 
 from __future__ import annotations
 
@@ -39,28 +39,31 @@ class Origin(NamedTuple):
     """The sender and the place of a command."""
 
     owner: str
-    """The subscriber that sent the command; the source counts against its limits."""
+    """The subscriber that sent the command. The new source belongs to this subscriber, whose limits apply."""
     position: str
-    """The command's place on its topic, as text."""
+    """The command's place on its topic: partition and offset, as text."""
     accepted_ms: int
 
     def source_id(self, letter: str, name: str) -> str:
-        """Return the id of the command's new source: unique to the command, and the same at each try of the command."""
+        """Return the id of the command's new source.
+
+        Two commands never give the same id, and the same command always gives the same id, also when it is repeated.
+        """
         return f"{letter}_{hashlib.blake2b(f'{self.position}/{name}'.encode(), digest_size=6).hexdigest()}"
 
 
 class Declaration(NamedTuple):
-    """A CREATE of a source: the command, and the state that it is checked against."""
+    """A CREATE of a source: the command's origin, and the state against which the command is checked."""
 
     settings: Settings
     working: WorkingCopy
-    """The live sources, in the unit of work under way."""
+    """The working copy, with the live sources; the new source becomes part of its unit of work."""
     catalog: Catalog
-    """The live sources as the sender sees them; the new source is added."""
+    """The live sources that the sender may see. The new source is added to `catalog.whole`."""
     origin: Origin
 
     def check_count(self, kind: str, sources: Iterable[Stream | Table | View]) -> None:
-        """Check that the sender's limits allow another source of a kind, besides the existing sources.
+        """Check that the sender's limits allow one more source of a kind.
 
         Raises:
             InputError: quota-exceeded.
@@ -72,13 +75,13 @@ class Declaration(NamedTuple):
 
 
 def declared_columns(statement: CreateTable) -> tuple[StreamColumn, ...]:
-    """Return the columns that a CREATE TABLE declares, as the catalog keeps them."""
+    """Return the columns that a CREATE TABLE declares, in the catalog's form."""
     places = statement.places or {}
     return tuple(StreamColumn(name, str(kind), places.get(name, "")) for name, kind in statement.columns)
 
 
 def describe_topic(source: Stream | Table) -> dict[str, object]:
-    """Return the topic and columns of a stream or table, as descriptions show them."""
+    """Return the part of a description that streams and tables share: the topic, its format and the columns."""
     return {
         "topic": source.topic,
         "format": source.format,
@@ -92,11 +95,11 @@ def describe_topic(source: Stream | Table) -> dict[str, object]:
 
 
 def check_name(catalog: Catalog, name: str) -> None:
-    """Check that no source has a name yet; streams, tables and views share one name space.
+    """Check that no source has a name yet; streams, tables and views share one namespace.
 
     Args:
-        catalog: The sources as the sender sees them. The name of an invisible source is taken too, but the error
-            discloses nothing else about the source.
+        catalog: The sources that the sender may see. A name is also taken if an invisible source has it, but then the
+            error discloses nothing else about this source.
         name: The name.
 
     Raises:
@@ -137,10 +140,11 @@ def too_many(owner: str, what: str, present: str, limit: int, kind: str) -> Inpu
 
 
 def is_declared(source: Stream | Table | View | None, statement: CreateStream | CreateTable | CreateView) -> bool:
-    """Tell whether an existing source fits a CREATE … IF NOT EXISTS.
+    """Tell whether an existing source is the one that a CREATE … IF NOT EXISTS declares.
 
-    All stored properties must be equal, but any access fits a statement without access. The start offsets of a stream,
-    and the columns of a stream declared FROM TOPIC, are not compared.
+    All stored properties must be equal, with three exceptions. If the statement has no access, the source may have any
+    access. The start offsets of a stream are not compared. For a statement with FROM TOPIC, the columns are not
+    compared.
     """
     if source is None or statement.access not in (None, source.access.kind):
         return False
@@ -166,7 +170,7 @@ def _is_declared_table(table: Table, statement: CreateTable) -> bool:
 
 
 def _with_columns(statement: CreateStream, source: Stream | Table) -> CreateStream:
-    """Return a CREATE STREAM … FROM TOPIC with the columns of a source: the statement itself has no columns."""
+    """Return a CREATE STREAM … FROM TOPIC, which itself has no columns, with the columns of a source."""
     columns = tuple((column.name, column.type) for column in source.columns)
     return replace(statement, columns=columns, places={column.name: column.from_text for column in source.columns})
 
@@ -180,7 +184,7 @@ def reading_views(inventory: Inventory, name: str) -> list[str]:
 
 
 def listed_views(catalog: Catalog, views: Sequence[str]) -> str:
-    """Return the number of views, and the names of those that the sender may see."""
+    """Return the number of views as text, with the names of the views that the sender may see."""
     shown = [name for name in views if catalog.find_source(name) is not None]
     return counted(len(views), "view") + (f" ({', '.join(shown)})" if shown else "")
 
@@ -198,5 +202,5 @@ def check_unread(catalog: Catalog, kind: str, name: str, cqs: int, views: Sequen
 
 
 def in_use(kind: str, name: str, detail: str, hint: str) -> InputError:
-    """Return the refusal to drop a source that something reads."""
+    """Return the refusal to drop or change a source that a CQ or view reads."""
     return InputError(f'{kind} "{name}" is in use', code="stream-in-use", detail=detail, hint=hint)

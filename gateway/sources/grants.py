@@ -1,4 +1,4 @@
-"""GRANT and REVOKE: the owner of a stream, table or view says who may read it."""
+"""GRANT and REVOKE: the owner of a stream, table or view decides who may read it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from grouping.model.view import View
 __all__ = ["SourceGrants", "readers_of"]
 
 _MOST_READERS = 1_000
-"""Most subscribers that GRANT can name for a source, since the source's record and replies have all names."""
+"""The largest number of subscribers that GRANT can name for a source. The number is limited because all names are in
+the source's record and in replies."""
 _DROPPED_AT_ONCE = 2_000
-"""Most CQs that a CASCADE drops, since a unit of work is limited to some thousand CQs."""
+"""The largest number of CQs that a REVOKE … CASCADE drops, since a unit of work is limited to some thousand CQs."""
 
 
 class SourceGrants:
@@ -38,7 +39,7 @@ class SourceGrants:
 
         Args:
             statement: The parsed command.
-            catalog: The sources as the sender sees them; the changed source replaces the old one.
+            catalog: The sources that the sender may see. The changed source replaces the old one in `catalog.whole`.
             subscriber: The sender.
 
         Raises:
@@ -60,11 +61,11 @@ class SourceGrants:
         return changed
 
     def losers(self, statement: ChangeAccess, source: Stream | Table | View) -> FoundReaders:
-        """Return CQs whose subscribers have lost the right to read the source.
+        """Return CQs whose subscribers have lost the right to read a source.
 
         Args:
-            statement: The REVOKE, carried out already.
-            source: The source as it is now.
+            statement: The REVOKE, which must have been carried out already.
+            source: The source after the REVOKE.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -78,7 +79,7 @@ class SourceGrants:
 
 
 def readers_of(source: Stream | Table | View) -> list[str] | str:
-    """Return the subscribers that GRANT has named, as replies show them to the owner: a list, or ``ALL``."""
+    """Return the subscribers that GRANT has named, in the form for replies to the owner: a list, or ``ALL``."""
     return "ALL" if source.access.everybody else list(source.access.readers)
 
 

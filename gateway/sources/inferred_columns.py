@@ -1,7 +1,7 @@
 """The columns of a JSON topic, inferred from sampled records: CREATE STREAM … FROM TOPIC.
 
-A type is inferred only from values: a field that is always null, or an empty array or object, is left out and named in
-a warning. Every sampled record that is a JSON object in UTF-8 fits the inferred columns.
+A type is inferred only from values. A field that is null, an empty array or an empty object in all sampled records is
+left out, and a warning names the field. Each sampled record that is a JSON object in UTF-8 fits the inferred columns.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from spark_jobs.engine.decode.json_exact import WrongRecord
 __all__ = ["InferredColumns", "infer_columns", "not_inferable", "shown_fields"]
 
 _MOST_FIELDS = 1_000
-"""Most fields on all levels, so that the gateway can also read the statement with all columns."""
+"""The largest number of fields on all levels together. The gateway must also be able to read a CREATE STREAM that names
+all the columns."""
 _MOST_SHOWN = 20
 _DEEPEST = 16
-"""Deepest nesting of types in a column (`grouping.statements.column_parts`)."""
+"""The deepest nesting of types in a column (`grouping.statements.column_parts`)."""
 _WIDEST_ELEMENT = 48
-"""Most places in an element of an ARRAY or MAP, so that no record can have too many places (`json_extent`)."""
+"""The largest number of nested types in an element of an ARRAY or MAP. A larger element becomes a VARIANT, so that no
+record can have too many values (`json_extent`)."""
 _LONGEST_NAME = 255
 _NOT_IN_NAMES = re.compile(r"\W+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -63,11 +65,13 @@ def infer_columns(
     Args:
         values: The values of the records.
         topic: The topic, for refusals.
-        explode: The path to the elements that are events, as `explode_text` writes it; None if each record is an event.
-        framing: ``confluent`` if five bytes stand before each JSON text.
+        explode: The path to the elements that are events, in the form of `explode_text`; None if each record is an
+            event.
+        framing: ``confluent`` if five bytes precede the JSON text in each record.
 
     Raises:
-        InputError: ``stream-mismatch``: there are no records, no JSON objects, or too many fields.
+        InputError: ``stream-mismatch``: there are no records, no JSON objects, no fields with values, or too many
+            fields.
 
     Example:
         >>> found = infer_columns([b'{"p": 1, "P": "x", "at": "2026-11-21T10:00:00Z"}', b'{"p": 1.5}'], "quotes", None)
@@ -86,7 +90,7 @@ def infer_columns(
 
 
 def not_inferable(topic: str, detail: str, hint: str) -> InputError:
-    """Return the refusal of a topic that gives no columns."""
+    """Return the refusal of a topic from which no columns can be inferred."""
     return InputError(
         f'no columns can be inferred from topic "{topic}"', code="stream-mismatch", detail=detail, hint=hint
     )
@@ -107,7 +111,7 @@ def _unframed(value: bytes | None, framing: str) -> bytes | None:
     """Return the JSON text of a record.
 
     Raises:
-        WrongRecord: The value does not begin with the five bytes of the framing.
+        WrongRecord: The framing is ``confluent``, and the value does not begin with its five bytes.
     """
     if framing != "confluent" or not value:
         return value
@@ -126,7 +130,7 @@ class _ColumnInference:
         self._nameless = 0
 
     def of(self, shape: SampledShape, records: int, faults: Sequence[str]) -> InferredColumns:
-        """Return the columns, with warnings about fields and records that are left out."""
+        """Return the columns for a shape, with warnings about fields and records that are left out."""
         columns: list[tuple[str, SqlType]] = []
         places: dict[str, str] = {}
         names = _ColumnNames(shape.fields)
@@ -157,7 +161,7 @@ class _ColumnInference:
             yield f"{len(faults)} of {records} sampled records do not count, the first because: {faults[0]}"
 
     def _type(self, shape: SampledShape, path: RecordPath, around: int) -> SqlType | None:
-        """Return the type for a place, nested in `around` other types; None if the place has no values."""
+        """Return the type for a place, which is nested in `around` other types; None if the place has no values."""
         self._count += 1
         kinds = shape.kinds
         if kinds <= {"array"} or kinds <= {"object"}:
@@ -217,7 +221,7 @@ def _has_path(name: str) -> bool:
 
 
 def _are_fields(names: Iterable[str]) -> bool:
-    """Tell whether a STRUCT can have fields of these names; names that differ only in case are equal."""
+    """Tell whether a STRUCT can have fields with these names. Names that differ only in case are equal names."""
     folded = [name.casefold() for name in names]
     return len({*folded}) == len(folded) and all(
         0 < len(name) <= _LONGEST_NAME and not _CONTROL.search(name) and "`" not in name for name in names
@@ -225,10 +229,10 @@ def _are_fields(names: Iterable[str]) -> bool:
 
 
 class _ColumnNames:
-    """Gives each field a column name: the field's own name where possible."""
+    """Chooses a column name for each field: the field's own name if possible."""
 
     def __init__(self, fields: Iterable[str]) -> None:
-        """Take the names of all fields: a made-up name must not be the name of a field."""
+        """Take the names of all fields, since a changed name must differ from the names of other fields."""
         self._fields = {name.casefold() for name in fields}
         self._taken = set(RECORD_FIELDS)
 

@@ -1,4 +1,7 @@
-"""Finds the CQs that need their subscriber's right to read a source, which REVOKE counts and CASCADE drops."""
+"""Finds the CQs that need their subscriber's right to read a source.
+
+REVOKE reports how many of these CQs have lost the right, and REVOKE … CASCADE drops them.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ from grouping.statements.select_text import read_select
 __all__ = ["FoundReaders", "SourceReaders"]
 
 _SEARCHED = 20_000
-"""Most CQs that a search examines, in some tenths of a second, while all other commands wait."""
+"""The largest number of CQs that a search examines. All other commands wait during a search, for some tenths of a
+second."""
 _LOADED = 1_000
-"""Number of CQs that are read from Redis together."""
+"""The number of CQs that are read from Redis together."""
 
 
 class FoundReaders(NamedTuple):
@@ -39,23 +43,24 @@ class FoundReaders(NamedTuple):
 
 
 class SourceReaders:
-    """Searches the CQs of subscribers; a search continues where the last search was cut short."""
+    """Searches the CQs of subscribers. If a search was cut short, the next search continues after the last CQ."""
 
     def __init__(self, working: WorkingCopy, computations: Callable[[], Computations]) -> None:
         self._working = working
         self._computations = computations
         self._reached: dict[tuple[str, Subscriber], str] = {}
-        """Source and subscriber → the last name examined; the next search begins after it."""
+        """Source and subscriber → name of the last CQ that was examined, if the search was cut short there."""
 
     def find(self, source: Stream | Table | View, subscribers: Iterable[Subscriber], most: int) -> FoundReaders:
-        """Return CQs that name a source in their text, or read the source through their own subscriber's views.
+        """Return CQs that name a source in their text, or read the source through views of their own subscriber.
 
-        A CQ that reads the source only through another subscriber's view needs no grant, so it is left out.
+        A CQ that reads the source only through another subscriber's view needs no right to read the source itself, so
+        it is left out.
 
         Args:
             source: The stream, table or view.
             subscribers: The owners of the CQs.
-            most: Number of CQs at which the search ends.
+            most: The number of found CQs at which the search ends.
 
         Raises:
             StoreUnavailable: Redis does not answer.

@@ -16,10 +16,10 @@ from spark_jobs.engine.decode.json_number import JsonNumber
 __all__ = ["SampledShape", "observe_record"]
 
 _MOST_LEVELS = 200
-"""Most levels of a VARIANT, the type for values that are nested too deeply for a STRUCT."""
+"""The deepest nesting of a VARIANT. VARIANT is the type for values that are nested too deeply for a STRUCT."""
 _LONGEST_NUMBER = 1_000
 _KEYS_OF_A_MAP = 32
-"""Objects with more different keys than this, of which each object has few, are taken for a MAP."""
+"""If the objects at a place have more different keys than this, and each object has few of them, they become a MAP."""
 _WHOLE = re.compile(r"-?[0-9]+")
 _LONGEST_BIGINT = 20
 _TIME = re.compile(
@@ -33,15 +33,16 @@ class SampledShape:
     """The values at one place of the records."""
 
     kinds: set[str] = field(default_factory=set)
-    """``boolean``, ``whole``, ``long`` (beyond BIGINT), ``number``, ``time``, ``text``, ``array`` and ``object``."""
+    """The kinds of the values, without NULL: ``boolean``, ``whole`` (an integer in the range of BIGINT), ``long`` (any
+    other integer), ``number`` (other than integers), ``time``, ``text``, ``array``, ``object``."""
     objects: int = 0
     fields: dict[str, SampledShape] = field(default_factory=dict)
     seen: int = 0
-    """How many values, NULLs included, were found at this place; for a field, the number of objects that have it."""
+    """The number of values at this place, including NULLs. For a field, this is the number of objects that have it."""
     element: SampledShape | None = None
 
     def observe(self, value: object) -> None:
-        """Add a value of a checked record."""
+        """Add a value. Its record must have been checked already."""
         self.seen += 1
         if value is None:
             return
@@ -68,7 +69,7 @@ class SampledShape:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether the objects are dictionaries with many keys, rather than records with fields."""
+        """Whether the objects are dictionaries with many possible keys, not records with fixed fields."""
         return (
             len(self.fields) > _KEYS_OF_A_MAP
             and sum(each.seen for each in self.fields.values()) * 4 < len(self.fields) * self.objects
@@ -81,10 +82,12 @@ def observe_record(shape: SampledShape, value: bytes | None, explode: str | None
     Args:
         shape: The shape of the events.
         value: The record's value.
-        explode: The path to the elements that are events, as `explode_text` writes it; None if the record is an event.
+        explode: The path to the elements that are events, in the form of `explode_text`; None if the record is an
+            event.
 
     Raises:
-        WrongRecord: The record, or an event of it, is no JSON object that columns can hold; the shape is unchanged.
+        WrongRecord: The record, or one of its events, is not a JSON object, or columns cannot hold it. The shape is
+            then unchanged.
     """
     record = read_json(value, any_json=True)
     _check(record, 0)
@@ -105,10 +108,10 @@ def _elements(value: object, levels: Sequence[RecordPath]) -> Iterator[object]:
 
 
 def _check(value: object, level: int) -> None:
-    """Check that some column can hold a value.
+    """Check that a column of some type can hold a value.
 
     Raises:
-        WrongRecord: A text is no UTF-8, a number is too large, or the value is nested too deeply.
+        WrongRecord: A text is not valid UTF-8, a number is too large, or the value is nested too deeply.
     """
     if level > _MOST_LEVELS:
         raise WrongRecord("The value is nested too deeply.")

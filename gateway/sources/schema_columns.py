@@ -1,4 +1,4 @@
-"""The columns of a topic with Avro or Protobuf schemas: CREATE STREAM … FROM TOPIC."""
+"""The columns of CREATE STREAM … FROM TOPIC, for a topic with Avro or Protobuf schemas."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["columns_of_statement", "registry_columns"]
 
 _DECLARE = "Declare the columns."
 _MOST_IDS = 20
-"""Most schemas that a registry is asked for: the schemas of the latest records."""
+"""The largest number of schemas that a registry is asked for. The schemas of the latest records come first."""
 _MOST_SECONDS = 5.0
-"""Longest time, in seconds, for all answers of a registry."""
+"""How long a registry is asked for further schemas, in seconds."""
 
 
 def columns_of_statement(statement: CreateStream) -> InferredColumns | None:
@@ -47,7 +47,7 @@ def columns_of_statement(statement: CreateStream) -> InferredColumns | None:
 
 
 def registry_columns(values: Sequence[bytes | None], topic: str, url: str, login: str) -> InferredColumns:
-    """Return the columns of the schemas that sampled records name, and that a registry has.
+    """Return the columns of the schemas that sampled records name. The schemas come from a registry.
 
     Args:
         values: The values of the records.
@@ -56,8 +56,8 @@ def registry_columns(values: Sequence[bytes | None], topic: str, url: str, login
         login: The login for the registry, percent-encoded as in a URL; empty without a login.
 
     Raises:
-        InputError: ``stream-mismatch``: no record names a schema that can be used; ``unavailable``: the registry does
-            not answer.
+        InputError: With the code ``stream-mismatch``, no record names a schema that can be used. With the code
+            ``unavailable``, the registry does not answer.
     """
     ids = list(dict.fromkeys(_schema_id(value) for value in reversed(values) if _names_schema(value)))[:_MOST_IDS]
     if not ids:
@@ -104,12 +104,13 @@ def _schema_id(value: bytes | None) -> int:
 
 
 def _columns(topic: str, written: Sequence[str], *, resolved: bool, faults: Sequence[str] = ()) -> InferredColumns:
-    """Return columns to which the values of all schemas can be resolved.
+    """Return columns for several schemas: records of each schema can be decoded to these columns.
 
     Args:
         topic: The topic, for refusals.
-        written: The schemas, the newest first: a column has the newest type that all schemas allow.
-        resolved: Whether records may be written with another schema than the columns', as for `AvroTypes.sql_text`.
+        written: The schemas, the newest first. A column gets the type of the newest schema that fits all schemas.
+        resolved: Whether the schema of a record may differ from the schema of the columns (`promote` of
+            `AvroTypes.sql_text`).
         faults: Further warnings.
     """
     possible: dict[str, list[str | None]] = {}
@@ -119,7 +120,7 @@ def _columns(topic: str, written: Sequence[str], *, resolved: bool, faults: Sequ
     schemas = [AvroTypes(text) for text in written]
 
     def fits(name: str, sql_type: str) -> bool:
-        """Tell whether a column of this type can be read from every schema that has the field."""
+        """Tell whether a column of this type can be read from the records of each schema that has the field."""
         wanted = SqlType.of(sql_type)
         there = (types for types in schemas if name in types.fields)
         found = (types.sql_text(types.fields[name], wanted, promote=resolved) for types in there)

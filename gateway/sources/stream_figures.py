@@ -1,4 +1,4 @@
-"""The progress of each stream, looked up every second for DESCRIBE STREAM, `cq status` and Prometheus."""
+"""The figures of each stream for DESCRIBE STREAM, `cq status` and Prometheus: progress, CQs and evaluator."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["StreamFigures"]
 
 
 class StreamFigures:
-    """The figures of streams at the last look; for use by the gateway's main thread only."""
+    """The figures of streams at the last call of `look`. For use by the gateway's main thread only."""
 
     def __init__(
         self, working: WorkingCopy, evaluators: StreamEvaluators, offsets: Offsets, clock: Callable[[], float]
     ) -> None:
-        """Begin without a look.
+        """Begin without figures.
 
         Args:
             working: The working copy, with the CQs and groups, and the evaluated offsets of each stream.
@@ -37,16 +37,17 @@ class StreamFigures:
         self._known: dict[str, dict[str, object]] = {}
 
     def of(self, name: str) -> dict[str, object]:
-        """Return the figures of a stream at the last look; empty for a newer stream.
+        """Return the figures of a stream at the last call of `look`; empty for a stream that is newer.
 
-        `behind` is the number of events not evaluated yet, `seconds_behind` how long the oldest of them has waited.
-        `lane` is True if the stream shares the Spark query of quiet streams. `evaluator` is the stream's evaluator, if
-        there are several evaluators. `reason` says why the stream is not evaluated. The fields are left out otherwise.
+        `behind` is the number of events that are not evaluated yet, and `seconds_behind` is how long the oldest of them
+        has waited. The next three fields are left out if they do not apply. `lane` is True if the stream shares the
+        Spark query of quiet streams. `evaluator` is the stream's evaluator, if there are several evaluators. `reason`
+        tells why the stream is not evaluated.
         """
         return dict(self._known.get(name, {}))
 
     def look(self, streams: Sequence[Stream]) -> None:
-        """Look up the figures of all live streams, with one question to Redis and one to Kafka.
+        """Look up the figures of all live streams, with one request for all offsets to Redis and one to Kafka.
 
         Raises:
             OperationalError: A server does not answer.
@@ -67,7 +68,7 @@ class StreamFigures:
         self._known = figures
 
     def _behind(self, streams: Sequence[Stream]) -> Iterator[tuple[int, float]]:
-        """Yield for each stream how many events are not evaluated, and for how many seconds the oldest has waited."""
+        """Yield, for each stream, the number of unevaluated events, and how many seconds the oldest has waited."""
         self._lags = {stream.stream_id: self._lags.get(stream.stream_id, Lag()) for stream in streams}
         known = list(zip(streams, self._working.evaluator.evaluated(streams), strict=True)) if streams else []
         places = {(stream.topic, int(number)) for stream, offsets in known for number in offsets}

@@ -28,15 +28,15 @@ _RESERVED = frozenset(
         "when where with xor"
     ).split()
 )
-"""Words that can name a column only in quotes, in CREATE STREAM or in a SELECT."""
+"""Words that must be quoted to be the name of a column in CREATE STREAM or in a SELECT."""
 
 
 def stream_statement(stream: Stream, **options: str) -> str:
-    r"""Return the CREATE STREAM that declares a stream anew, over its existing topic.
+    r"""Return the CREATE STREAM that would declare an existing stream again, over its existing topic.
 
     Args:
         stream: The stream.
-        options: Further options, which a stream does not store.
+        options: Further options for the statement, which the stream does not store.
 
     Example:
         >>> from grouping.model.column import StreamColumn

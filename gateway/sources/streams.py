@@ -39,12 +39,12 @@ _SCHEMA_OPTIONS = ("schemas", "registry", "descriptor", "message")
 def create_stream(
     declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateStream
 ) -> tuple[Stream, tuple[str, ...]]:
-    """Declare a stream; its start offsets are fixed here, before the reply.
+    """Declare a stream. Its start offsets are determined here, so all events published after the reply are evaluated.
 
     Args:
         declaration: The command and the live sources.
-        topics: Kafka's topics; without an answer from Kafka, the command is held (`NotYet`).
-        made: The topics made for subscribers; a new topic is added.
+        topics: Kafka's topics. While Kafka has not answered, the command waits (`NotYet`).
+        made: The topics that were made for subscribers; a topic that is made here is added.
         statement: The parsed command.
 
     Returns:
@@ -95,7 +95,7 @@ def _inferred(
 
 
 def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> Stream:
-    """Drop a stream that no CQ uses.
+    """Drop a stream, which no CQ and no view may read.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
@@ -115,7 +115,7 @@ def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, na
 
 
 def describe_stream(stream: Stream) -> dict[str, object]:
-    """Return a stream as the replies to CREATE STREAM, DESCRIBE STREAM and SHOW STREAMS have it."""
+    """Return the description of a stream for the replies to CREATE STREAM, DESCRIBE STREAM and SHOW STREAMS."""
     return {
         "stream": stream.name,
         "id": stream.stream_id,

@@ -27,20 +27,23 @@ __all__ = ["create_table", "describe_table", "drop_table", "exactness"]
 
 _LAG = "min.compaction.lag.ms"
 _KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""The configuration of a topic made for a table: all records stay; a compacted topic would refuse records without a
-key."""
+"""The configuration of a topic that the gateway makes for a table: all records stay. The topic is not compacted, since
+a compacted topic refuses records without a key."""
 
 
 def create_table(
     declaration: Declaration, topics: TopicQuestions, made: MadeTopics, statement: CreateTable
 ) -> tuple[Table, str | None]:
-    """Declare a table, read from its topic's beginning; return it, with a warning if Kafka may delete its rows.
+    """Declare a table, which is read from the beginning of its topic.
 
     Args:
         declaration: The command and the live sources.
-        topics: Kafka's topics; without an answer from Kafka, the command is held (`NotYet`).
-        made: The topics made for subscribers; a new topic is added.
+        topics: Kafka's topics. While Kafka has not answered, the command waits (`NotYet`).
+        made: The topics that were made for subscribers; a topic that is made here is added.
         statement: The parsed command.
+
+    Returns:
+        The table, and the warning of `exactness`.
 
     Raises:
         InputError: stream-exists, stream-mismatch, not-allowed, quota-exceeded.
@@ -70,14 +73,14 @@ def create_table(
 
 
 def exactness(settings: Settings, topics: TopicQuestions, table: Table) -> str | None:
-    """Return a warning if a replayed batch may find other rows of a table than in its first run; None if it cannot.
+    """Return a warning if a replayed micro-batch may find other rows of a table than in its first run; else None.
 
-    A replay reads the table as it was in the first run. Compaction removes the rows that were replaced since, and
-    deletion by age or size removes even current rows.
+    A replay must read the table as it was in the first run. Compaction may have removed rows that were replaced since
+    then. Deletion by age or size may have removed even current rows.
     """
     config = topics.configs([table.topic]).get(table.topic)
     if config is None:
-        return None  # the topic is gone, which the table's state reports
+        return None  # the topic does not exist; the table's state reports this
     policies = config.get("cleanup.policy", "delete")
     if "delete" in policies and (config.get("retention.ms") != "-1" or config.get("retention.bytes", "-1") != "-1"):
         return "Kafka deletes records of its topic by age or size: rows vanish although nobody removed them."
@@ -98,7 +101,7 @@ def drop_table(
     name: str,
     subscriber: str,
 ) -> Table:
-    """Drop a table that no CQ and no view reads; batches may still join it for CQs dropped earlier.
+    """Drop a table, which no CQ and no view may read. Micro-batches may still join it for CQs that were dropped before.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
@@ -113,7 +116,7 @@ def drop_table(
 
 
 def describe_table(table: Table, warning: str | None = None) -> dict[str, object]:
-    """Return a table as the replies to CREATE TABLE, DESCRIBE TABLE and SHOW TABLES have it."""
+    """Return the description of a table for the replies to CREATE TABLE, DESCRIBE TABLE and SHOW TABLES."""
     decimals = table.encoding.decimals if table.format == "debezium-json" else ""
     return {
         "table": table.name,

@@ -1,4 +1,4 @@
-"""The topics of streams and tables: permission to read them, and creation of missing topics."""
+"""The topics of streams and tables: checks that a subscriber may read a topic, and makes missing topics."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _KINDS: dict[type, str] = {CreateStream: "stream", CreateTable: "table"}
 
 
 class MadeTopics:
-    """The topics made for subscribers' streams and tables, including topics of dropped sources.
+    """The topics that were made for subscribers' streams and tables, including topics of dropped sources.
 
-    Topics of live and of dropped sources together may have twice the partitions that the limit allows for live sources;
-    otherwise a loop of CREATE and DROP would leave thousands. The counts begin anew at each start of the gateway.
+    A subscriber's live sources may have at most as many partitions as the limit says. The topics of its live and of its
+    dropped sources together may have at most twice as many. Without this second limit, a loop of CREATE and DROP would
+    leave thousands of topics. A gateway that starts knows no topics of dropped sources.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class MadeTopics:
         self._made.setdefault(owner, set()).add(topic)
 
     def of(self, owner: str) -> set[str]:
-        """Return the topics that were made for a subscriber; some of them may be deleted since."""
+        """Return the topics that were made for a subscriber; some of them may have been deleted since."""
         return self._made.get(owner, set())
 
 
@@ -45,12 +46,12 @@ def admitted_topic(
     statement: CreateStream | CreateTable,
     config: Mapping[str, str],
 ) -> ExistingTopic:
-    """Check that a source may be declared; make its topic if it is missing, and return the topic's form.
+    """Check that a source may be declared, make its topic if it is missing, and return the topic's form.
 
     Args:
         declaration: The command and the live sources.
-        topics: Kafka's topics; without an answer from Kafka, the command is held (`NotYet`).
-        made: The topics made for subscribers; a topic made here is added.
+        topics: Kafka's topics. While Kafka has not answered, the command waits (`NotYet`).
+        made: The topics that were made for subscribers; a topic that is made here is added.
         statement: The parsed command.
         config: The configuration for a new topic.
 
@@ -73,7 +74,7 @@ def admitted_topic(
 def _check_declaration(
     settings: Settings, topics: TopicQuestions, statement: CreateStream | CreateTable, subscriber: str
 ) -> None:
-    """Check that a subscriber may read a topic, and that the topic's schema has the columns.
+    """Check that a subscriber may read a topic, and that the schemas in the statement fit its columns.
 
     Raises:
         InputError: stream-mismatch, not-allowed.
@@ -124,13 +125,13 @@ def _source_form(
     found: ExistingTopic | None,
     config: Mapping[str, str],
 ) -> ExistingTopic:
-    """Return the form of a statement's topic; make a missing topic if the statement has the number of its partitions.
+    """Return the form of a statement's topic. A missing topic is made if the statement has the option `partitions`.
 
     Args:
         settings: The settings.
         topics: Kafka's topics.
         statement: The parsed command.
-        owner: The subscriber; hints name only topics that the subscriber may read.
+        owner: The sender. Hints name only topics that the sender may read.
         found: The topic's form; None if the topic does not exist.
         config: The configuration for a new topic.
 
@@ -153,7 +154,7 @@ def _source_form(
     try:
         topics.create({statement.topic: statement.partitions}, config)
     except TopicRefusal as error:
-        # Kafka refuses names that differ from another only in "." and "_", and may have further rules.
+        # Kafka refuses a name that differs from an existing topic's name only in "." and "_", and may have more rules.
         raise InputError(
             error.message, code="stream-mismatch", detail=error.detail, hint="Choose another topic."
         ) from error

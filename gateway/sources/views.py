@@ -1,4 +1,4 @@
-"""CREATE VIEW and DROP VIEW: names for SELECTs."""
+"""CREATE VIEW and DROP VIEW. A view is a name for a SELECT."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["create_view", "describe_view", "drop_view"]
 
 
 def create_view(declaration: Declaration, statement: CreateView) -> View:
-    """Declare a view; its SELECT must be valid as a query of its owner.
+    """Declare a view. Its SELECT must be valid as a query of the sender.
 
     Raises:
         InputError: stream-exists, quota-exceeded, and the errors of the SELECT.
@@ -33,7 +33,7 @@ def create_view(declaration: Declaration, statement: CreateView) -> View:
 
 
 def drop_view(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> View:
-    """Drop a view that no CQ and no other view reads.
+    """Drop a view, which no CQ and no other view may read.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
@@ -48,5 +48,5 @@ def drop_view(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name
 
 
 def describe_view(view: View) -> dict[str, object]:
-    """Return a view as the replies to CREATE VIEW, DESCRIBE VIEW and SHOW VIEWS have it."""
+    """Return the description of a view for the replies to CREATE VIEW, DESCRIBE VIEW and SHOW VIEWS."""
     return {"view": view.name, "select": view.select, "reads": list(view.reads), "created_at": view.created_at}
