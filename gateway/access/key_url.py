@@ -1,4 +1,4 @@
-"""The keys of an issuer of tokens, read from its JWKS URL in a thread, so that no command waits for the issuer."""
+"""Reads the public keys of an issuer of tokens from its JWKS URL, in a thread, so that no command waits."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["KeyUrl"]
 log = logging.getLogger(__name__)
 
 _EVERY_SECONDS = 300.0
-"""Time from a successful reading to the next."""
+"""The time from a successful reading to the next reading."""
 _AGAIN_SECONDS = 10.0
-"""Time from a failed reading, or an unknown key id, to the next reading."""
+"""The time from a failed reading to the next one, and the shortest time between two readings for unknown key ids."""
 _KEPT_SECONDS = 3600.0
-"""How long keys stay in use while the issuer does not answer; meanwhile a revoked key still counts."""
+"""How long keys stay in use while the issuer does not answer. During this time, a revoked key is still accepted."""
 _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 1 << 20
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -34,15 +34,16 @@ class KeyUrl:
     """The public keys by their ids, from the issuer's last answer."""
 
     def __init__(self, url: str, issuer: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Take the URL; `begin` reads it.
+        """Begin without keys; `begin` reads them.
 
         Args:
-            url: Where the issuer has its JWKS.
-            issuer: The `iss` that tokens of these keys must have.
+            url: The URL of the issuer's JWKS.
+            issuer: The claim `iss` that tokens signed with these keys must have.
             clock: Monotonic seconds.
 
         Raises:
-            OperationalError: The URL does not begin with https://, has no host, or comes without an issuer.
+            OperationalError: The URL does not begin with https:// (or http:// for the loopback address), or the issuer
+                is missing.
         """
         parts = urlsplit(url)
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
@@ -66,18 +67,18 @@ class KeyUrl:
         return self._read_at is not None and self._clock() - self._read_at < _KEPT_SECONDS
 
     def find(self, key_id: str) -> TokenKey | None:
-        """Return a key; for an unknown key id, the thread soon reads the issuer's keys again."""
+        """Return a key; None if its id is unknown. The thread then reads the issuer's keys again soon."""
         found = self._keys.get(key_id) if self.fresh else None
         if found is None:
             self._wanted.set()
         return found
 
     def read(self) -> None:
-        """Read the keys once; a key set that cannot be read leaves the keys as they were.
+        """Read the keys once. If the key set cannot be read, the known keys stay.
 
         Raises:
             OSError: The issuer does not answer.
-            ValueError: The answer is no key set.
+            ValueError: The answer is not a key set.
         """
         with urllib.request.urlopen(self._url, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 - https, as checked
             body = answer.read(_MOST_BYTES)

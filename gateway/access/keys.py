@@ -1,4 +1,4 @@
-"""The keys that tokens are checked with: a JWKS file, or a folder of PEM files of public keys, read anew on changes."""
+"""The keys for checking tokens, from a JWKS file or a folder of public keys in PEM. Changed files are read again."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _LOOK_MS = 1000
 
 
 class TokenKey(NamedTuple):
-    """A key that tokens of some subscribers are signed with."""
+    """A key with which some subscribers sign their tokens."""
 
     key: Any
     """The key in PyJWT's form."""
     algorithm: str
-    """``HS256``, ``RS256``, ``ES256`` or ``EdDSA``; a token with another algorithm is refused."""
+    """``HS256``, ``RS256``, ``ES256`` or ``EdDSA``. A token with another algorithm is refused."""
     subscribers: tuple[str, ...]
-    """Shell patterns of the subscribers for whom the key may sign."""
+    """Shell patterns for the names of the subscribers for whom the key may sign."""
     issuer: str | None = None
-    """The `iss` required of the key's tokens; None accepts any."""
+    """The claim `iss` that tokens signed with the key must have; None accepts any."""
 
     def speaks_for(self, subscriber: str) -> bool:
         """Tell whether the key may sign a subscriber's commands."""
@@ -59,28 +59,27 @@ class _Jwks(msgspec.Struct, frozen=True):
 
 
 _ASSUMED = {"RSA": "RS256", "EC": "ES256", "OKP": "EdDSA"}
-"""By `kty`, the algorithm of an issuer's key without `alg`. A public key set holds no secrets, so HS256 is not among
-them."""
+"""`kty` of an issuer's key without `alg` → its algorithm. HS256 is missing, since a public key set has no secrets."""
 _KINDS = {"HS256": "oct", "RS256": "RSA", "ES256": "EC", "EdDSA": "OKP"}
 
 
 class KeyFile:
-    """The keys by their ids, as the file has them at the last `refresh`."""
+    """The keys in a file or a folder, as of the last `refresh`."""
 
     def __init__(self, path: Path) -> None:
         """Read the keys.
 
         Args:
-            path: A JWKS file, or a folder of files `NAME.pem`, each the public key of the subscriber of that name.
+            path: A JWKS file, or a folder of files `NAME.pem`. Such a file is the public key of the subscriber `NAME`.
 
         Raises:
-            OperationalError: The keys cannot be read, or a key cannot check tokens.
+            OperationalError: The keys cannot be read, or a key cannot be used for tokens.
         """
         self._path = path
         self._looked_ms = 0
         self._state = self._stamp()
         self.keys, faults = _read(path)
-        """By `kid`."""
+        """Key id (`kid`) → key."""
         if faults:
             raise OperationalError(
                 f'the keys of tokens in "{path}" cannot be read',
@@ -89,13 +88,13 @@ class KeyFile:
             )
 
     def refresh(self, now_ms: int) -> None:
-        """Read changed keys again.
+        """Read the keys again if a file has changed; this is checked at most once a second.
 
-        An unreadable key file removes its earlier key, because the key may have been revoked. A JWKS file that cannot
-        be read at all leaves no key.
+        If a key cannot be read any more, its earlier value is no longer used, since the key may have been revoked. If a
+        JWKS file cannot be read at all, no keys are left.
 
         Args:
-            now_ms: The present, epoch milliseconds; the files are looked at once a second.
+            now_ms: The present, epoch milliseconds.
         """
         if 0 <= now_ms - self._looked_ms < _LOOK_MS:
             return
@@ -122,7 +121,7 @@ def _stamps(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _read(path: Path) -> tuple[dict[str, TokenKey], list[str]]:
-    """Return the readable keys, and the faults of the unreadable keys."""
+    """Return key id → key, for the keys that can be read, and messages about the other keys."""
     keys: dict[str, TokenKey] = {}
     faults: list[str] = []
     try:
@@ -143,14 +142,14 @@ def _read(path: Path) -> tuple[dict[str, TokenKey], list[str]]:
 
 
 def issuer_key(fields: dict[str, Any], issuer: str) -> tuple[str, TokenKey] | None:
-    """Return a public key of an issuer's key set; it may sign for any subscriber.
+    """Return a public key of an issuer's key set. The key may sign for any subscriber.
 
     Args:
-        fields: The JWK; `alg` may be missing.
-        issuer: The `iss` of its tokens.
+        fields: The JWK, in which `alg` may be missing.
+        issuer: The claim `iss` that tokens signed with the key must have.
 
     Returns:
-        The key id and the key; None if the key is not for signatures with a known algorithm.
+        The key id and the key; None if the key is not a key for signatures with a known algorithm.
     """
     algorithm = fields.get("alg") or _ASSUMED.get(str(fields.get("kty")))
     if fields.get("use", "sig") != "sig" or algorithm not in _ASSUMED.values() or "d" in fields:
@@ -201,5 +200,5 @@ def _algorithm(key: object, name: str) -> str:
 
 
 def _literal(name: str) -> str:
-    """Return the shell pattern that matches a name and nothing else."""
+    """Return the shell pattern that matches only this name."""
     return "".join(f"[{mark}]" if mark in "*?[" else mark for mark in name)

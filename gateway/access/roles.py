@@ -1,4 +1,4 @@
-"""Roles of subscribers, and the topics that each of them may read by CREATE STREAM and CREATE TABLE."""
+"""The roles of subscribers, and the topics that a subscriber may use in CREATE STREAM and CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ __all__ = ["OPERATOR", "in_role", "is_operator", "readable_topics"]
 
 
 OPERATOR = "operator"
-"""The role that may see and change objects of other subscribers; each statement of an operator is audited."""
+"""The role of subscribers who may see and change objects of others. The statements of operators are recorded for
+audits."""
 
 
 def in_role(settings: Settings, subscriber: str, role: str) -> bool:
-    """Tell whether a subscriber is in a role.
+    """Tell whether a subscriber has a role.
 
     Example:
         >>> settings = Settings(auth={"roles": {"operator": "root, ops-*"}})
@@ -28,8 +29,8 @@ def in_role(settings: Settings, subscriber: str, role: str) -> bool:
 def is_operator(settings: Settings, subscriber: str) -> bool:
     """Tell whether a subscriber is an operator.
 
-    In mode ``key``, whoever can write a command can put any subscriber's name on it, so the role counts only if a
-    setting (`auth.operators_by_key`) allows this.
+    In the mode ``key``, everybody who can write a command can use the name of any subscriber. Therefore a subscriber is
+    an operator in this mode only if the setting `auth.operators_by_key` allows this.
 
     Example:
         >>> auth = {"roles": {"operator": "root"}}
@@ -43,7 +44,9 @@ def is_operator(settings: Settings, subscriber: str) -> bool:
 
 
 def readable_topics(settings: Settings, subscriber: str) -> list[str] | None:
-    """Return the patterns of the topics that a subscriber may read; None without grants in the settings.
+    """Return patterns of the topics that a subscriber may read.
+
+    None means that the settings have no grants, so that any subscriber may read all topics.
 
     Example:
         >>> grants = {"alice": "quotes", "@desk": "orders.*,trades", "*": "public.*"}

@@ -1,4 +1,4 @@
-"""Rights on streams, tables and views: who may read, drop and grant them."""
+"""The rights on streams, tables and views: who may read, drop and grant them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Source = Stream | Table | View
 
 
 class SourceRights:
-    """The rights of each subscriber on sources, from owners, grants and settings."""
+    """The rights of subscribers on sources, which follow from the owners, the grants and the settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._default = settings.streams.access
 
     def is_operator(self, subscriber: str) -> bool:
-        """Tell whether a subscriber is an operator, who sees the sources and groups of all subscribers."""
+        """Tell whether a subscriber is an operator, who may see the sources and groups of all subscribers."""
         return is_operator(self._settings, subscriber)
 
     def may_read(self, subscriber: str, source: Source) -> bool:
-        """Tell whether a subscriber may read a source in queries, and learn of its existence."""
+        """Tell whether a subscriber may read a source in queries. Only then may the subscriber learn that it exists."""
         if source.access.admits(subscriber, self._default) or source.owner == subscriber:
             return True
         return is_operator(self._settings, subscriber)
@@ -41,9 +41,9 @@ class SourceRights:
         return {"owner": source.owner or None, "access": source.access.kind or self._default}
 
     def owns(self, subscriber: str, source: Source) -> bool:
-        """Tell whether a subscriber may drop a source and grant it: its owner and operators may.
+        """Tell whether a subscriber may drop and grant a source: its owner may, and operators may.
 
-        A source from a version of the product without owners belongs to everybody.
+        A source without an owner, from an early version of the product, belongs to everybody.
         """
         return source.owner in (subscriber, "") or is_operator(self._settings, subscriber)
 
@@ -51,9 +51,9 @@ class SourceRights:
         """Check that a subscriber may drop a source, or grant it to others.
 
         Args:
-            subscriber: The sender of the statement, who may read the source.
+            subscriber: The sender of the statement, who must have the right to read the source.
             source: The source.
-            act: The statement's verb, in capitals.
+            act: The verb of the statement, in capitals, for the message.
 
         Raises:
             InputError: ``not-allowed``.
@@ -69,5 +69,5 @@ class SourceRights:
 
 
 def kind_of(source: Source) -> SourceKind:
-    """Return the kind of a source, as statements name it."""
+    """Return the kind of a source: ``stream``, ``table`` or ``view``."""
     return "stream" if isinstance(source, Stream) else "table" if isinstance(source, Table) else "view"

@@ -1,4 +1,7 @@
-"""Tokens of commands: a JSON Web Token (RFC 7519) that binds a subscriber, a command id, a text and a time."""
+"""Checks the tokens of commands.
+
+A token is a JSON Web Token (RFC 7519) that is valid for one subscriber, command id, text and time.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,11 @@ __all__ = ["OidcRules", "TokenCheck"]
 _DAY_SECONDS = 86_400
 _HINT = "Make a token for each command, just before it is sent."
 _SIGNATURE_ALONE: Any = {"verify_" + claim: False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
-"""The library checks signatures only: it would compare times with the present, but the record's time counts."""
+"""Options by which PyJWT checks only the signature. PyJWT would compare the token's times with the present, but they
+must be compared with the time of the command's record. `TokenCheck` therefore checks the claims itself."""
 
 _EpochSeconds = Annotated[float, msgspec.Meta(ge=0, le=1 << 53)]
-"""Epoch seconds; a number beyond could not be compared."""
+"""Epoch seconds. A larger number than 2^53 is refused, since a float cannot represent it exactly."""
 
 
 class _Claims(msgspec.Struct, frozen=True):
@@ -39,15 +43,15 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class OidcRules(NamedTuple):
-    """How to read ordinary OpenID Connect tokens, which name neither the command nor its text."""
+    """The rules for ordinary OpenID Connect tokens, which name neither the command nor its text."""
 
     claim: str
     """The claim that identifies the subscriber, such as `sub`."""
     subscribers: Mapping[str, str]
-    """The claim's value → subscriber; empty if the claim is the subscriber's name itself."""
+    """Value of the claim → subscriber; empty if the value of the claim is the subscriber's name itself."""
 
     def subscriber(self, payload: Mapping[str, Any]) -> str | None:
-        """Return the subscriber of a token; None if it is for no subscriber."""
+        """Return the subscriber of a token; None if the token has no subscriber."""
         subject = payload.get(self.claim)
         if not isinstance(subject, str):
             return None
@@ -55,7 +59,7 @@ class OidcRules(NamedTuple):
 
 
 class TokenCheck:
-    """Tells whether a command is signed with a key that may speak for its subscriber."""
+    """Checks whether the token of a command is valid, and is signed with a key that may sign for the subscriber."""
 
     def __init__(
         self,
@@ -66,15 +70,15 @@ class TokenCheck:
         issuer_keys: KeyUrl | None = None,
         oidc: OidcRules | None = None,
     ) -> None:
-        """Take the rules that tokens are checked against.
+        """Take the keys and the rules.
 
         Args:
-            keys: The keys of files; None without any.
-            audience: The required `aud`, so that tokens for other gateways are refused.
-            skew_seconds: Largest difference between the clocks of signer and broker, in seconds.
-            longest_seconds: Longest time from `iat` to `exp`, in seconds.
-            issuer_keys: The keys of a JWKS URL; None without any.
-            oidc: The rules for tokens without `text_sha256`; None refuses these tokens.
+            keys: The keys in files; None if there are none.
+            audience: The required claim `aud`, so that tokens for other gateways are refused.
+            skew_seconds: The largest allowed difference between the clocks of the signer and the broker, in seconds.
+            longest_seconds: The longest allowed time from `iat` to `exp`, in seconds.
+            issuer_keys: The keys of a JWKS URL; None if there are none.
+            oidc: The rules for tokens without `text_sha256`; with None, such tokens are refused.
         """
         self._keys = keys
         self._issuer_keys = issuer_keys
@@ -85,10 +89,11 @@ class TokenCheck:
 
     @classmethod
     def of(cls, settings: Settings) -> TokenCheck:
-        """Return the check that the settings ask for.
+        """Return the check that the settings require.
 
         Raises:
-            OperationalError: The keys cannot be read, or tokens would be valid for longer than ids are remembered.
+            OperationalError: No keys are given or they cannot be read, or tokens would be valid for longer than command
+                ids are remembered.
         """
         auth = settings.auth
         if auth.keys is None and not auth.jwks_url:
@@ -121,14 +126,14 @@ class TokenCheck:
     def refusal(
         self, token: bytes | None, subscriber: str, command_id: str, text: str, at_ms: int
     ) -> InputError | None:
-        """Return why a command is refused; None if its token proves the subscriber.
+        """Return why a command is refused; None if its token proves who has sent it.
 
         Args:
             token: The token; None if the record has none.
-            subscriber: The subscriber named by the command.
+            subscriber: The subscriber that the command names.
             command_id: The command's id.
             text: The command's statement.
-            at_ms: When Kafka appended the command, epoch milliseconds.
+            at_ms: The time at which Kafka appended the command, epoch milliseconds.
         """
         if token is None:
             return _refusal(
@@ -158,7 +163,7 @@ class TokenCheck:
         return None
 
     def _payload(self, token: bytes, subscriber: str) -> dict[str, Any] | None:
-        """Return the claims of a token; None unless it is signed with a key that may speak for the subscriber."""
+        """Return the claims of a token; None unless the token is signed with a key that may sign for the subscriber."""
         try:
             key_id = str(jwt.get_unverified_header(token).get("kid"))
             known = self._keys.keys.get(key_id) if self._keys is not None else None

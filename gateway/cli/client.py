@@ -1,4 +1,4 @@
-"""`cq sql` and `cq tail`: statements and results of a subscriber in a shell, over Kafka as for any other client."""
+"""`cq sql` and `cq tail`: send statements and read results in a shell, through the SDK like any other client."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SubscriberOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Whose CQs.", show_default="the user's name")
 ]
 _AT_ONCE = 1_000
-"""Largest number of statements that are sent before replies are shown."""
+"""The largest number of statements that are sent before their replies are shown."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 
@@ -61,7 +61,7 @@ def sql(
     subscriber: SubscriberOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry out statements and print every reply; the exit code is 1 if any is rejected."""
+    """Carry out statements and print each reply. The exit code is 1 if a statement is rejected."""
     rejected = False
     for who, texts in by_subscriber(_statements(statement, file), subscriber):
         with client_of(data, kafka, who) as client:
@@ -75,17 +75,17 @@ def sql(
 
 
 def _statements(text: str | None, file: Path | None) -> list[str]:
-    """Return the given statements; an unsplittable text counts as a single statement, for the gateway to refuse.
+    """Return the given statements. A text that cannot be split is a single statement, which the gateway then refuses.
 
     Raises:
-        BadParameter: There is no statement, or both text and file are given.
+        BadParameter: Neither a text nor a file is given, or both are, or the file cannot be read.
     """
     if (text is None) == (file is None):
         raise typer.BadParameter('give either a statement, such as "SHOW CQS", or --file')
     if file is not None:
         try:
             raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-            # A text file's reader would convert carriage returns, so the file is read as bytes.
+            # The file is read as bytes, since reading it as text would convert carriage returns.
             text = raw.decode("utf-8")
         except (OSError, UnicodeError) as error:
             raise typer.BadParameter(f"the file cannot be read: {error}") from error
@@ -118,7 +118,7 @@ def tail(
     from_cursor: Annotated[str | None, typer.Option(metavar="TEXT", help="Go on after this cursor.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,
 ) -> None:
-    """Follow a CQ's results from the first to the end; Ctrl-C leaves."""
+    """Print a CQ's results, from the first one until the CQ ends. Ctrl-C stops."""
     with (
         client_of(data, kafka, subscriber) as client,
         client.subscribe(name, cursor=from_cursor) as results,
@@ -136,10 +136,10 @@ def tail(
 
 
 def bootstrap_of(data: Path) -> str:
-    """Return the address of the Kafka that a `cq up` on this folder uses.
+    """Return the address of the Kafka of a `cq up` on this data folder.
 
     Raises:
-        OperationalError: Nothing has been started there.
+        OperationalError: No `cq up` runs on this folder.
     """
     try:
         endpoints: Mapping[str, Any] = json.loads((data / "endpoints.json").read_text())
@@ -153,7 +153,7 @@ def bootstrap_of(data: Path) -> str:
 
 @contextlib.contextmanager
 def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> Iterator[Client]:
-    """Connect, and report errors that a user can mend in one line."""
+    """Connect a client for the block. Errors of the SDK become errors of the command line, of one line each."""
     settings = given_settings()
     bootstrap = _bootstrap(data, kafka, settings)
     with _one_line():
@@ -171,7 +171,7 @@ def client_of(data: Path | None, kafka: str | None, subscriber: str | None) -> I
 
 @contextlib.contextmanager
 def publisher_of(data: Path | None, kafka: str | None) -> Iterator[Publisher]:
-    """Make a publisher of records, and report errors that a user can mend in one line."""
+    """Make a publisher of records for the block. Errors of the SDK become errors of the command line."""
     settings = given_settings()
     publisher = Publisher(_bootstrap(data, kafka, settings), client_options(settings.kafka))
     with _one_line(), contextlib.closing(publisher):
@@ -184,7 +184,7 @@ def _bootstrap(data: Path | None, kafka: str | None, settings: Settings) -> str:
 
 @contextlib.contextmanager
 def _one_line() -> Iterator[None]:
-    """Report errors of the SDK in one line."""
+    """Turn errors of the SDK into errors of the command line; print a rejection, and exit with the code 1."""
     try:
         yield
     except CommandRejection as error:
@@ -195,7 +195,9 @@ def _one_line() -> Iterator[None]:
 
 
 def place_shown(statement: str, detail: str | None) -> str:
-    r"""Return the statement's line that an error's detail names, with a caret below the column; else an empty text.
+    r"""Return the line of a statement that an error's detail names, and a second line with a caret below the column.
+
+    The result is empty if the detail names no line of the statement.
 
     Example:
         >>> print(place_shown("CREATE CQ a AS\n SELECT FROM q", "Line 2, column 9: there should be a column."))
@@ -223,7 +225,7 @@ def _print_rejection(error: CommandRejection, statement: str = "") -> None:
 
 
 def show_result(message: str, result: Mapping[str, Any]) -> None:
-    """Print an accepted statement's message and result for a person."""
+    """Print the message and the result of an accepted statement, for a person."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(message, markup=False)
     listed = next((value for value in result.values() if isinstance(value, list)), None)
@@ -250,7 +252,7 @@ def _table(items: list[dict[str, Any]]) -> Table:
 
 
 def _shown(value: Any) -> str:
-    """Return a value of a result as a person reads it.
+    """Return a value of a result as a text for a person.
 
     Example:
         >>> _shown({"kind": "timer", "every": "PT5M", "cron": None})

@@ -1,4 +1,4 @@
-"""`cq demo`: thousands of CQs from several subscribers on generated quotes, everything over Kafka."""
+"""`cq demo`: runs everything, with thousands of CQs of several subscribers over generated quotes."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ __all__ = ["demo"]
 
 _SEED = 2026
 _SHOWN = 12
-"""How many CQs of each subscriber have their results shown; thousands would flicker."""
+"""For how many CQs of each subscriber results are shown. The results of thousands of CQs would flicker."""
 _PACE = 0.02
-"""Seconds between two batches of quotes."""
+"""The time between two batches of quotes, in seconds."""
 _REST = 2.0
-"""Seconds to wait for the last results after the last quote."""
+"""How long the demo waits for the last results after the last quote, in seconds."""
 _NEXT = "Go on by yourself: cq up --detach, cq sql 'CREATE STREAM …', cq sql 'CREATE CQ …', cq tail NAME, cq down"
 _LINE_SECONDS = 5.0
-"""Seconds between two printed lines where there is no terminal."""
+"""The time between two printed lines, in seconds, if the output is not a terminal."""
 _ENVIRONMENT = {"CQ_RESULTS_DEDICATED_LIMIT": "20"}
-"""Few dedicated topics: both ways of delivery are seen, and nobody waits for hundreds of topics."""
+"""The environment limits the number of dedicated topics. So the demo shows both dedicated and shared destinations, and
+nobody waits until hundreds of topics are made."""
 
 
 def demo(
@@ -59,7 +60,7 @@ def demo(
     rate: Annotated[int, typer.Option(min=50, help="Quotes per second.")] = 1000,
     seconds: Annotated[float, typer.Option(min=1, help="How long quotes are streamed.")] = 60.0,
 ) -> None:
-    """Run the product on generated quotes, and stop; no process is left running."""
+    """Start everything, run thousands of CQs over generated quotes, and stop everything."""
     console = Console(highlight=False)
     try:
         with _servers(console, data) as bootstrap:
@@ -73,7 +74,7 @@ def demo(
 
 @contextlib.contextmanager
 def _servers(console: Console, data: Path | None) -> Iterator[str]:
-    """Start everything as `cq up` does, and stop it whatever happens in between."""
+    """Start everything as `cq up` does, and stop everything after the block, even after an error or a signal."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: _interrupt())
     folder = Path(tempfile.mkdtemp(prefix="cq-demo-")) if data is None else data
     try:
@@ -81,7 +82,7 @@ def _servers(console: Console, data: Path | None) -> Iterator[str]:
         _cq("up", folder, "--detach")
         yield bootstrap_of(folder)
     finally:
-        # From here on, nothing may keep the servers from being stopped, not even a second Ctrl-C.
+        # From here on, signals are ignored, so that not even a second Ctrl-C prevents that the servers are stopped.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         console.print("Stopping everything …")
@@ -97,7 +98,7 @@ def _interrupt() -> None:
 
 
 def _cq(command: str, folder: Path, *options: str) -> None:
-    """Run `cq` as a user does; `cq` itself prints errors."""
+    """Run a `cq` command in a process of its own, which prints its own errors."""
     done = subprocess.run(
         [sys.executable, "-m", "gateway.cli", command, "--data", str(folder), *options],
         env={**os.environ, **_ENVIRONMENT},
@@ -149,8 +150,8 @@ def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: flo
 
 
 def _declare(client: Client, market: Market) -> int:
-    """Declare the stream and the table, which has a row for each company; return how many."""
-    with contextlib.suppress(Conflict):  # A demo that resumes in a folder of its own finds its sources there
+    """Declare the stream and the table, fill the table with a row for each company, and return the number of rows."""
+    with contextlib.suppress(Conflict):  # an earlier demo on the same data folder has declared the sources
         client.create_stream(STREAM, COLUMNS, partitions=2)
     with contextlib.suppress(Conflict):
         client.create_table(TABLE, COMPANY_COLUMNS, COMPANY_KEY, partitions=2)
@@ -172,7 +173,7 @@ def _stream(
     rate: int,
     seconds: float,
 ) -> None:
-    """Publish in a thread, read in a thread per subscriber, and show in the calling thread."""
+    """Publish quotes in one thread, read results in one thread for each subscriber, and show them in this thread."""
     done, read = threading.Event(), threading.Event()
     began = time.monotonic()
     with ThreadPoolExecutor(1 + len(followed)) as threads:
@@ -194,7 +195,7 @@ def _stream(
 
 
 def _publish(client: Client, market: Market, tally: DemoTally, rate: int, done: threading.Event) -> None:
-    """Publish at a steady rate: if a batch is late, the next batch makes up for the missing events."""
+    """Publish quotes at a steady rate. If a batch is late, the next batch is larger."""
     began = time.monotonic()
     while not done.wait(_PACE):
         due = int((time.monotonic() - began) * rate) - tally.events
@@ -215,7 +216,7 @@ def _follow(results: Subscription, tally: DemoTally, done: threading.Event) -> N
 
 @contextlib.contextmanager
 def _shown(console: Console, tally: DemoTally) -> Iterator[Callable[[float], None]]:
-    """Give a function that shows the numbers: a live table in a terminal, elsewhere a line every few seconds."""
+    """Give the block a function that shows the numbers: in a live table on a terminal, else in a line now and then."""
     if console.is_terminal:
         with Live(live_view(tally, 0), console=console, auto_refresh=False) as live:
             yield lambda left: live.update(live_view(tally, left), refresh=True)

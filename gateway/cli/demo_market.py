@@ -1,4 +1,4 @@
-"""The market of `cq demo`: generated quotes, a table of companies, and the CQs of a few subscribers on them."""
+"""The market of `cq demo`: generated quotes, a table of companies, and the CQs of a few subscribers over them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _symbol(number: int) -> str:
 
 
 class Market:
-    """Prices in a random walk, each around its opening price; equal seeds give equal markets."""
+    """Quotes of companies. Each price walks randomly around its opening price. Equal seeds give equal markets."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -68,10 +68,11 @@ class Market:
 
 
 def queries(market: Market, subscriber: str, count: int, seed: int) -> Iterator[str]:
-    """Yield the CREATE CQ statements of one subscriber: a few shapes, many constants, some shared with others.
+    """Yield the CREATE CQ statements of a subscriber: a few kinds of queries with many constants.
 
-    The first CQ reports crossings: when the change of a symbol has risen above a threshold, not each quote above it.
-    The second CQ reports silences: symbols without a quote for some seconds.
+    Some statements are equal to statements of other subscribers. The first CQ reports only the quote with which the
+    change of a symbol rises above a threshold, and not each quote above the threshold. The second CQ reports symbols
+    without a quote for some seconds.
     """
     chance = random.Random(f"{seed} {subscriber}")
     symbols = list(market.opened)

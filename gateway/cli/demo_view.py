@@ -1,4 +1,4 @@
-"""The view of `cq demo`: a live table in a terminal, lines of text elsewhere."""
+"""The output of `cq demo`: a live table on a terminal, else lines of text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KEPT_DIGESTS = 3
 
 @dataclass
 class DemoTally:
-    """Counts of the demo so far. The publishing and reading threads write them, the displaying thread reads them."""
+    """The counts of the demo so far. The threads that publish and read write the counts; the main thread shows them."""
 
     subscribers: int
     cqs: int
@@ -34,14 +34,14 @@ class DemoTally:
     matches: int = 0
     digests: int = 0
     latencies: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_LATENCIES))
-    """Seconds from an event's publication until its result was received, for the latest results."""
+    """For the latest results: the seconds from the publication of the event until the result was received."""
     latest: deque[Match] = field(default_factory=lambda: deque(maxlen=_KEPT_MATCHES))
     latest_digests: deque[Digest] = field(default_factory=lambda: deque(maxlen=_KEPT_DIGESTS))
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, match: Match, now: float) -> None:
-        """Count a result that was received at `now` (seconds since 1970)."""
-        with self.lock:  # each subscriber has a reading thread that counts here
+        """Count a result that was received at `now` (epoch seconds)."""
+        with self.lock:  # the threads of several subscribers call this
             self.matches += 1
             self.latencies.append(now - match.time.timestamp())
 
@@ -53,7 +53,7 @@ class DemoTally:
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Return the value below which this share of the values lies; None without values.
+    """Return the value below which a share of the values lies; None without values.
 
     Example:
         >>> quantile([4.0, 1.0, 3.0, 2.0], 0.5)
@@ -63,7 +63,7 @@ def quantile(values: Sequence[float], share: float) -> float | None:
 
 
 def latency_text(tally: DemoTally) -> str:
-    """Return median and 99th percentile of the latest results' latencies."""
+    """Return the median and the 99th percentile of the latencies of the latest results."""
     with tally.lock:
         values = list(tally.latencies)
     return " / ".join(
@@ -72,7 +72,7 @@ def latency_text(tally: DemoTally) -> str:
 
 
 def line_view(tally: DemoTally) -> str:
-    """Return the numbers, and the latest result, as one line."""
+    """Return the numbers and the latest results as one line."""
     text = f"{tally.events:,} events in, {tally.matches:,} matches out, latency p50 / p99 {latency_text(tally)}"
     if tally.latest:
         match = tally.latest[-1]
@@ -84,14 +84,14 @@ def line_view(tally: DemoTally) -> str:
 
 
 def _digest_text(digest: Digest) -> str:
-    """Return how many events a digest counts, and its first groups."""
+    """Return the number of events of a digest, and its first rows."""
     groups = [dict(row) for row in digest.rows[:2]]
     more = f" and {len(digest.rows) - 2} more" if len(digest.rows) > 2 else ""
     return f"{digest.count:,} events as {json.dumps(groups)}{more}"
 
 
 def live_view(tally: DemoTally, seconds_left: float) -> Group:
-    """Return the table of numbers, and the latest results of some CQs below it."""
+    """Return a table with the numbers and, below it, the latest results of some CQs."""
     numbers = Table(box=None, pad_edge=False)
     shown = {
         "events in": f"{tally.events:,}",
@@ -117,7 +117,7 @@ def live_view(tally: DemoTally, seconds_left: float) -> Group:
 
 
 def print_sharing(console: Console, groups: Sequence[Mapping[str, Any]], queries: Sequence[ContinuousQuery]) -> None:
-    """Print what the CQs share: shapes, constants, destinations."""
+    """Print what the CQs share: for each group, the numbers of its CQs, constants and destinations."""
     table = Table(box=None, pad_edge=False)
     for name in ("CQs", "constants", "destinations", "index", "group's signature"):
         table.add_column(name, justify="right" if name[0] in "Ccd" else "left", overflow="fold")

@@ -1,4 +1,4 @@
-"""`cq doctor`: faults of the installation, each in a line, and their repair."""
+"""`cq doctor`: prints faults of the installation, with a hint for each fault, and repairs them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def doctor(
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired without a loss.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Compare catalog, Redis and topics; the exit code is 1 if a fault is found that was not repaired."""
-    from gateway.doctor.doctor import Doctor  # the command line starts without it
+    """Compare catalog, Redis and topics. The exit code is 1 if there are faults that were not repaired."""
+    from gateway.doctor.doctor import Doctor  # imported here, so that other commands start faster
 
     examiner = Doctor(settings_of(data, kafka, redis))
     findings = examiner.examine()

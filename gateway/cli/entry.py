@@ -1,4 +1,4 @@
-"""The entry point of `cq`: says in one line if the SDK was installed without the libraries of the command line."""
+"""The entry point of `cq`. If only the SDK is installed, it prints which library of the command line is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The message of a failed command for a person: one line with a remedy, never a stack trace."""
+"""The message of a failed command, for a person: one line with the fault and a hint, without a stack trace."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from grouping.model.errors import ContinuousQueryError, OperationalError
 __all__ = ["TELLABLE", "checked_address", "error_line"]
 
 TELLABLE = (ContinuousQueryError, OSError)
-"""Errors that a person can mend; all other errors are faults of the product."""
+"""Errors that a person can correct. All other errors are bugs of the product."""
 
 
 def error_line(error: ContinuousQueryError | OSError) -> str:
-    """Return the line.
+    """Return the message of an error as one line.
 
     Example:
         >>> error_line(OSError(28, "No space left on device", "/data/run"))
@@ -29,10 +29,10 @@ def error_line(error: ContinuousQueryError | OSError) -> str:
 
 
 def checked_address(text: str, check: Callable[[str], str]) -> str:
-    """Return an address of the command line unchanged; the error quotes no part of it, as it may hold a password.
+    """Check an address from the command line, and return it unchanged.
 
     Raises:
-        OperationalError: It cannot be read.
+        OperationalError: The address is not valid. The error quotes no part of it, since it may contain a password.
     """
     try:
         return check(text)

@@ -1,4 +1,4 @@
-"""`cq up` and `cq down`: everything on this machine, on one data folder."""
+"""`cq up` and `cq down`: start and stop everything on this machine, for one data folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def up(
     redis_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the embedded Valkey; 0 for any.")] = 0,
     detach: Annotated[bool, typer.Option("--detach", help="Return once everything is ready.")] = False,
 ) -> None:
-    """Start all servers not given, and keep them running."""
+    """Start the roles, and the servers that are not given, and keep them running."""
     settings = given_settings()
     run = _folder(data, settings)
     for address, check in ((kafka, check_servers), (redis, check_redis_url)):
@@ -53,9 +53,9 @@ def up(
         kafka_port=kafka_port,
         redis_port=redis_port,
     )
-    os.umask(0o077)  # the roles and the servers inherit the limit
+    os.umask(0o077)  # the roles and the servers inherit it, so only this user can read their files
     run.prepare()
-    # The download may take a while, and shows its progress, so it comes before the process goes to the background.
+    # The download may take long and shows its progress, so it comes before the process goes to the background.
     launch.fetch()
     if detach:
         raise typer.Exit(detached(lambda tell: _supervise(launch, run, tell), run.log("supervisor"), _show))
@@ -63,7 +63,7 @@ def up(
 
 
 def down(data: Data = None) -> None:
-    """Stop the roles and servers that `cq up` has started on the folder."""
+    """Stop the roles and servers that `cq up` has started for the data folder."""
     run = _folder(data, given_settings())
     pid = run.holder()
     if pid is None:
@@ -76,12 +76,12 @@ def down(data: Data = None) -> None:
         except psutil.TimeoutExpired:
             supervisor.kill()
         print("stopped")
-    for process in supervised(run.data):  # the process was left by a supervisor that could not end it
+    for process in supervised(run.data):  # a supervisor that was killed may have left processes
         process.kill()
 
 
 def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> int:
-    """Run until asked to stop, and return the exit code; a fault is printed as a line."""
+    """Run everything until a signal to stop comes, and return the exit code. An error is reported as one line."""
     log_to(sys.stderr, logging.WARNING, launch.settings.logs.form)
     try:
         with run.taken():
@@ -94,7 +94,7 @@ def _supervise(launch: Launch, run: RunFolder, tell: Callable[[str], None]) -> i
 
 
 def _show(line: str) -> None:
-    """Show a line: the line with the addresses goes to standard output, all others to standard error."""
+    """Print a line: the line with the addresses to standard output, and all other lines to standard error."""
     print(line, file=sys.stdout if line.startswith("ready") else sys.stderr, flush=True)
 
 

@@ -23,7 +23,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines.")] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Number of last lines to print.")] = 50,
 ) -> None:
-    """Print the last lines of the logs of a `cq up`."""
+    """Print the last lines of the logs of `cq up`."""
     folder = RunFolder(data or given_settings().data)
     files = {file.stem: file for file in sorted(folder.log("role").parent.glob("*.log"))}
     if role is not None and role not in files:
@@ -31,5 +31,5 @@ def logs(
     if not files:
         raise OperationalError(f'there are no logs in the data folder "{folder.data}"')
     chosen = files.values() if role is None else [files[role]]
-    # `tail` is on every machine with bash, and with -F follows a replaced file.
+    # `tail` is on each machine with a shell. With -F, it also follows a file that is truncated or replaced.
     os.execvp("tail", ["tail", "-n", str(lines), *(["-F"] if follow else []), *map(str, chosen)])

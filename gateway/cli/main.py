@@ -1,4 +1,4 @@
-"""The command line `cq`: starting and stopping everything, each role alone, and statements from a shell."""
+"""The command line `cq`: starts and stops everything, or runs a single role, and sends statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cq gateway` and `cq evaluator`: one role alone, against given servers."""
+"""`cq gateway` and `cq evaluator`: run a single role with given servers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Redis = Annotated[str | None, typer.Option(metavar="URL", help="Redis or Valkey.
 
 
 def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None:
-    """Take commands from Kafka, keep the registry, and reply."""
-    # Imported modules make no garbage; collecting it would take 0.1 s of the 1.7 s until a gateway is back.
+    """Run the gateway: take commands from Kafka, carry them out, and fire timers."""
+    # The garbage collector finds nothing to free during imports, but would take 0.1 s of the 1.7 s of a restart.
     gc.disable()
     from gateway.service import run_gateway
 
@@ -38,18 +38,18 @@ def gateway(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None
 
 
 def evaluator(data: Data = None, kafka: Kafka = None, redis: Redis = None) -> None:
-    """Evaluate every stream's events in Spark."""
+    """Run the evaluator: evaluate the events of all streams in Spark."""
     settings = _settings(data, kafka, redis)
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if not settings.evaluator.jars:
         os.environ["CQ_EVALUATOR_JARS"] = str(ensure_jars(SPARK, settings.jars, show_progress))
-    # The evaluator takes this process's place: the runtimes meet on topics and in Redis, never by import.
+    # The evaluator replaces this process and is not imported: gateway and evaluator share only topics and Redis.
     os.execv(sys.executable, [sys.executable, "-m", "spark_jobs.runtime.driver.job"])
 
 
 def _settings(data: Path | None, kafka: str | None, redis: str | None) -> Settings:
-    """Return the settings, and put the given servers into the environment for a process that replaces this one."""
+    """Return the settings with the given options, and set these options in the environment for the evaluator too."""
     given = {"CQ_DATA": data, "CQ_KAFKA_BOOTSTRAP": kafka, "CQ_REDIS_URL": redis}
     os.umask(0o077)  # only the user of this process may read checkpoints, logs and status
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})

@@ -1,4 +1,4 @@
-"""The servers of an operator's command: those of the command line, or those of a running `cq up`."""
+"""The servers that an operator's command uses: given on the command line, or started by a running `cq up`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Redis = Annotated[str | None, typer.Option(metavar="URL", help="Redis or Valkey.
 
 
 def settings_of(data: Path | None, kafka: str | None, redis: str | None) -> Settings:
-    """Return the settings; the `cq up` that runs on the folder, if any, supplies servers that are not given."""
+    """Return the settings with the given servers; a `cq up` that runs on the folder supplies the others."""
     folder = RunFolder(data or given_settings().data)
     running = folder.read(folder.endpoints)
     given = {

@@ -1,4 +1,4 @@
-"""`cq status`: the processes of a data folder, or of given servers, and their progress."""
+"""`cq status`: shows the roles of a data folder, or the roles that use given servers, and their progress."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def status(
     redis: Redis = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Show the roles that run on the folder or at these servers; the exit code is 0 only when all are ready."""
+    """Show the roles of a data folder or of given servers. The exit code is 0 only if all roles are ready."""
     settings = given_settings()
     run = RunFolder((data or settings.data).absolute())
     if kafka or redis or (data is None and servers_are_elsewhere(settings, run)):
-        from gateway.top.roles import running_roles  # the command line starts without it
+        from gateway.top.roles import running_roles  # imported here, so that other commands start faster
 
         answer = _answer(**running_roles(settings_of(data, kafka, redis)))
     else:
@@ -50,17 +50,17 @@ def status(
 
 
 def servers_are_elsewhere(settings: Settings, run: RunFolder) -> bool:
-    """Tell whether the environment names the servers and no supervisor ever ran here, as in a container."""
+    """Tell whether the environment names a Kafka, and no supervisor ever ran on the folder, as in a container."""
     return "bootstrap" in settings.kafka.model_fields_set and not run.state.exists()
 
 
 def version() -> str:
-    """Return the version that is installed."""
+    """Return the installed version of the product."""
     return importlib.metadata.version("cq-gateway")
 
 
 def local_answer(run: RunFolder) -> dict[str, Any]:
-    """Return the processes of a data folder, as ``--json`` prints them."""
+    """Return the roles of a data folder, in the form that ``--json`` prints."""
     report, holder = run.read(run.state), run.holder()
     known = {name: run.read(run.status(name)) for name in ("gateway", "evaluator")}
     if holder is None:
@@ -77,7 +77,7 @@ def local_answer(run: RunFolder) -> dict[str, Any]:
 
 
 def _role_fields(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a role reports besides its state."""
+    """Return the fields from a role's report that `cq status` shows in addition to its state."""
     recovery = {"recovery": report["recovery"]} if "recovery" in report else {}
     return {"last_error": report.get("last_error"), **recovery}
 
@@ -89,12 +89,12 @@ def _answer(
     gateway: Mapping[str, Any],
     evaluated: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return the answer; its state is ready only if every stream is evaluated.
+    """Return the answer. Its state is ``ready`` only if all roles are ready and all streams are evaluated.
 
     Args:
-        state: The state of all roles.
-        roles: The roles by name.
-        addresses: Addresses by name.
+        state: The state of all roles together.
+        roles: Name of a role → its fields.
+        addresses: Name → address.
         gateway: The gateway's report on streams and tables.
         evaluated: The evaluator's report on streams.
     """
@@ -119,7 +119,7 @@ def _answer(
 
 
 def _uptime(pid: int | None) -> int | None:
-    """Return how many seconds a process has run; None if there is no process."""
+    """Return for how many seconds a process has run; None if there is no process."""
     try:
         return None if pid is None else round(time.time() - psutil.Process(pid).create_time())
     except psutil.NoSuchProcess:
@@ -161,7 +161,7 @@ def _show(answer: Mapping[str, Any]) -> None:
 
 
 def _process(role: Mapping[str, Any]) -> str:
-    """Return the process of a role; with given servers, the process is unknown."""
+    """Return the line about a role's process. Only known fields are in it: with given servers, few are known."""
     shown = []
     if "pid" in role:
         shown.append(f"pid {role['pid'] or '-'}")
@@ -175,7 +175,7 @@ def _process(role: Mapping[str, Any]) -> str:
 
 
 def _table_line(table: Mapping[str, Any]) -> str:
-    """Return a table's state, and its size where a worker holds it."""
+    """Return the line about a table: its state and, if a worker has its rows in memory, its size."""
     if table["rows"] is None:
         return str(table["state"])
     changes = "" if table["lag"] is None else f", {counted(table['lag'], 'change')} to be read"

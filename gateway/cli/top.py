@@ -1,4 +1,4 @@
-"""`cq top`: live rates, lag, and the costliest groups and queries."""
+"""`cq top`: shows rates, lag, the groups that cost most, and the subscribers with the most CQs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Show one table, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs: a line for each look.")] = False,
 ) -> None:
-    """Show rates, lag, the costliest groups and the subscribers with the most CQs, until Ctrl-C."""
+    """Show rates, lag, the groups that cost most, and the subscribers with the most CQs, until Ctrl-C."""
     from rich.console import Console
     from rich.live import Live
 

@@ -1,4 +1,4 @@
-"""Environment variables that look like settings but are none, mostly misspelt."""
+"""Finds environment variables that look like settings but are not: mostly misspelt names."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["unknown_variables"]
 
 _PREFIX = "CQ_"
 _OWN = frozenset(("CQ_DRIVER_PID", "CQ_STATUS_FILE", "CQ_SUPERVISED"))
-"""Variables that the product's processes set for each other."""
+"""Variables that are not settings: processes of the product set them for other processes."""
 
 
 def unknown_variables(names: Iterable[str]) -> str | None:
-    """Return a line on variables that look like settings but set nothing; None when there are none.
+    """Return a line about variables that look like settings but are not; None if there are none.
 
     Example:
         >>> unknown_variables(["PATH", "CQ_KAFKA_BOOTSTRAP", "CQ_KAFKA_BOOTSRAP"])

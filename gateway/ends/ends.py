@@ -1,10 +1,10 @@
-"""The end of a destination: `cq.end` after its last result, and a dedicated topic's deletion some time later.
+"""The end of a destination: writes `cq.end` after its last result, and deletes a dedicated topic some time later.
 
-Events that were published before a DROP still count: a destination leaves the constant table when they are evaluated. A
-micro-batch pinned earlier may still write results, so the end waits until no such batch is under way. The topic stays
-for late readers, and because a task that meets a deleted topic fails its stream. A destination that is used again has
-ended nevertheless: readers of its first incarnation get their `cq.end`. If other CQs stay in a destination, `cq.leave`
-tells the readers of the CQs that left.
+Events that were published before a DROP are still evaluated for the CQ, and only then does the destination leave the
+constant tables. A micro-batch that has pinned earlier tables may still write results, so the end waits until no such
+micro-batch is under way. The topic stays for a while for late readers, and because a stream fails if one of its tasks
+writes to a deleted topic. If a destination is used again, its first incarnation still ends: its readers get `cq.end`.
+If other CQs stay in a destination, the readers of the CQs that have left get `cq.leave`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from grouping.settings.settings import Settings
 __all__ = ["Ends", "end_record", "leave_records"]
 
 _AT_ONCE = 8000
-"""Most notices that a unit of work looks at."""
+"""The largest number of notices that a unit of work examines."""
 _UNIT_BYTES = 32 << 20
-"""Approximate bytes of last digests in one unit of work."""
+"""The approximate largest number of bytes of last digests in a unit of work."""
 
 
 class Ends:
@@ -54,7 +54,7 @@ class Ends:
         self._last_digests = last_digests
         self._notices = commits.notices
         self.busy = False
-        """Whether more ends are due than a step carries out; fewer ends can wait, since each commit has a cost."""
+        """Whether a step left many ends that are due. Few ends can wait, since each commit has a fixed cost."""
 
     def reload(self) -> None:
         """Read the notices from the working copy."""
@@ -73,7 +73,11 @@ class Ends:
             yield from map(settings.topics.own_results, self._working.inventory.virtual_groups(stream_id))
 
     def step(self, now_ms: int, epoch: int) -> Change:
-        """Return the last digests, ends and changed notices to write now, as a change within the unit of work."""
+        """Carry out the ends that are due, within the unit of work.
+
+        Returns:
+            The change to write: last digests, ends and changed notices.
+        """
         waiting = len(self._notices.open)
         some = list(self._notices.next(_AT_ONCE))
         loaded = self._load(some)
@@ -88,7 +92,7 @@ class Ends:
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(loaded, over)
-        # Topics are deleted only for ends that are written already: this unit's `records` go to their topics first.
+        # A topic is deleted only after the unit with its ends was written. So the ends of this unit come later.
         self._delete_topics(now_ms)
         for notice in over:
             if notice.members or notice.destination.mode == "shared" or _lives(loaded, notice):
@@ -103,14 +107,14 @@ class Ends:
         return self._working.load_memberships(notice.destination.destination_id for notice in notices)
 
     def _due(self, loaded: Loaded, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
-        """Yield the notices whose CQs can get no more results."""
+        """Yield the notices whose CQs will get no more results."""
         pins: dict[StreamId, tuple[int, int] | None] = {}
         committed: dict[StreamId, Mapping[str, int] | None] = {}
         for notice in notices:
             stream_id = notice.destination.stream_id
             if notice.members and not _lives(loaded, notice):
                 self._last_digests.forget(loaded, [notice])
-                self._notices.remove(notice)  # the other members have left too, so `cq.end` tells all readers
+                self._notices.remove(notice)  # the other members have left too, so all readers get a `cq.end`
                 continue
             if notice.until:
                 if stream_id not in committed:
@@ -125,7 +129,7 @@ class Ends:
             if stream_id not in pins:
                 pins[stream_id] = self._working.evaluator.oldest_pin(stream_id)
             pin = pins[stream_id]
-            # A notice may name a version that was never published; the latest version counts then.
+            # A notice may name a version that was never published. Then the latest version is used.
             version = min(notice.version, self._working.inventory.versions.get(stream_id, notice.version))
             if pin is None or pin >= (epoch, version):
                 yield notice
@@ -139,7 +143,10 @@ class Ends:
         return reached
 
     def _delete_topics(self, now_ms: int) -> None:
-        """Delete topics that have lingered long enough, unless their destination is used again or is written to."""
+        """Delete topics of ended destinations after `linger_seconds`, unless a topic is still needed.
+
+        A topic is needed if its destination is used again, or if ends are still to be written to it.
+        """
         since_ms = now_ms - round(self._settings.results.linger_seconds * 1000)
         due = [notice for notice in self._notices.lingering.values() if notice.lingers_since_ms <= since_ms]
         if not due:
@@ -158,7 +165,7 @@ class Ends:
                 topics.add(topic)
             self._notices.remove(notice)
         if topics:
-            self._commits.finish()  # the thread may still be writing the `cq.end` of these topics
+            self._commits.finish()  # the commit thread may still be writing to these topics
             self._topics.delete(topics)
 
 
@@ -168,7 +175,7 @@ def _lives(loaded: Loaded, notice: EndNotice) -> bool:
 
 
 def _others_follow(loaded: Loaded, notice: EndNotice) -> bool:
-    """Tell whether the remaining members expire with the departed members, so that one `cq.end` tells all readers."""
+    """Tell whether the remaining members expire at the same time as the departed ones, so that `cq.end` is enough."""
     if not notice.members or notice.reason != "expired":
         return False
     membership = loaded.membership(notice.destination.destination_id)
@@ -176,7 +183,7 @@ def _others_follow(loaded: Loaded, notice: EndNotice) -> bool:
 
 
 def end_record(settings: Settings, notice: EndNotice) -> OutgoingRecord:
-    """Return the record `cq.end`, after which no result of the destination's incarnation comes."""
+    """Return the record `cq.end`. After it, no result of the destination's incarnation comes."""
     body, headers, time = _of_ends("cq.end", notice.ended_ms, notice.reason, notice.source)
     return _record(settings, notice.destination, b"%b}" % body, headers, b"end/%d" % notice.ended_ms, time)
 
@@ -186,7 +193,7 @@ def _end_records(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
 
 
 def leave_records(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
-    """Return a record `cq.leave` for each departed member; no result for the member comes after its record."""
+    """Return a record `cq.leave` for each departed member. After it, no result for this member comes."""
     body, headers, time = _of_ends("cq.leave", notice.ended_ms, notice.reason, notice.source)
     return [
         _record(settings, notice.destination, b'%b,"member":"%b"}' % (body, name), headers, b"leave/%b" % name, time)
@@ -207,7 +214,7 @@ def _record(
 
 @lru_cache(maxsize=1024)
 def _of_ends(kind: str, ended_ms: int, reason: str, source: str) -> tuple[bytes, tuple[_Header, ...], _Header]:
-    """Return the parts that all ends of an instant and stream share: the beginning of the body, and headers."""
+    """Return the parts that are equal for all ends at an instant: the beginning of the body, headers, and the time."""
     at = instant(ended_ms).encode()
     headers = (("ce_specversion", b"1.0"), ("ce_type", kind.encode()), ("ce_source", source.encode()))
     return b'{"ended_at":"%b","reason":"%b"' % (at, reason.encode()), headers, ("ce_time", at)

@@ -1,4 +1,4 @@
-"""Last digests: matches that are pending when a destination ends come just before its `cq.end`, except after a DROP."""
+"""Last digests: matches that are pending when a destination ends are published before `cq.end`, except after a DROP."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class LastDigests:
         self._commits = commits
         commits.after_write.append(lambda work: self.hold(work.notices))
         self._clear: dict[str, int] = {}
-        """Notice of a destination without further matches → the count of `Timers.taken_in` at which all its matches
-        have arrived."""
+        """Key of a notice whose CQs get no more matches → the value of `Timers.taken_in` from which on all their
+        matches are taken in."""
         self._last_ticks: dict[str, int] = {}
-        """Notice of departed members → the last tick with a digest that may hold their matches."""
+        """Key of a notice of departed members → the last tick whose digest may have their matches."""
 
     def reload(self, notices: Iterable[EndNotice]) -> None:
-        """Keep the matches of destinations with an end under way, after a crash."""
+        """After a crash: keep the matches of destinations whose ends have begun."""
         self._clear.clear()
         self._last_ticks.clear()
         self.hold(notices)
@@ -53,10 +53,12 @@ class LastDigests:
                 self._timers.retention.hold(notice.destination.destination_id, _store(notice))
 
     def of(self, notices: Iterable[EndNotice]) -> Iterator[tuple[EndNotice, list[OutgoingRecord]]]:
-        """Yield notices whose last digests can be made, with their records; the list is empty if no match is pending.
+        """Yield notices whose last digests can be made, with the records of the digest.
+
+        The list of records is empty if no digest is needed.
 
         Args:
-            notices: Notices of destinations to which no micro-batch under way writes.
+            notices: Notices of destinations to which no micro-batch writes any more.
         """
         owing: list[EndNotice] = []
         taken_in = self._timers.taken_in
@@ -68,11 +70,12 @@ class LastDigests:
                 # A Spark job may still write a digest of an earlier tick, and `cq.end` must be the last record.
                 continue
             if notice.members and self._timers.waits(notice.destination):
-                # A digest that waits for room must come before a leave; before an end, the last digest has its matches.
+                # A digest in an open cut must come before `cq.leave`. Before `cq.end` it need not be waited for, since
+                # the last digest has its matches.
                 continue
             if not _pending(notice) or notice.written:
                 yield notice, []
-            # The probe under way began before this moment, so only the next probe has all matches written by now.
+            # The present probe began earlier, so only the next probe covers all matches that are written by now.
             elif taken_in and taken_in >= self._clear.setdefault(notice.key, taken_in + 2):
                 if not notice.members:
                     owing.append(notice)
@@ -88,7 +91,7 @@ class LastDigests:
                     yield notice, self._records(notice, ready)
 
     def _fired(self, notice: EndNotice) -> bool:
-        """Tell whether all digests that may hold matches of the departed members are written."""
+        """Tell whether all digests that may have matches of the departed members are written."""
         last_ms = self._last_ticks.get(notice.key)
         if last_ms is None:
             last_ms = self._timers.tick_after(notice.destination, notice.ended_ms - 1)
@@ -103,17 +106,21 @@ class LastDigests:
             records.append(record)
             size += len(record.value or b"")
             if size > _UNIT_BYTES:
-                # The records are too much for a unit of work. After a crash the same records are written again.
+                # The records are too large for a unit of work, so they are written now. After a crash, the same records
+                # are written again.
                 self._commits.write_records(records)
                 records, size = [], 0
         return records
 
     def forget(self, loaded: Loaded, notices: Iterable[EndNotice]) -> list[OutgoingRecord]:
-        """Forget destinations within the unit of work of their end, and return the tombstones of their cursors.
+        """Forget ended destinations, within the unit of work that has their ends.
 
         Args:
-            loaded: The destinations, as loaded.
+            loaded: The loaded destinations.
             notices: The notices of the destinations.
+
+        Returns:
+            The records that delete the cursors of the destinations.
         """
         timed = [notice for notice in notices if notice.destination.trigger.timed]
         for notice in timed:
@@ -133,7 +140,7 @@ class LastDigests:
 
 
 def _pending(notice: EndNotice) -> bool:
-    """Tell whether pending matches of an ended destination, or of departed members, are to be delivered."""
+    """Tell whether pending matches of an ended destination, or of departed members, must still be published."""
     return notice.destination.trigger.timed and notice.reason != "dropped"
 
 

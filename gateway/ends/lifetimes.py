@@ -1,4 +1,4 @@
-"""EXPIRE: the gateway removes a CQ when its time has come and all events published before are evaluated."""
+"""EXPIRE: removes a CQ after its EXPIRE, once all events that were published before the EXPIRE are evaluated."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Lifetimes", "settled_ms"]
 
 _CHUNK = 8000
 _MARK_MS = 10_000
-"""How long the evaluator may take for the results of a mark of the clock."""
+"""How long the evaluator may take to write the results that are due because the clock has moved a watermark."""
 
 
 class Lifetimes:
-    """Removes CQs at their EXPIRE, some thousands in a unit of work."""
+    """Removes expired CQs, some thousands in a unit of work."""
 
     def __init__(
         self, limits: EvaluatorSettings, working: WorkingCopy, registry: Registry, timers: Timers, topics: Topics
@@ -35,17 +35,18 @@ class Lifetimes:
         self._timers = timers
         self._skip = 0
         self.busy = False
-        """Whether more CQs are due than one step removes."""
+        """Whether more CQs are due than a step removes."""
 
     def step(self, now_ms: int) -> Change:
-        """Remove CQs within the unit of work, and return the change."""
+        """Remove expired CQs within the unit of work, and return the change."""
         due = self._working.expiring(now_ms, self._skip, _CHUNK)
         if not due:
             self._skip, self.busy = 0, False
             return Change()
         change = self._registry.expire(self._working.load(due), due, partial(self._settled_ms, self._evaluated()))
         removed = len(change.notices)
-        # The CQs of a lagging stream stay first in Redis; the next step skips them.
+        # CQs that could not be removed yet, because their stream lags, stay first in the list in Redis. The next step
+        # skips them.
         self._skip = self._skip + len(due) - removed if len(due) == _CHUNK else 0
         self.busy = removed > 0 and len(due) == _CHUNK
         return change
@@ -59,9 +60,9 @@ class Lifetimes:
         return settled_ms(at_ms, stream, plan, self._limits)
 
     def _evaluated(self) -> dict[StreamId, int]:
-        """Return the progress of each stream.
+        """Return, for each stream, the instant up to which all its events are evaluated.
 
-        The result is 0 for a stream whose topic got partitions that the probes do not know yet.
+        The instant is 0 if the topic has new partitions that the stream does not have yet.
         """
         streams = self._working.inventory.streams
         forms = self._topics.forms(stream.topic for stream in streams.values())
@@ -74,16 +75,16 @@ class Lifetimes:
 
 
 def settled_ms(evaluated_ms: int, stream: Stream, plan: GroupPlan, limits: EvaluatorSettings) -> int:
-    """Return the instant in epoch milliseconds up to which all results of a group are made.
+    """Return the instant, in epoch milliseconds, up to which all results of a group are written.
 
-    A result that waits for the watermark comes later than the event that it is of: at the latest when the clock has
-    moved the watermark of an idle partition on.
+    A result that waits for the watermark is written later than its event: in an idle partition, only after the clock
+    has moved the watermark.
 
     Args:
-        evaluated_ms: The instant before which all published events of the stream are evaluated.
+        evaluated_ms: The instant up to which all published events of the stream are evaluated.
         stream: The stream.
         plan: The group.
-        limits: The evaluator's settings, which have the delay and the idle time of streams that declare none.
+        limits: The evaluator's settings, with the default delay and the default idle time of streams.
     """
     if plan.timed is None:
         return evaluated_ms

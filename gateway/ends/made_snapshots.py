@@ -1,4 +1,4 @@
-"""Snapshots that the evaluator has written: the catalog notes that their CQs need none any more."""
+"""Snapshots that the evaluator has written: notes on the catalog that their CQs need no snapshot any more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["MadeSnapshots"]
 
 
 class MadeSnapshots:
-    """Copies the evaluator's notes into the records of CQs, so that a loss of Redis does not repeat snapshots."""
+    """Copies the evaluator's notes into the records of CQs, so that no snapshot is written twice if Redis is lost."""
 
     def __init__(self, working: WorkingCopy) -> None:
         self._working = working
@@ -36,7 +36,7 @@ class MadeSnapshots:
             if cq is not None and cq.destination_id == name:
                 moved = self._working.unit.move_edges(name, settled=True)
             if cq is None or moved is None:
-                gone.append(name)  # the CQ was dropped or replaced, or its record has the note already
+                gone.append(name)  # the CQ was dropped or replaced, or its record already has the note
             else:
                 catalog.append(cq_record(key, cq, moved))
         if gone:

@@ -1,4 +1,4 @@
-"""The outcome of an event for a query: whether it matches, the value of each conjunct of WHERE, and its results."""
+"""Evaluates an event for a query: whether it matches, the value of each conjunct of WHERE, and the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["answered"]
 
 _DESTINATION = "d_" + "0" * 24
 _SETTINGS = Settings.model_construct()
-"""The default settings, whatever the environment says."""
+"""The default settings, without those of the environment."""
 _encode, _decode = msgspec.json.Encoder(decimal_format="string").encode, msgspec.json.decode
 
 
@@ -63,15 +63,15 @@ def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> Event
         for letter in output.letters.values():
             if not any(events.count for events in output.pieces) or letter.code != "undecodable":
                 return _of_letter(letter.code, letter.detail)
-            # The event is another element of the record.
+            # The record has other elements, which are events; the outcome is about them.
             return replace(_judged(standing, output, at_ms), dead_letter=letter.code)
         return _judged(standing, output, at_ms)
-    except FAULTS as fault:  # after a fault of the product, the evaluator makes a dead letter of the event, and goes on
+    except FAULTS as fault:  # the evaluator makes a dead letter of an event that meets a bug, and continues
         return _of_letter("not-evaluated", f"it failed with {type(fault).__name__}")
 
 
 def _of_letter(code: str, detail: str) -> EventOutcome:
-    """Return the outcome of an event that becomes a dead letter; if its evaluation failed, it may be a match."""
+    """Return the outcome of an event that becomes a dead letter. If its evaluation failed, it may still be a match."""
     matches = {"result-too-large": True, "undecodable": False}.get(code)
     return EventOutcome(matches, f"{code}: {detail}", dead_letter=code)
 
@@ -96,14 +96,14 @@ def _judged(standing: StandingQuery, output: TaskOutput, at_ms: int) -> EventOut
 
 
 def _counts(standing: StandingQuery, judgement: Judgement, at_ms: int) -> bool:
-    """Tell whether a query with aggregates counts an event."""
+    """Tell whether an event is part of the aggregates of a query with aggregates."""
     if judgement.row is None or not all(judgement.conjuncts.values()):
         return False
     return (standing.start_ms or at_ms) <= at_ms < (standing.expire_ms or at_ms + 1)
 
 
 def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing: Sequence[str]) -> EventOutcome:
-    """Return the outcome by the conjuncts over the stream's columns alone, if rows of tables were not given."""
+    """Return the outcome by the conjuncts that read only columns of the stream, if rows of tables were not given."""
     pieces = list(decode_pieces(source_batch([record]), standing.stream, _SETTINGS))
     for _, letters in pieces:
         if letters is not None:
@@ -143,13 +143,13 @@ def _conjuncts(standing: StandingQuery, source: RowSource, judgement: Judgement)
 
 
 def _read_by(conjunct: Expression) -> list[Reference]:
-    """Return the columns that a conjunct reads, but not variables of lambdas."""
+    """Return the columns that a conjunct reads, without variables of lambdas."""
     found = (part.reference for part in walk(conjunct) if isinstance(part, Column))
     return [each for each in dict.fromkeys(found) if not isinstance(each, Variable)]
 
 
 def _values(source: RowSource, names: Sequence[Reference], row: int) -> dict[str, Any]:
-    """Return columns of a row as JSON values; a table's columns have its name in front."""
+    """Return column → JSON value for a row. The names of a table's columns begin with the table's name."""
     values: dict[Reference, Any] = {}
     for name in names:
         if source.declares(name):

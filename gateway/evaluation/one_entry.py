@@ -1,4 +1,4 @@
-"""The constant tables of a stream with a single query: a single row, as a worker holds it."""
+"""The constant tables of a stream with a single query, that is with a single row, in the form of a worker's memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSION = TableVersion(1, 1)
 
 
 class _OneEntry:
-    """A source of segments for the worker's tables: the first segment has the row, and there is no other segment."""
+    """A source of segments for a worker's tables, with a single segment, which has the row."""
 
     def __init__(self, standing: StandingQuery, entry: Entry) -> None:
         self._query = standing.query
@@ -36,11 +36,11 @@ class _OneEntry:
 
 
 def snapshot_of(standing: StandingQuery, destination: str, mode: str) -> Snapshot:
-    """Return the tables.
+    """Return the constant tables with the row of a query.
 
     Args:
         standing: The query.
-        destination: The id under which its matches go.
+        destination: The id of the destination, or of the store, for the query's matches.
         mode: How results are delivered (`grouping.store.constant_table.MODES`).
     """
     query, row, bounds = standing.query, standing.query.row, b""

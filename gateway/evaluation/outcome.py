@@ -1,4 +1,4 @@
-"""The outcome of an event for a query, and the question for it; both cross a process boundary."""
+"""A question about an event and a query, and its outcome. Both are sent between processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ConjunctOutcome", "EventOutcome", "EventQuestion", "RowsRefused"]
 
 
 class RowsRefused(ValueError):
-    """Given rows do not fit their table."""
+    """Rows that were given for a table do not fit the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class EventQuestion:
     """A question to the evaluation process: a live query and an event."""
 
     stream: Stream
-    """The query's stream; records of it are JSON."""
+    """The query's stream, with JSON as the format of its records."""
     query: CompiledQuery
     trigger: TriggerSpec
     """The query's trigger."""
@@ -32,9 +32,9 @@ class EventQuestion:
     rows: Mapping[str, Sequence[bytes]]
     """Id of a joined table → its rows as JSON objects."""
     tables: Mapping[str, Table]
-    """The joined tables by id; records of them are JSON."""
+    """Id of a joined table → the table, with JSON as the format of its records."""
     value: bytes
-    """The record's value: JSON, whatever the format of the stream."""
+    """The record's value, which is always JSON, even if the real stream has another format."""
     key: bytes | None
     """The record's key."""
     headers: tuple[tuple[str, bytes], ...]
@@ -49,9 +49,9 @@ class ConjunctOutcome:
 
     conjunct: str
     value: bool | None
-    """TRUE, FALSE or (None) NULL."""
+    """TRUE or FALSE; None for NULL."""
     columns: dict[str, Any]
-    """The columns that the conjunct reads, as JSON values."""
+    """Column that the conjunct reads → its JSON value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,12 @@ class EventOutcome:
     """The outcome of an event for a query."""
 
     matches: bool | None
-    """Whether the event matches; None if it depends on rows of tables that were not given."""
+    """Whether the event matches; None if this is unknown, because rows of tables were not given or the evaluation
+    failed."""
     why: str | None
-    """Why the event is no match, or may be none; None for a match."""
+    """Why the event does not match, or why this is unknown; None for a match."""
     conjuncts: list[ConjunctOutcome] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
     """Rows of the SELECT list for the event; empty for a query with aggregates."""
     dead_letter: str | None = None
-    """The code with which the event, or its result, becomes a dead letter."""
+    """The code of the dead letter that the event or its result becomes; None without one."""

@@ -1,7 +1,7 @@
-"""The process in which the gateway evaluates events: an expression may take for ever, or all memory.
+"""The process in which the gateway evaluates single events.
 
-Only this process loads the evaluator's libraries. The process starts with the first question, and ends with the
-gateway.
+The evaluation has a process of its own, since an expression may never end, or may take all memory. Only this process
+loads the evaluator's libraries. The process starts at the first question, and ends with the gateway.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from grouping.process.without_pandas import spare_pandas
 __all__ = ["MOST_WAITING", "EvaluationProcess", "Evaluations", "TooCostly"]
 
 _SECONDS = 1.0
-"""Most CPU seconds of a question, since others wait meanwhile."""
+"""The largest CPU time of a question, in seconds. Other questions wait meanwhile."""
 _MOST_SECONDS = 10.0
-"""Longest time of a question while other processes use the cores."""
+"""The longest time until the answer to a question, in seconds. Other processes may use the cores meanwhile."""
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 60.0
 MOST_WAITING = 20
-"""Largest number of open questions, including the one under evaluation."""
+"""The largest number of open questions, including the question that is being evaluated."""
 _MEMORY_BYTES = 2 << 30
 _PAUSE_SECONDS = 60.0
-"""How long a subscriber gets no answers after a question that cost too much, since others waited for it."""
+"""How long a subscriber gets no answers after a question that cost too much, since other subscribers had to wait."""
 
 
 class TooCostly(Exception):
-    """An event whose evaluation takes too long, or too much memory."""
+    """The evaluation of an event takes too long or too much memory, or there are too many questions."""
 
 
 class Evaluations:
-    """The subscribers' questions, answered one after the other while the gateway goes on."""
+    """Answers the questions of subscribers one after the other, in a thread, while the gateway continues."""
 
     def __init__(self) -> None:
         """Begin without a question."""
@@ -55,14 +55,15 @@ class Evaluations:
 
         Args:
             question: The query and the event.
-            asker: The subscriber, who has one question open at a time.
-            name: Identifies the question among the subscriber's questions, also when asked again.
+            asker: The subscriber, who can have one open question.
+            name: Identifies the question among the subscriber's questions. The name must be the same when the question
+                is asked again.
 
         Raises:
-            NotYet: The event is being evaluated; ask again.
+            NotYet: The event is being evaluated. The caller must ask again later.
             RowsRefused: A row does not fit its table.
-            TooCostly: There was no answer in time, now or to the subscriber's last question, or too many questions
-                wait.
+            TooCostly: The evaluation of this event, or of the subscriber's last event, cost too much; or too many
+                questions wait.
         """
         known, answer = self._pending.get(asker, ("", None))
         if answer is None or known != name:
@@ -78,20 +79,20 @@ class Evaluations:
         return answer.result()
 
     def close(self) -> None:
-        """End the process after its present question; waiting questions get no answers."""
+        """End the process after its present question. Waiting questions get no answers."""
         self._thread.shutdown(cancel_futures=True)
         self._process.close()
 
 
 class EvaluationProcess:
-    """Evaluates events in sequence, each within a bounded time."""
+    """Evaluates one event after the other, each in bounded time and memory."""
 
     def __init__(self) -> None:
         """Begin without a process."""
         self._process: BaseProcess | None = None
         self._end: Connection | None = None
         self._paused: dict[str, float] = {}
-        """Subscriber → time (monotonic) until which it gets no answers."""
+        """Subscriber → until when it gets no answers, in monotonic seconds."""
 
     def outcome(self, question: EventQuestion, asker: str) -> EventOutcome:
         """Return the outcome of an event for a query.
@@ -102,7 +103,7 @@ class EvaluationProcess:
 
         Raises:
             RowsRefused: A row does not fit its table.
-            TooCostly: There was no answer in time, now or to the subscriber's last question.
+            TooCostly: The evaluation of this event, or of the subscriber's last event, cost too much.
         """
         if time.monotonic() < self._paused.get(asker, 0.0):
             raise TooCostly(f"The subscriber's last event also cost too much, within the last {_PAUSE_SECONDS:g} s.")

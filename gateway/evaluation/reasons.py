@@ -1,4 +1,4 @@
-"""Why an event is no match: conjuncts that are FALSE or NULL, or a time outside the visible interval."""
+"""The reasons why an event is not a match: conjuncts that are FALSE or NULL, or a time outside START and EXPIRE."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = ["NO_ELEMENT", "Judgement", "Truths", "holds", "judgements", "reason",
 NO_ELEMENT = "the record has no elements"
 
 Truths = dict[str, bool | None]
-"""Conjunct, as text with its constants → TRUE, FALSE or (None) NULL."""
+"""Conjunct, as text with its constants → TRUE or FALSE; None for NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The values of a predicate's conjuncts for an event, or for its row after the join with tables."""
+    """The values of a predicate's conjuncts for an event, or for a row of the event's join with tables."""
 
     conjuncts: Truths
-    """The values of the conjuncts; empty if a join leaves no row of the event."""
+    """The values of the conjuncts; empty if the join gives no row for the event."""
     row: int | None
-    """The row of the source that was judged."""
+    """The index of the row whose conjuncts were evaluated; None if there is no row."""
 
 
 def judgements(
@@ -47,16 +47,17 @@ def judgements(
     rows: NDArray[np.int64],
     framed: FramedRows | None = None,
 ) -> tuple[RowSource, list[Judgement]]:
-    """Return the values of a query's conjuncts for each of some events, and the rows that were used.
+    """Return the rows that were evaluated, and the values of a query's conjuncts for each of some events.
 
-    If an event has several rows after the join with tables, the first matching row counts, else the first row.
+    If the join with tables gives several rows for an event, the first matching row is used; without a matching row, the
+    first row is used.
 
     Args:
         standing: The query.
-        snapshot: The constant tables with the query's row alone.
-        events: The batch.
-        rows: Indexes of the events.
-        framed: The rows with values of frames, for a query with window functions.
+        snapshot: The constant tables, with only the query's row.
+        events: All events of a batch.
+        rows: The indexes of the events to evaluate.
+        framed: For a query with window functions: the rows with the values of the frames.
     """
     plan = standing.query.plan
     if framed is not None:
@@ -90,10 +91,10 @@ def truths(
 
     Args:
         standing: The query.
-        snapshot: The constant tables with the query's row alone.
-        source: The rows.
-        rows: Indexes of the rows.
-        which: Indexes of the conjuncts; None for all.
+        snapshot: The constant tables, with only the query's row.
+        source: All rows.
+        rows: The indexes of the rows to evaluate.
+        which: The indexes of the conjuncts to evaluate; None for all.
     """
     [table] = [each for each in snapshot.tables if not each.shape.ending]
     [part] = table.parts
@@ -111,7 +112,7 @@ def holds(conjuncts: Truths) -> bool:
 
 
 def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
-    """Return why an event is no match, or, for a query with edges, no edge."""
+    """Return why an event is not a match or, for a query with edges, not an edge."""
     reasons = []
     if standing.start_ms is not None and at_ms < standing.start_ms:
         reasons.append(f"its time {instant(at_ms)} is before START {instant(standing.start_ms)}")
@@ -145,7 +146,13 @@ def _no_lasting_edge(edge: Edge, failed: Sequence[str]) -> str:
 
 
 def _no_edge(edge: Edge, failed: Sequence[str], *, stays: bool) -> str:
-    """Return why an event is no edge; `failed` are the conjuncts that are not TRUE, empty for a match."""
+    """Return why an event is not an edge.
+
+    Args:
+        edge: The kind of edge that the query reports.
+        failed: The conjuncts that are not TRUE; empty for a match.
+        stays: Whether a key stays in, as with UNTIL.
+    """
     if edge == "changes":
         why = f"{', '.join(failed)}, and no match was right before it"
         return why if failed else "the SELECT list is as that of the row before"

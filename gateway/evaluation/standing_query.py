@@ -1,4 +1,4 @@
-"""A query in the form in which tasks evaluate it: compiled, with its times, and the rows of its joined tables."""
+"""A query in the form for evaluation: compiled, with its START and EXPIRE and the rows of the joined tables."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class StandingQuery:
     start_ms: int | None
     expire_ms: int | None
     texts: Sequence[str]
-    """The conjuncts of WHERE as people read them, with their constants."""
+    """The conjuncts of WHERE as SQL text, with their constants."""
     views: Mapping[str, TableView]
-    """Table id → table that the query may join."""
+    """Id of a table → the table with its rows, for the tables that the query may join."""
 
 
 def without_edges(query: CompiledQuery) -> CompiledQuery:
-    """Return a query without its edges: each match is a result, and `_edge` is left out."""
+    """Return a query without its edges: each match is then a result, and the SELECT list has no `_edge`."""
     if not query.edge:
         return query
     plan, select = query.plan, query.select
@@ -48,11 +48,11 @@ def without_edges(query: CompiledQuery) -> CompiledQuery:
 
 
 def conjunct_texts(conjuncts: Sequence[Expression], constants: Sequence[str]) -> list[str]:
-    """Return conjuncts with their constants; a conjunct with AND, OR or NOT is in parentheses.
+    """Return conjuncts as SQL text with their constants. A conjunct with AND, OR or NOT is in parentheses.
 
     Args:
         conjuncts: The predicate's conjuncts.
-        constants: Slot → constant as SQL text.
+        constants: The constants as SQL text, by slot.
     """
     return [_enclosed(conjunct, render_part(conjunct, constants)) for conjunct in conjuncts]
 

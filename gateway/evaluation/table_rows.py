@@ -1,4 +1,4 @@
-"""Given rows of a table, in the form in which a worker holds them."""
+"""Makes a table from given rows, in the form of a worker's memory."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from spark_jobs.engine.rows.headers import unpacked_headers
 __all__ = ["table_of"]
 
 _SETTINGS = Settings.model_construct()
-"""The default settings, whatever the environment says."""
+"""The default settings, without those of the environment."""
 
 
 def table_of(declared: Table, records: Sequence[bytes]) -> TableView:
-    """Return a table that has given rows.
+    """Return a table with given rows.
 
     Args:
-        declared: The table.
-        records: Records of its topic, in the table's format; a later record replaces an earlier record with the same
+        declared: The declaration of the table.
+        records: The values of records in the table's format. A later record replaces an earlier record with the same
             PRIMARY KEY.
 
     Raises:
-        ValueError: A record is no row of the table, and would become a dead letter.
+        ValueError: A record does not fit the table. On a gateway it would become a dead letter.
     """
 
     def refuse(letters: pa.RecordBatch) -> None:
@@ -39,7 +39,7 @@ def table_of(declared: Table, records: Sequence[bytes]) -> TableView:
 
 
 class _WholeTopic:
-    """The topic of the table, with all records in memory."""
+    """The topic of the table, with one partition. All records are in memory."""
 
     def __init__(self, records: Sequence[bytes]) -> None:
         self._records = records

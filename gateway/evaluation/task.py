@@ -1,4 +1,4 @@
-"""Runs records through decode, match and split, as a task of the evaluator does."""
+"""Evaluates records for a query with the evaluator's own code: decode, match and split, as in one of its tasks."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ from spark_jobs.engine.stages.task import Observer, Task
 __all__ = ["AT_ONCE", "Letter", "Place", "TaskOutput", "evaluated"]
 
 AT_ONCE = 1_000
-"""Most records of a task: few enough that each failed record can have a dead letter of its own."""
+"""The largest number of records of a task. With this limit, each record that fails can have a dead letter."""
 _SETTINGS = Settings.model_construct(evaluator=EvaluatorSettings(future_seconds=1e9))
-"""The default settings, whatever the environment says; without a clock no event time is too far ahead."""
+"""The default settings, without those of the environment. There is no clock here, so `future_seconds` is so large that
+no event time is too far in the future."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,16 @@ class TaskOutput:
     """The output of a task for some records."""
 
     pieces: list[Events]
-    """The events of the records that were decoded; in several pieces only if records have many elements."""
+    """The events of the records that could be decoded. There are several pieces only if the records have many elements
+    that are events."""
     snapshot: Snapshot
-    """The constant tables that the events were evaluated with."""
+    """The constant tables with which the events were evaluated."""
     framed: dict[int, FramedRows] = field(default_factory=dict)
-    """Index of a piece → its rows with values of frames, for a query with window functions."""
+    """For a query with window functions: index of a piece → its rows with the values of the frames."""
     values: dict[Place, list[bytes]] = field(default_factory=dict)
-    """Event → its results, one for each row of the join with tables."""
+    """Place of an event → its results, one for each matching row of the join with tables."""
     edges: dict[Place, str] = field(default_factory=dict)
-    """Event → the edge that its result reports, for a query with edges."""
+    """For a query with edges: place of an event → the edge that its result reports."""
     letters: dict[Place, Letter] = field(default_factory=dict)
     pending: list[bytes] = field(default_factory=list)
     """Records of matches that wait for a tick."""
@@ -77,15 +79,16 @@ def evaluated(
     Args:
         standing: The query.
         records: The records, in their order.
-        destination: The id under which matches go.
-        mode: ``shared`` for results, ``pending`` for matches that wait.
-        at_once: Most records of a task.
+        destination: The id of the destination, or of the store, for the matches.
+        mode: ``shared`` for results, ``pending`` for matches that wait for a tick.
+        at_once: The largest number of records of a task.
     """
     snapshot, plan = snapshot_of(standing, destination, mode), standing.query.plan
     states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(_state_kind(plan)))
     for first in range(0, len(records), at_once):
         some = records[first : first + at_once]
-        # A task has the records of a single partition; results of single matches do not depend on the partition.
+        # A task of the evaluator has the records of one partition. Here, the partitions are kept apart only if the
+        # results depend on them: for a query with aggregates, or whose computation has a state.
         apart = plan.kept is not None or (plan.computation is not None and plan.computation.has_state)
         partitions = {record.partition for record in some} if apart else {None}
         for partition in partitions:
@@ -116,7 +119,7 @@ def _task(
 
 
 class _DecodedEvents(Observer):
-    """Keeps the decoded events, and the rows with values of frames over them."""
+    """Keeps the decoded events, and the rows with the values of their frames."""
 
     def __init__(self) -> None:
         self.pieces: list[Events] = []
@@ -127,13 +130,13 @@ class _DecodedEvents(Observer):
         self.pieces.append(events)
 
     def operated(self, rows: RowSource) -> None:
-        """Keep rows with values of frames."""
+        """Keep rows with the values of frames."""
         if isinstance(rows, FramedRows):
             self.framed[len(self.pieces) - 1] = rows
 
 
 def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
-    """Sort the records that are to be written to Kafka into the output."""
+    """Add records, which the evaluator would write to Kafka, to the fields of the output."""
     code = dead_letter_code(rows)
     for row in rows.select(["value", "topic", "headers"]).to_pylist():
         headers = dict(unpacked_headers(row["headers"]))
@@ -150,6 +153,6 @@ def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
 
 
 def _place(source: bytes) -> Place:
-    """Return the place in ``<stream or topic>/<partition>/<offset>``; a number of a row may follow."""
+    """Return the place in ``<stream or topic>/<partition>/<offset>``, after which the number of a row may follow."""
     _, partition, offset, *_number = source.decode().split("/")
     return int(partition), int(offset)

@@ -1,4 +1,4 @@
-"""`cq up --detach`: the supervisor runs on in the background; the caller waits until it is ready or has failed."""
+"""`cq up --detach`: runs the supervisor in the background, and waits until everything is ready or the start failed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ __all__ = ["detached"]
 
 
 def detached(run: Callable[[Callable[[str], None]], int], log: Path, show: Callable[[str], None]) -> int:
-    """Run a function in a background process, without a terminal, until it reports that it is ready.
+    """Run a function in a background process without a terminal, and wait until it reports that it is ready.
 
-    The function forks, so only a process with a single thread may call it, and secrets need not be passed on.
+    `detached` forks, so it must be called in a process with a single thread. The new process has all settings in
+    memory, so no secret has to be passed to it.
 
     Args:
-        run: The function to run; its argument is a function for its lines, its result the exit code.
-        log: The file for its output.
-        show: Called with each line, up to ``ready …``.
+        run: The function to run. Its argument is a function that it calls with each line for a person. Its result is
+            the exit code.
+        log: The file for the output of the background process.
+        show: Called with each of these lines, up to the line that begins with ``ready``.
 
     Returns:
-        0 once ready; 1 after a line with the reason has been shown.
+        0 if the function is ready; 1 if it has ended before, after a line with the reason.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -57,7 +59,7 @@ def _in_background(run: Callable[[Callable[[str], None]], int], log: Path, write
         try:
             os.write(writer, f"{line}\n".encode())
         except BrokenPipeError:
-            return  # the waiting process has its answer and has ended
+            return  # the waiting process has seen the line `ready` and has ended
 
     code = run(tell)
     sys.stdout.flush()

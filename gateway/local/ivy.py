@@ -1,4 +1,4 @@
-"""Runs the Apache Ivy that pyspark includes, so that Java alone, without Maven, can fetch jars."""
+"""Runs the Apache Ivy that pyspark includes, so that jars can be fetched with Java, without Maven."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grouping.model.errors import OperationalError
 __all__ = ["retrieve"]
 
 Coordinates = tuple[str, str, str]
-"""Organisation, module and revision."""
+"""The organisation, module and revision of a jar."""
 
 
 def retrieve(jars: Iterable[Coordinates], folder: Path, mirror: str, progress: Callable[[int], None]) -> str:
@@ -23,15 +23,15 @@ def retrieve(jars: Iterable[Coordinates], folder: Path, mirror: str, progress: C
 
     Args:
         jars: The jars to fetch, without their dependencies.
-        folder: An empty folder; Ivy's own files stay there too.
-        mirror: Root of a Maven repository; empty for Ivy's default.
-        progress: Called with the number of jars that have arrived.
+        folder: An empty folder. Ivy leaves files of its own there too.
+        mirror: The root URL of a Maven repository; empty for Ivy's default.
+        progress: Called with the number of jars that have been fetched.
 
     Returns:
-        The reason, in one line, if a jar was not fetched; else empty.
+        Ivy's explanation, in one line, for a jar that was not fetched. Without such a jar, the line has no meaning.
 
     Raises:
-        OperationalError: There is no supported Java, or no pyspark.
+        OperationalError: No supported Java is installed, or pyspark is not installed.
     """
     (folder / "settings.xml").write_text(_settings(folder, mirror), "utf-8")
     (folder / "ivy.xml").write_text(_module(jars), "utf-8")
@@ -64,7 +64,7 @@ def _own_jars() -> list[str]:
 
 
 def _settings(folder: Path, mirror: str) -> str:
-    """Return settings with a single repository, a cache in the folder, and no poms, as nothing is resolved."""
+    """Return settings with a single repository and a cache in the folder. Poms are not read: nothing is resolved."""
     root = f" root={quoteattr(mirror.rstrip('/') + '/')}" if mirror else ""
     return f"""<ivysettings>
   <settings defaultResolver="maven"/>

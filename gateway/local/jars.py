@@ -1,8 +1,8 @@
-"""Fetches the jars of the Kafka broker and of Spark's Kafka connector, once per user, with the Ivy in pyspark.
+"""Fetches the jars of the Kafka broker and of Spark's Kafka connector, once for each user, with the Ivy in pyspark.
 
-A lock file names each jar and its SHA-256, so Ivy has nothing to resolve, and each jar is checked before use. A folder
-of the cache holds the jars of one version of a lock file, so versions of the product do not share folders. Jars come
-from Ivy's default (Maven Central), or from the user's mirror (setting ``jars.mirror``).
+A lock file names each jar with its SHA-256. So Ivy does not have to resolve dependencies, and each jar is checked
+before use. Each version of a lock file has a folder of its own in the cache, so versions of the product do not disturb
+each other. Jars come from Ivy's default (Maven Central), or from the user's mirror (setting ``jars.mirror``).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from grouping.settings.settings import JarSettings
 __all__ = ["KAFKA", "SPARK", "Jar", "cache_folder", "ensure_jars", "read_lock", "show_progress"]
 
 KAFKA = "kafka.lock"
-"""The Apache Kafka broker, and its logging libraries."""
+"""The lock file for the Apache Kafka broker and its logging libraries."""
 
 SPARK = "spark.lock"
-"""Spark's Kafka source."""
+"""The lock file for Spark's Kafka source."""
 
 DownloadProgress = Callable[[int, int], None]
-"""Called with the number of jars that are there, and the number of all jars."""
+"""Called with the number of jars that are in the folder, and the number of all jars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Jar:
 
 
 def read_lock(name: str, package: str = __package__) -> list[Jar]:
-    """Return the jars of a lock file in a package: lines of ``<sha256> <organisation>:<module>:<revision>``.
+    """Return the jars of a lock file in a package. Its lines are ``<sha256> <organisation>:<module>:<revision>``.
 
     Example:
         >>> [jar.file for jar in read_lock(SPARK)][:2]
@@ -65,7 +65,7 @@ def read_lock(name: str, package: str = __package__) -> list[Jar]:
 
 
 def cache_folder(settings: JarSettings) -> Path:
-    """Return the folder with the jars: the setting's folder, else a folder in the user's cache."""
+    """Return the folder for jars: the folder in the settings or, by default, a folder in the user's cache."""
     if settings.cache is not None:
         return settings.cache
     if sys.platform == "darwin":
@@ -76,18 +76,19 @@ def cache_folder(settings: JarSettings) -> Path:
 def ensure_jars(
     name: str, settings: JarSettings, progress: DownloadProgress = lambda there, of: None, package: str = __package__
 ) -> Path:
-    """Return the folder with exactly the jars of a lock file, after fetching missing jars.
+    """Fetch the missing jars of a lock file, and return the folder with exactly its jars.
 
-    Several processes may call this function at the same time: one of them fetches, the others wait.
+    Several processes may call this function at the same time. The first one fetches the jars, and the others wait.
 
     Args:
         name: `KAFKA`, `SPARK` or another lock file.
         settings: The settings with the cache and the mirror.
-        progress: Called as jars arrive; never if all are there already.
+        progress: Called each time a jar has been fetched; never called if no jar is missing.
         package: The package with the lock file.
 
     Raises:
-        OperationalError: A jar cannot be fetched or has another checksum, there is no Java, or the disk refuses.
+        OperationalError: A jar cannot be fetched or has a wrong checksum, no Java is installed, or the folder cannot be
+            written.
     """
     jars = read_lock(name, package)
     version = hashlib.sha256("".join(jar.sha256 for jar in jars).encode()).hexdigest()[:12]
@@ -109,7 +110,7 @@ def ensure_jars(
 
 
 def _missing(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
-    """Return the jars that are missing or incomplete."""
+    """Return the jars that are missing in a folder, or have a wrong checksum there."""
     return [jar for jar in jars if _sha256(folder / jar.file) != jar.sha256]
 
 
@@ -129,7 +130,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _fetch(folder: Path, jars: list[Jar], settings: JarSettings, progress: Callable[[int], None]) -> None:
-    """Let Ivy fetch jars into a separate folder, and move those with the right checksum to their place."""
+    """Let Ivy fetch jars into a temporary folder, check them, and move them to their folder."""
     if not jars:
         return
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as name:
@@ -152,7 +153,7 @@ def _fetch(folder: Path, jars: list[Jar], settings: JarSettings, progress: Calla
 
 
 def show_progress(there: int, of: int) -> None:
-    """Show on standard error how many jars are there: on a terminal a line that counts up, else a few lines."""
+    """Show on standard error how many jars are in the folder: a line that counts up on a terminal, else a few lines."""
     terminal = sys.stderr.isatty()
     if terminal or there == of or there % 10 == 0:
         end = "\n" if there == of or not terminal else ""
@@ -161,7 +162,7 @@ def show_progress(there: int, of: int) -> None:
 
 
 def main() -> None:
-    """Fetch every jar, or the jars of the named lock files, for ``make setup`` and image builds."""
+    """Fetch the jars of all lock files, or of the lock files in the arguments, for ``make setup`` and image builds."""
     try:
         settings = given_settings().jars
         for name in sys.argv[1:] or (KAFKA, SPARK):

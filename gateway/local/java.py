@@ -1,4 +1,4 @@
-"""Finds the Java for Kafka and Spark: JAVA_HOME's, else the Java on the PATH, if Spark supports it."""
+"""Finds the Java for Kafka and Spark: the Java of JAVA_HOME, or else the Java on the PATH. Spark must support it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Java:
     """The JAVA_HOME of this runtime."""
 
     version: int
-    """The feature release: 17, 21."""
+    """The feature release, such as 17 or 21."""
 
     @property
     def command(self) -> str:
-        """The path of its ``java``."""
+        """The path of the program ``java``."""
         return str(self.home / "bin" / "java")
 
 
@@ -44,10 +44,10 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """Return the first supported Java.
 
     Args:
-        environment: Where JAVA_HOME and PATH are looked up; the process's own if None.
+        environment: The environment with JAVA_HOME and PATH; None for the environment of this process.
 
     Raises:
-        OperationalError: No Java is installed, or only unsupported versions.
+        OperationalError: No Java was found, or only unsupported versions.
     """
     environment = os.environ if environment is None else environment
     unsupported = []
@@ -68,7 +68,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 @functools.cache
 def _warn(line: str) -> None:
-    """Write the warning only once, although several callers look for Java."""
+    """Log a warning. The same warning is logged only once, although several callers look for Java."""
     log.warning(line)
 
 
@@ -80,7 +80,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _ask(path: str) -> Java | None:
-    """Ask the Java at a path for its version and home; shims and links do not matter."""
+    """Ask the Java at a path for its version and its home, so the path may also be a link or a shim."""
     command = [path, "-XshowSettings:properties", "-version"]
     try:
         properties = subprocess.run(

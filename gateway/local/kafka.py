@@ -1,4 +1,4 @@
-"""An embedded Apache Kafka: broker and controller in one process, on loopback, with its data in one folder."""
+"""The embedded Apache Kafka: broker and controller in one process, on the loopback address; its data is in a folder."""
 
 from __future__ import annotations
 
@@ -37,23 +37,24 @@ PROPERTIES = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # A broker that was killed is let in again when its own last session is over: 9 s by Kafka's default.
+    # A broker that was killed can register again only after its last session has timed out, by default after 9 s.
     "broker.session.timeout.ms": "5000",
     "broker.heartbeat.interval.ms": "500",
-    # Old record times are usual here (for example in a replayed file of quotes), so records are not deleted by age;
-    # topics of results have their own retention. The size of a partition is bounded instead.
+    # Records often have old times here, for example from a replayed file of quotes. So records are not deleted by age;
+    # the size of a partition is limited instead. Topics of results have a retention of their own.
     "log.retention.ms": "-1",
     "log.retention.bytes": str(4 << 30),
     "log.segment.bytes": str(256 << 20),
-    # By default, the controller writes an empty record twice a second, by which its followers would measure their lag.
+    # By default, the controller writes an empty record twice a second, so that followers can measure their lag. This
+    # controller has no followers.
     "metadata.max.idle.interval.ms": "0",
-    # Hundreds of small topics share one modest heap.
+    # The heap is small, and there may be hundreds of small topics.
     "log.index.size.max.bytes": str(1 << 20),
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
-"""The options that differ from Kafka's defaults, addresses aside."""
+"""The options that differ from Kafka's defaults, without the addresses."""
 
 LOGGING = """status = error
 appender.out.type = Console
@@ -83,36 +84,40 @@ DO System.err.println("Kafka ends itself: a batch could not be written, " + $^);
    Runtime.getRuntime().halt(1)
 ENDRULE
 """
-"""Rules for the Java agent Byteman: on a full disk they end the broker before it can write on.
+"""Rules for the Java agent Byteman. If the disk is full, they end the broker before it can write any further.
 
-An index is a sparse file that is mapped into memory. If the disk has no room for a page, the JVM throws InternalError;
-by then the batch is in the log, but the log's end has not moved. Without the rules, Kafka goes on: the next batch has
-the same offsets, and the recovery at the next start finds offsets twice and empties the segment. If the write of a
-batch fails, Kafka ends by itself, but a moment later; meanwhile another batch may follow the half batch, and the
-recovery cuts off both. No option of the JVM or of Kafka prevents this. In trials without the agent, an index that lost
-its pages emptied the topic each time.
+The first rule: an index is a sparse file that is mapped into memory. If the disk has no space for a page of the index,
+the JVM throws InternalError. The batch is in the log by then, but Kafka has not moved the log's end. Without the rule,
+Kafka continues and gives the next batch the same offsets. The recovery at the next start then finds the offsets twice
+and empties the segment. In trials without the agent, this emptied the topic each time.
+
+The second rule: if the write of a batch fails, Kafka ends itself, but only a moment later. Without the rule, another
+batch may be written after the incomplete batch, and the recovery removes both.
+
+No option of the JVM or of Kafka prevents this.
 """
 
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""The request that every broker answers at once: its length, ApiVersions, version 0, number 1, no client name."""
+"""A request that a broker answers at once. Its fields: the length, the key of ApiVersions, version 0, request number 1,
+and no client name."""
 
 STARTED = b"Kafka Server started"
-"""Logged when the controller knows the broker, so that topics can be made."""
+"""Kafka's log line when the controller knows the broker. From then on, topics can be made."""
 
 
 def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, jars: Path) -> Program:
     """Return the program that runs Kafka.
 
     Args:
-        folder: Kafka's folder; after an interrupted first start it is made anew.
+        folder: Kafka's folder. If the first start was interrupted, the next start deletes its data.
         log: The file for Kafka's output.
         ports: The ports of the broker and of the controller.
         java: The Java to run Kafka with.
         jars: The folder of the broker's jars.
     """
-    scratch = folder / "tmp"  # the compression libraries leave their native parts there if the broker is killed
+    scratch = folder / "tmp"  # if the broker is killed, the compression libraries leave their native parts here
     archive = archive_path(java, jars)
-    # The log of class-data sharing is off, since the JVM passes over an archive that does not fit.
+    # The JVM ignores an archive that does not fit. Its log messages about this are switched off.
     shared = (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if archive.is_file() else ()
     run = (java.command, f"-Djava.io.tmpdir={scratch}", "-Dlog4j2.configurationFile=log4j2.properties", *shared)
     classpath = ("-cp", str(jars / "*"))
@@ -141,7 +146,7 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
 
 
 def archive_path(java: Java, jars: Path) -> Path:
-    """Return where the archive of Kafka's classes is kept (`kafka_classes.py`); each Java has its own archive.
+    """Return the path of the archive of Kafka's classes (`kafka_classes.py`). Each Java has an archive of its own.
 
     Args:
         java: The Java that runs Kafka.
@@ -153,7 +158,7 @@ def archive_path(java: Java, jars: Path) -> Path:
 
 
 def _properties(broker: int, controller: int) -> str:
-    # The quorum is static, and written anew at each start, since the controller's port may change.
+    # The addresses of the quorum are in a file that is written at each start, since the controller's port may change.
     addresses = {
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller}",
         "listeners": f"PLAINTEXT://{LOOPBACK}:{broker},CONTROLLER://{LOOPBACK}:{controller}",
@@ -163,7 +168,7 @@ def _properties(broker: int, controller: int) -> str:
 
 
 def _format(folder: Path, java: Sequence[str]) -> None:
-    """Give the folder its cluster id; a mark file is written last, so that an interrupted format does not count."""
+    """Format the folder with a new cluster id. The file `formatted` is written last, as a sign that all is done."""
     shutil.rmtree(folder / "data", ignore_errors=True)
     cluster = "c" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]  # the id must not begin with a dash
     command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]
@@ -186,7 +191,7 @@ def _has(log: Path, words: bytes, since: int) -> bool:
 
 
 def _answers(port: int) -> bool:
-    """Return whether the broker answers a request; a hanging broker still accepts connections."""
+    """Return whether the broker answers a request. A connection is not enough, since a hanging broker accepts it."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
             connection.sendall(API_VERSIONS)

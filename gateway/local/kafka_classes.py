@@ -1,8 +1,8 @@
-"""Makes an archive of the Java classes that the embedded Kafka loads: its JVM maps them, in place of parsing each jar.
+"""Makes an archive of the Java classes that the embedded Kafka loads, so that Kafka starts faster.
 
-Application class-data sharing (JEP 350) takes a third off the CPU time of Kafka's start. The archive lies beside the
-jars, and ``python -m gateway.local.kafka_classes`` makes the archive, once for each Java. Without an archive, or with
-an archive of other jars, the JVM starts as usual.
+The JVM maps the archive into memory instead of reading the classes from jars (application class-data sharing, JEP 350).
+This saves a third of the CPU time of Kafka's start. ``python -m gateway.local.kafka_classes`` makes the archive in the
+folder of the jars, once for each Java. Without an archive, or with an archive of other jars, the JVM starts as usual.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ _DUMP_SECONDS = 300.0
 
 
 def make_archive(java: Java, jars: Path) -> Path:
-    """Start a Kafka and stop it, so that its JVM leaves an archive of its classes; return the archive's path.
+    """Start a Kafka and stop it, so that its JVM writes an archive of its classes; return the archive's path.
 
-    The agent is left out of the command: the JVM dumps no classes beside one, and maps the archive beside one.
+    This Kafka runs without the Java agent, since a JVM with an agent writes no archive. A JVM with an agent can use the
+    archive.
 
     Args:
-        java: The Java that is to run Kafka.
+        java: The Java that will run Kafka.
         jars: The folder of the broker's jars.
 
     Raises:
-        OperationalError: Kafka does not start, or leaves no archive.
+        OperationalError: Kafka did not start, or wrote no archive.
     """
     path = archive_path(java, jars)
     if path.is_file():
@@ -69,7 +70,7 @@ def make_archive(java: Java, jars: Path) -> Path:
 
 
 def main() -> None:
-    """Make the archive. Kafka starts without an archive too, so a failure is only printed."""
+    """Make the archive. A failure is only printed, since Kafka also starts without an archive."""
     try:
         print(make_archive(find_java(), ensure_jars(KAFKA, given_settings().jars, show_progress)))
     except (OperationalError, OSError, subprocess.SubprocessError) as error:

@@ -1,4 +1,4 @@
-"""The launch of `cq up`: given and embedded servers, their ports, and the environment of the roles."""
+"""The launch of `cq up`: which servers it starts, their ports, and the environment of the roles."""
 
 from __future__ import annotations
 
@@ -27,38 +27,41 @@ _PASSWORD_OPTION = re.compile(r"((?:^|&)password=)[^&]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A start by `cq up`: every server that is not given, and the roles."""
+    """The programs that `cq up` starts: the servers that are not given, and the roles."""
 
     settings: Settings
 
     kafka: str | None = None
-    """Bootstrap servers of a given Kafka; None to start one."""
+    """The bootstrap servers of a given Kafka; None to start the embedded Kafka."""
 
     redis: str | None = None
-    """URL of a given Redis, which may hold a password; None to start one."""
+    """The URL of a given Redis, which may contain a password; None to start the embedded Valkey."""
 
     kafka_port: int = 0
-    """Port of the embedded Kafka; 0 for the last port, or any."""
+    """The port of the embedded Kafka; with 0, the port of the last start if it is free, else any free port."""
 
     redis_port: int = 0
-    """Port of the embedded Valkey; 0 for the last port, or any."""
+    """The port of the embedded Valkey; 0 as for `kafka_port`."""
 
     def __repr__(self) -> str:
         """Show the launch without the password."""
         return f"Launch(data={self.settings.data}, kafka={self.kafka}, redis={masked(self.redis or '')})"
 
     def fetch(self) -> tuple[Java, Path | None, Path]:
-        """Return Java, and the folders of the broker's jars (None if Kafka is given) and of Spark's, after fetching.
+        """Find Java, and fetch missing jars.
+
+        Returns:
+            The Java, the folder of the broker's jars (None if Kafka is given), and the folder of Spark's jars.
 
         Raises:
-            OperationalError: There is no supported Java, or a jar cannot be fetched.
+            OperationalError: No supported Java is installed, or a jar cannot be fetched.
         """
         java = find_java()
         broker = None if self.kafka else ensure_jars(KAFKA, self.settings.jars, show_progress)
         return java, broker, ensure_jars(SPARK, self.settings.jars, show_progress)
 
     def stages(self, run: RunFolder) -> tuple[list[list[Program]], dict[str, str]]:
-        """Return the programs in the order of their start, and the addresses of the servers.
+        """Return the programs, in stages in the order of their start, and the addresses of the servers.
 
         Raises:
             OperationalError: A port is taken, a given server does not answer, or a server cannot be prepared.
@@ -91,17 +94,17 @@ class Launch:
 
 
 _MODULES = {"gateway": ("gateway.cli", "gateway"), "evaluator": ("spark_jobs.runtime.driver.job",)}
-"""Each role's module and arguments. The evaluator does not run by `cq evaluator`, which would search for Java and jars
-again, for a second, at each restart."""
+"""The module of each role and its arguments. The evaluator is not started by `cq evaluator`, which would take a second
+at each restart to look for Java and jars again."""
 
 
 def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[str, str]:
-    """Return the environment of gateway and evaluator, the same as in `docker/compose.yaml`."""
+    """Return the environment of the gateway and the evaluator, with the same variables as in `docker/compose.yaml`."""
     return {"CQ_KAFKA_BOOTSTRAP": bootstrap, "CQ_REDIS_URL": redis_url, "CQ_DATA": str(data)}
 
 
 def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> Program:
-    """Return the program that runs the gateway or the evaluator; the role writes its status file when it is ready."""
+    """Return the program that runs the gateway or the evaluator, and finds its state in the role's status file."""
     status = run.status(name)
 
     def ready(since: int) -> bool:
@@ -137,10 +140,10 @@ def masked(url: str) -> str:
 
 
 class Ports:
-    """Free ports, the same as the last time if possible, so that clients may keep the addresses."""
+    """Chooses free ports: the ports of the last start if possible, so that clients can keep the addresses."""
 
     def __init__(self, run: RunFolder) -> None:
-        """Read the ports of the last time."""
+        """Read the ports of the last start."""
         self._path = run.data / "run" / "ports.json"
         self._before: dict[str, int] = {
             name: port for name, port in run.read(self._path).items() if isinstance(port, int) and 0 < port < 1 << 16
@@ -148,9 +151,9 @@ class Ports:
         self._given: dict[str, int] = {}
 
     def take(self, name: str, wanted: int) -> int:
-        """Return the port for a server: the wanted port, else the port of the last time, else any.
+        """Return a free port for a server: the wanted port, or the port of the last start, or any port.
 
-        Different servers get different ports, even before they listen.
+        Two servers never get the same port, even though they do not listen yet.
 
         Raises:
             OperationalError: The wanted port is taken.
@@ -167,7 +170,7 @@ class Ports:
         return port
 
     def keep(self) -> None:
-        """Store the ports for the next time."""
+        """Store the ports for the next start."""
         write_json(self._path, self._before | self._given)
 
     def _is_free(self, port: int) -> bool:
@@ -175,7 +178,11 @@ class Ports:
 
 
 def _require(addresses: list[str], message: str, option: str) -> None:
-    """Raise unless something listens at one of the addresses."""
+    """Check that a server listens at one of the addresses.
+
+    Raises:
+        OperationalError: No server listens there.
+    """
     for address in addresses:
         host, _, port = address.strip().rpartition(":")
         try:

@@ -1,4 +1,4 @@
-"""A log that another process appends to, truncated when it has grown too large."""
+"""Truncates a log file to which another process appends, when it has grown too large."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["renew"]
 
 
 def renew(log: Path, most_bytes: int) -> bool:
-    """Copy an oversized log to ``NAME.log.1``, in place of an earlier copy, and empty the log.
+    """Copy a log that is too large to ``NAME.log.1``, which replaces an earlier copy, and empty the log.
 
-    The file keeps its inode, since processes that write or follow the log have it open; writers append. A line written
+    The file keeps its inode, since the processes that write or follow the log have it open. A line that is written
     during the copy may be lost, as with logrotate's ``copytruncate``.
 
     Returns:

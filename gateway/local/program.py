@@ -1,4 +1,4 @@
-"""A program that the supervisor starts: its command, its folder, and its checks of readiness."""
+"""A program that the supervisor starts: its command, its folder, and functions that check its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A role's command. Secrets go into its environment, never into its arguments, which every user can read."""
+    """The program of a role. Secrets go into its environment, and never into its arguments, which any user can read."""
 
     role: str
     """``kafka``, ``redis``, ``gateway`` or ``evaluator``."""
@@ -30,31 +30,32 @@ class Program:
     """The file to which the program's output is appended."""
 
     ready: Callable[[int], bool]
-    """Tells whether the program can be used; the argument is the size of the log at the start. Never blocks for
-    long."""
+    """Tells whether the program can be used. The argument is the size that the log had when the program was started.
+    The function must not block for long."""
 
     prepare: Callable[[], None] = lambda: None
-    """Called before each start: makes the contents of the program's folder, whatever is missing there."""
+    """Called before each start: writes the files that the program needs in its folder."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables that are added to the supervisor's environment."""
 
     heard: Callable[[], bool] = lambda: True
-    """Tells whether the program has given a sign of life since the last call. Never blocks for long."""
+    """Tells whether the program has given a sign of life since the last call. The function must not block for long."""
 
     progress: Callable[[], str] = lambda: ""
-    """Returns the progress of the start, in words that follow the role's name; empty if unknown. Never blocks for
-    long."""
+    """Returns the progress of the start, in words to be printed after the role's name; empty if it is unknown. The
+    function must not block for long."""
 
     status: Path | None = None
-    """The file in which the role reports its state; an earlier process's report is removed before a start."""
+    """The file in which the role reports its state. The supervisor removes it before each start, since the last process
+    may have left it."""
 
     stop_seconds: float = 20.0
     """How long the program may take to stop before it is killed."""
 
 
 def port_is_free(port: int) -> bool:
-    """Return whether a server could listen on that loopback port."""
+    """Return whether a server could listen on a port of the loopback address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the servers listen with this option too
         try:
@@ -65,8 +66,8 @@ def port_is_free(port: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different loopback ports without a listener."""
-    with ExitStack() as held:  # the sockets are held together, since a released port may be given again
+    """Return different free ports of the loopback address."""
+    with ExitStack() as held:  # all sockets stay open meanwhile, since the system may give a released port again
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
             probe.bind((LOOPBACK, 0))

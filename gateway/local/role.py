@@ -1,4 +1,4 @@
-"""A role under the supervisor: its process, its readiness, and its restarts."""
+"""A role under the supervisor: its process, its state, and its restarts."""
 
 from __future__ import annotations
 
@@ -19,36 +19,38 @@ __all__ = ["Role", "RoleStatus"]
 log = logging.getLogger(__name__)
 
 RoleStatus = Literal["stopped", "starting", "ready", "waiting", "silent", "restarting"]
-"""``waiting``: the role was ready, and reports that a server does not answer now. ``silent``: the role no longer
-reports."""
+"""The state ``waiting`` means that the role was ready, and reports that a server does not answer now. ``silent`` means
+that the role no longer gives signs of life."""
 
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds before the first, second, … restart in a row."""
+"""The pauses, in seconds, before the first, the second, … restart in a row."""
 
 STEADY = 20.0
-"""Seconds after which a ready role counts as recovered: its next restart is a first restart again.
+"""If a role dies after it was ready for more than this number of seconds, the restart is again the first one in a row.
 
-A start takes about five seconds, so a role that always dies just after this time is absent for a fifth of the time.
+A start takes about five seconds. So a role that always dies just after this time is away for a fifth of the time.
 """
 
 SILENT_SECONDS = 10.0
-"""How long a ready role may give no sign of life: several times the interval between two signs on a loaded machine."""
+"""After this time without a sign of life, a ready role is ``silent``. The time is several times the interval between
+two signs of life on a loaded machine."""
 
 START_SECONDS = 180.0
-"""How long a starting role may give no sign of life, and how long its stage may make no progress."""
+"""The longest time for which a role that starts may give no sign of life, or the roles of its stage no progress."""
 
 LOOK_SECONDS = 2.0
-"""Most seconds of silence counted between two checks of a role: a supervisor that was itself stopped heard nothing."""
+"""The largest part of the time between two checks that is added to a role's silence. If the supervisor itself was
+stopped between two checks, it could not notice signs of life."""
 
 OURS = re.compile(r"cq( \w+)?: ")
-"""The beginning of the line in which a role says why it does not start."""
+"""The beginning of the line in which a role tells why it does not start."""
 
 TRIES = 3
-"""Starts of a role that never got ready, after which the supervisor gives up the start of all roles."""
+"""After this number of starts of a role that was never ready, the supervisor gives up the start of all roles."""
 
 
 class Role:
-    """A role, started, watched and restarted by calls of `step`; the caller's clock gives monotonic seconds."""
+    """A role. Calls of `step` watch and restart its process."""
 
     def __init__(
         self, program: Program, environment: Mapping[str, str], clock: Callable[[], float], hang_seconds: float
@@ -57,9 +59,9 @@ class Role:
 
         Args:
             program: The program to run.
-            environment: The supervisor's environment; the program's environment is added.
-            clock: Seconds, monotonic.
-            hang_seconds: How long a role that was ready may be silent before it is killed.
+            environment: The supervisor's environment, to which the program's environment is added.
+            clock: Returns monotonic seconds.
+            hang_seconds: How long a role that was ready may give no sign of life before it is killed.
         """
         self.program = program
         self.state: RoleStatus = "stopped"
@@ -71,7 +73,7 @@ class Role:
         self._hang_seconds = hang_seconds
         self._was_ready = False
         self._up = False
-        """Whether this process, not only an earlier process, was ready."""
+        """Whether the present process was ready at some time."""
         self._ready_at = 0.0
         self._looked_at = 0.0
         self._quiet = 0.0
@@ -86,14 +88,15 @@ class Role:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process and of its session; None while no process runs."""
+        """The id of the process, which is also the id of its session; None while no process runs."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process, in a session of its own that ends with the supervisor.
+        """Start the process in a session of its own. When the supervisor dies, the process dies too.
 
         Raises:
-            OperationalError: The folder or files of the program cannot be made.
+            OperationalError: The program cannot be prepared.
+            OSError: Files of the program cannot be written.
         """
         self.program.prepare()
         if self.program.status:
@@ -115,13 +118,13 @@ class Role:
         log.info("role started", extra={"role": self.name, "pid": self.pid})
 
     def step(self) -> bool:
-        """Check the process and note its state; restart a hung or dead process when its delay is over.
+        """Check the process and note its state. Kill a hanging process. Restart the role after its delay.
 
         Returns:
-            Whether something changed.
+            Whether the state may have changed.
 
         Raises:
-            OperationalError: The process never gets ready, or a process of the role cannot be killed.
+            OperationalError: The role was never ready and does not start, or one of its processes cannot be killed.
         """
         died = False
         if self._process is not None and self._process.poll() is not None:
@@ -130,7 +133,7 @@ class Role:
         if self._process is None:
             if self._clock() < self._due_at:
                 return died
-            self._restart()  # the first start is immediate, since the start of all roles waits for it
+            self._restart()
             return True
         self._listen()
         if self._quiet >= (self._hang_seconds if self._up else START_SECONDS):
@@ -145,16 +148,17 @@ class Role:
         return True
 
     def _listen(self) -> None:
-        """Count how long the process has given no sign of life."""
+        """Note for how long the process has given no sign of life."""
         now = self._clock()
         passed, self._looked_at = min(now - self._looked_at, LOOK_SECONDS), now
         self._quiet = 0.0 if self.program.heard() else self._quiet + passed
 
     def _seen(self) -> RoleStatus:
-        """Return the state of the process, which is alive."""
+        """Return the state of a process that runs."""
         if self._up and self._quiet >= SILENT_SECONDS:
             return "silent"
-        # A server does not depend on other servers: once ready, it stays ready as long as it answers.
+        # A program without a status file is a server, which depends on no other server. Once such a program was ready,
+        # it stays ready as long as it gives signs of life.
         if not (self._up and self.program.status is None) and not self.program.ready(self._since):
             return "waiting" if self._up else self.state
         if not self._up:
@@ -162,7 +166,7 @@ class Role:
         return "ready"
 
     def renew_log(self, most_bytes: int) -> None:
-        """Truncate the log if it exceeds a size; the log of a role that is not ready yet is kept."""
+        """Truncate the log if it exceeds a size, unless the present process was not ready yet."""
         if self._up and renew(self.program.log, most_bytes):
             self._since = 0
 
@@ -172,7 +176,7 @@ class Role:
             self._process.terminate()
 
     def end(self) -> None:
-        """Wait until the process has stopped, kill it if it is too slow, and always kill the rest of its session."""
+        """Wait until the process has stopped, and kill it if it takes too long; then kill the rest of its session."""
         if self._process:
             try:
                 self._process.wait(self.program.stop_seconds)
@@ -183,7 +187,7 @@ class Role:
         self._process, self.state = None, "stopped"
 
     def last_words(self) -> str:
-        """Return the last line of the process that begins like an error of the product, else its last line."""
+        """Return the last line of the process that looks like an error of the product; without one, its last line."""
         with self.program.log.open("rb") as output:
             output.seek(self._since)
             lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
@@ -191,7 +195,7 @@ class Role:
         return (ours or lines or ["it printed nothing"])[-1].strip()
 
     def _bury(self, process: subprocess.Popen[bytes]) -> None:
-        """Note the death, or kill the session: none of its processes may live when a new process starts."""
+        """Kill all processes of the session, and note the end. None of them may live when a new process starts."""
         if not kill_sessions({process.pid}, timeout=60.0):
             raise OperationalError(f"processes of the {self.name} that died cannot be killed (session {process.pid})")
         code = process.wait()
@@ -211,13 +215,13 @@ class Role:
         self.restarts += 1
         try:
             self.start()
-        except OSError as error:  # a full disk is the usual cause
+        except OSError as error:  # usually the disk is full
             if not self._was_ready:
                 raise
             log.warning("role not started", extra={"role": self.name, "reason": str(error)})
             self._delay()
 
     def _delay(self) -> None:
-        """Delay the next start, for longer after each restart in a row."""
+        """Set the time of the next start. The delay is longer after each restart in a row."""
         self._due_at = self._clock() + DELAYS[min(self._row, len(DELAYS) - 1)]
         self._row += 1

@@ -1,4 +1,4 @@
-"""The data folder as shared by `cq up`, `cq down` and `cq status`: its processes and their states."""
+"""The data folder that `cq up`, `cq down` and `cq status` share: its files about the running processes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from grouping.process.data_folder import claim
 __all__ = ["RunFolder", "write_json"]
 
 ROOM = 512 << 20
-"""Bytes that must be free for a start: Kafka and Valkey need them even without events."""
+"""The number of bytes that must be free for a start. Kafka and Valkey need this space even without events."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A data folder and the files in it about running processes."""
+    """A data folder, with its files about the running processes."""
 
     data: Path
 
     @property
     def endpoints(self) -> Path:
-        """The file with addresses and pids (docs/operating.md)."""
+        """The file with the addresses and process ids (docs/operating.md)."""
         return self.data / "endpoints.json"
 
     @property
     def state(self) -> Path:
-        """The file with the state of the roles, written by the supervisor."""
+        """The file in which the supervisor reports the states of the roles."""
         return self.data / "run" / "supervisor.json"
 
     def status(self, role: str) -> Path:
@@ -46,10 +46,11 @@ class RunFolder:
         return self.data / "logs" / f"{role}.log"
 
     def prepare(self) -> None:
-        """Make the folder, or take an existing one.
+        """Make the folder, or check an existing folder.
 
         Raises:
-            OperationalError: The folder cannot be made, a later version wrote it, or there is no room.
+            OperationalError: The folder cannot be made, a later version of the product has written it, or the disk is
+                too full.
         """
         try:
             for name in ("run", "logs"):
@@ -69,7 +70,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Hold a lock on the folder; the kernel releases it when the holder dies.
+        """Hold a lock on the folder during the block. If the process dies, the kernel releases the lock.
 
         Raises:
             OperationalError: Another supervisor holds the lock.
@@ -91,7 +92,7 @@ class RunFolder:
                 lock.truncate(0)
 
     def holder(self) -> int | None:
-        """Return the pid of the supervisor that runs on this folder; None without one."""
+        """Return the process id of the supervisor that holds the lock on this folder; None if there is none."""
         try:
             with (self.data / "run" / "lock").open("r") as lock:
                 pid = int(lock.read() or 0)
@@ -100,12 +101,12 @@ class RunFolder:
                         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     return pid
-                return None  # the pid is of no process, or was left by a killed process
+                return None  # no process holds the lock; a killed process may have left its id
         except (FileNotFoundError, ValueError):
             return None
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Return the content of a file of this folder; empty if there is no readable file."""
+        """Return the JSON object in a file of this folder; empty if the file is missing or is not a JSON object."""
         try:
             answer = json.loads(path.read_text("utf-8"))
         except (FileNotFoundError, ValueError):
@@ -114,7 +115,7 @@ class RunFolder:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Replace a file atomically, readable by its owner alone: readers see either the old or the new value."""
+    """Replace a file atomically: readers see either the old or the new value. Only the owner can read the file."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(value, file, indent=1)

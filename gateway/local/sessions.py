@@ -1,7 +1,8 @@
-"""Sessions of processes: end a role with all processes that it started.
+"""Sessions of processes: ends a role with all processes that it has started.
 
-A role leads a session of its own, with its JVM and Python workers, so that no process is missed: a new evaluator may
-start only when the last worker of the old evaluator, which could still write results, is dead.
+A role has a session of its own, in which its JVM and its Python workers run too, so that all of them can be found. A
+new evaluator may start only when the last worker of the old evaluator is dead, since this worker could still write
+results.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _LOOK_SECONDS = 0.05
 
 
 def die_with(parent: int) -> Callable[[], None]:
-    """Return a function for the start of a new process: the kernel then kills the process when its parent dies.
+    """Return a function for the start of a new process: the kernel will kill the process when its parent dies.
 
-    On systems other than Linux, and for the new process's own children, the watchdog ends the processes.
+    The function works only on Linux, and only for the new process itself. On other systems, and for the children of the
+    new process, the watchdog ends the processes.
     """
     if not sys.platform.startswith("linux"):
         return lambda: None
@@ -51,12 +53,12 @@ def members(sessions: Collection[int]) -> list[psutil.Process]:
             if os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except (ProcessLookupError, PermissionError, psutil.Error):
-            continue  # the process is gone, or is another user's
+            continue  # the process has ended, or belongs to another user
     return found
 
 
 def supervised(data: Path) -> list[psutil.Process]:
-    """Return the processes that a supervisor of the folder started, even after its death."""
+    """Return the processes that a supervisor of this data folder has started, even if the supervisor is dead."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -68,14 +70,14 @@ def supervised(data: Path) -> list[psutil.Process]:
 
 
 def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
-    """Kill every process of these sessions, including processes that start in the meantime.
+    """Kill all processes of some sessions, including processes that start in the meantime.
 
     Args:
-        sessions: The ids of the sessions, equal to the pids of the roles that lead them.
-        timeout: Seconds after which to give up.
+        sessions: The ids of the sessions. The id of a session is the process id of its role.
+        timeout: Seconds after which the function gives up.
 
     Returns:
-        Whether no process is left.
+        Whether all processes are dead.
     """
     deadline = time.monotonic() + timeout
     while left := members(sessions):
@@ -84,7 +86,7 @@ def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
                 process.kill()
             except psutil.Error:
                 continue
-        # Orphans that are not reaped yet are dead, and a wait for them would never end.
+        # The wait is short: a dead process whose parent never reaps it would keep it waiting for ever.
         psutil.wait_procs(left, timeout=_LOOK_SECONDS)
         if time.monotonic() > deadline:
             return False

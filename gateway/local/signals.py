@@ -1,4 +1,4 @@
-"""Signals as something to wait for, so that the supervisor's loop neither polls fast nor reacts late."""
+"""Waits for signals, so that the supervisor's loop reacts at once without frequent polling."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Receives the signals to stop, and of ended children, within a `with` block; for the main thread only."""
+    """Receives, within a `with` block, signals to stop and signals that a child has ended. For the main thread only."""
 
     def __init__(self) -> None:
         self.stop = False
-        """Whether a signal to stop has come."""
+        """Whether a signal to stop was received."""
 
         self._reader, self._writer = socket.socketpair()
         self._before: dict[int, object] = {}
@@ -43,7 +43,7 @@ class Signals:
         self._writer.close()
 
     def wait(self, seconds: float) -> None:
-        """Wait for the next signal, but at most for that many seconds."""
+        """Wait for the next signal, but at most `seconds`."""
         if select.select([self._reader], [], [], seconds)[0]:
             self._reader.recv(4096)
 

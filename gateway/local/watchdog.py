@@ -1,7 +1,8 @@
-"""The watchdog, a process that outlives the supervisor: when the supervisor dies, it kills the sessions of the roles.
+"""The watchdog: a process that kills the sessions of the roles when the supervisor dies.
 
-The watchdog reads the running sessions from its standard input, a line of pids at each change; the end of the input is
-the supervisor's end. An empty last line means that the supervisor itself has stopped all roles.
+The supervisor writes the ids of all running sessions, as a line, to the watchdog's standard input. When the supervisor
+ends, the input ends too, and the watchdog kills the sessions of the last line. An empty last line means that the
+supervisor itself has stopped all roles.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class SupervisorWatchdog:
         self._process = self._start()
 
     def tell(self, sessions: list[int]) -> None:
-        """Send the running sessions to the watchdog; replace a watchdog that was killed."""
+        """Send the ids of the running sessions to the watchdog. If the watchdog was killed, start a new one."""
         if self._process.poll() is not None:
             self._process = self._start()
         assert self._process.stdin is not None
@@ -30,19 +31,19 @@ class SupervisorWatchdog:
 
     @staticmethod
     def _start() -> subprocess.Popen[str]:
-        # The watchdog has a session of its own, so that a Ctrl-C on the terminal does not end it first.
+        # The watchdog has a session of its own, so that a Ctrl-C on the terminal ends only the supervisor.
         command = [sys.executable, "-m", "gateway.local.watchdog"]
         return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
 
     def close(self) -> None:
-        """Let the watchdog end, since no role runs any more."""
+        """End the watchdog. No role may run any more."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=20)
 
 
 def main() -> None:
-    """Watch the supervisor until it is gone."""
+    """Wait for the supervisor's end, and then kill the sessions that it has left."""
     sessions: list[int] = []
     for line in sys.stdin:
         sessions = [int(word) for word in line.split()]

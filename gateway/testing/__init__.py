@@ -1,6 +1,6 @@
-"""The test kit: the results of a continuous query over given rows, in this process and without servers.
+"""The test kit: evaluates a continuous query over given rows, in this process and without servers.
 
-The evaluator's own code decodes the rows, evaluates them and encodes the results; the kit reports the outcome of each
+The evaluator's own code decodes the rows, evaluates them and encodes the results. The kit reports the outcome of each
 row.
 
 Example:

@@ -1,4 +1,4 @@
-"""The digests that a timer-based query makes of rows."""
+"""Makes the digests of a timer-based query over given rows."""
 
 from __future__ import annotations
 
@@ -52,26 +52,28 @@ def digests(
     accepted_at: datetime = ACCEPTED_AT,
     until: datetime | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the digests that a query with EVERY makes of rows, in the order of their ticks.
+    """Return the digests of a query with EVERY over rows, in the order of their ticks.
 
-    Each match is in the digest of the first tick after its time, so matches of rows without a time are all in the first
-    digest. With FOR and ON SILENCE a result is in the digest of the first tick after the row that moved the watermark
-    past its time. The last tick is the first tick after all rows, or the query's EXPIRE if that is earlier.
+    A match is in the digest of the first tick after its time. Rows without a time get times just after `accepted_at`,
+    so their matches are in the first digest. With FOR or ON SILENCE, a result is in the digest of the first tick after
+    the row that moved the watermark past the result's time. The last tick is the first tick after all rows, or the
+    query's EXPIRE if that is earlier.
 
     Args:
         query: A SELECT with EVERY, or a whole CREATE CQ.
         stream: The stream after FROM.
-        rows: As `evaluate` takes them.
-        tables: As `evaluate` takes them.
-        views: As `evaluate` takes them.
-        accepted_at: When the query was accepted: ticks are counted from then, or from a START.
-        until: Ticks up to this time are made too, even after the last row: for EVEN IF EMPTY.
+        rows: The rows, in the forms that `evaluate` accepts.
+        tables: The tables that the query joins, with their rows.
+        views: Name → SELECT of a view; a view may read the views before it.
+        accepted_at: When the query was accepted. EVERY counts from this time, or from START.
+        until: Digests are also made for ticks up to this time, even after the last row. Such digests have no matches,
+            so they need EVEN IF EMPTY.
 
     Returns:
         The digests, each with all its parts: `fired_at`, `from`, `to`, `count` and `rows`.
 
     Raises:
-        InputError: The gateway would refuse the query; ``bad-interval`` for a query without EVERY.
+        InputError: The gateway would refuse the query. The code is ``bad-interval`` for a query without EVERY.
         ValueError: A row cannot be a record of the stream.
 
     Example:
@@ -105,18 +107,19 @@ def digests(
 
 
 class _LoneDestination:
-    """A destination with a single query. Its matches lie in a log with one partition."""
+    """A destination with a single query, whose matches are in a log with one partition."""
 
     def __init__(
         self, query: CheckedQuery, records: Sequence[PlacedRecord], pending: Sequence[bytes], arisen: Sequence[int]
     ) -> None:
-        """Take what the evaluator stored.
+        """Take the query and its pending matches.
 
         Args:
             query: The query.
             records: The records of the stream.
-            pending: The records of `cq.pending`.
-            arisen: For results that waited for the watermark: when each of these records was written, ascending.
+            pending: The records with matches, which the evaluator would write to `cq.pending`.
+            arisen: For results that waited for the watermark: the time at which each record of `pending` was written,
+                in epoch milliseconds, ascending. Otherwise empty.
         """
         self._plan, self._select = query.query.plan, query.query.select
         self._clause = query.statement.publish.digest or DigestClause()
@@ -131,7 +134,7 @@ class _LoneDestination:
         return iter([(offset, self._pending[offset]) for offset in range(first, min(last + 1, len(self._pending)))])
 
     def digests(self, latest_ms: int, until_ms: int) -> Iterator[dict[str, Any]]:
-        """Yield the digests of all ticks up to the first after `latest_ms`, and of later ticks up to `until_ms`."""
+        """Yield the digests of all ticks up to the first after `latest_ms`, and of further ticks up to `until_ms`."""
         membership = self._membership
         at_ms = membership.timed.born_ms
         tick_ms = following_tick(membership, None, self._matches(None).left_ms, at_ms)
@@ -146,7 +149,12 @@ class _LoneDestination:
             yield self._digest(last_ms, matches)
 
     def _matches(self, tick_ms: int | None, *, last: bool = False) -> DigestMatches:
-        """Return the matches of a tick's digest, and the matches left for later ticks; the last digest leaves none."""
+        """Return the matches of a tick's digest; the answer also tells which matches wait for later ticks.
+
+        Args:
+            tick_ms: The tick, epoch milliseconds; None before the first tick.
+            last: Whether this is the last digest, which has all matches.
+        """
         visibility = ((*VERSION, self._membership.seen),)
         below = None if last or tick_ms is None else bisect_left(self._arisen, tick_ms)
         question = DigestQuestion(_STORE_KEY, self._places, self._cursor, visibility, tick_ms, self._covered, below)

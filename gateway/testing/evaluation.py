@@ -1,4 +1,4 @@
-"""The evaluation of a continuous query over given rows, with reasons."""
+"""Evaluates a continuous query over given rows, and explains the outcome of each row."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedRow:
-    """The outcome of one row."""
+    """The outcome of a row."""
 
     matches: bool
-    """Whether the query's readers get a result for the row; for a query with EMIT ON, whether the row is an edge."""
+    """Whether the query's readers get a result for the row. For a query with EMIT ON, this is whether the row is an
+    edge."""
     result: dict[str, Any] | None
-    """The decoded JSON value of the first result; None without a match, and for a result too large for a record."""
+    """The first result, decoded from JSON; None if there is no result, or if the result is too large for a record."""
     why: str | None
-    """Why there is no result: the conjuncts of WHERE that are FALSE or NULL, with the constants as the query spells
-    them, or the fault of the record. None if there is a result."""
+    """Why there is no result: the conjuncts of WHERE that are FALSE or NULL, or the fault of the record. The conjuncts
+    have the constants as written in the query. None if there is a result."""
     dead_letter: str | None = None
-    """The code of the dead letter that the record or its result becomes; None for other rows."""
+    """The code of the dead letter that the record or its result becomes; None if there is no dead letter."""
     conjuncts: Truths = field(default_factory=dict)
-    """The value of each conjunct of WHERE for the row: TRUE, FALSE or (None) NULL. Empty if none was evaluated."""
+    """Conjunct of WHERE → its value for the row: TRUE or FALSE; None for NULL. Empty if none was evaluated."""
     id: str = ""
-    """``<stream>/<partition>/<offset>``: the result's `ce_id`, or its beginning if an event can have several
-    results."""
+    """The `ce_id` of the result, ``<stream>/<partition>/<offset>``. If an event can have several results, this is the
+    beginning of their ids."""
     results: list[dict[str, Any]] = field(default_factory=list)
-    """All results: a record has several if its elements are events, or if an event is joined with several table
-    rows."""
+    """All results. There are several if the events are elements of the record, or if an event is joined with several
+    rows of a table."""
     edge: str | None = None
     """For a query with EMIT ON ENTER or EXIT: the edge that the result reports, ``enter`` or ``exit``."""
 
@@ -60,25 +61,25 @@ def evaluate(
 ) -> list[EvaluatedRow]:
     """Evaluate a continuous query over rows, in this process and without servers.
 
-    For a query with EVERY, the results are the rows that go into its digests (`digests`). For a VIRTUAL query, they are
-    the results that its readers make from the group's events.
+    For a query with EVERY, the results are the rows for its digests (see `digests`). For a VIRTUAL query, the results
+    are those that its readers make from the events of the group.
 
     Args:
         query: A SELECT with or without clauses, or a whole CREATE CQ.
         stream: The stream after FROM.
-        rows: Dictionaries, which are encoded in the stream's format and decoded again; records as bytes; None for a
-            record without a value; or `Record`, to give key, time, partition or offset.
+        rows: The rows, in several forms. A dictionary is encoded in the stream's format and decoded again. A list is a
+            JSON array. Bytes are the value of a record. None is a record without a value. A `Record` also has a key, a
+            time, a partition or an offset.
         tables: The tables that the query joins, with their rows.
-        views: SELECTs of views by name; a view may read the views before it.
-        accepted_at: When the query was accepted; the first row has this time by default.
+        views: Name → SELECT of a view; a view may read the views before it.
+        accepted_at: When the query was accepted. By default the first row has this time.
 
     Returns:
         The outcome of each row, in the order of the rows.
 
     Raises:
-        InputError: The gateway would refuse the query; the error has the gateway's code, detail and hint.
-        ValueError: A row cannot be a record of the stream, for example with a time without a zone, or offsets that do
-            not grow.
+        InputError: The gateway would refuse the query. The error has the gateway's code, detail and hint.
+        ValueError: A row cannot be a record of the stream. For example, a time has no zone, or offsets do not ascend.
 
     Example:
         >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
@@ -102,14 +103,14 @@ def evaluate(
     for output in evaluated(checked_query, records, _DESTINATION, "shared"):
         outcomes = dict(_outcomes(checked_query, stream, output))
         found.update(outcomes)
-        for place in output.values.keys() - outcomes.keys():  # the row waited: an earlier task had it
+        for place in output.values.keys() - outcomes.keys():  # an earlier task had the row, whose result has waited
             found[place] = _later(found[place], output, place)
     places = [(record.partition, record.offset) for record in records]
     return [found.get(each) or EvaluatedRow(False, None, NO_ELEMENT, id=_id(stream, each)) for each in places]
 
 
 def _outcomes(query: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
-    """Yield the outcomes of a task's records, each with its place; a record without elements has no outcome."""
+    """Yield the outcomes of a task's records, each with the record's place. A record without elements has none."""
     judged: dict[Place, tuple[Truths, int]] = {}
     for number, events in enumerate(output.pieces):
         places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
@@ -136,7 +137,7 @@ def _outcomes(query: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterat
 
 
 def _later(row: EvaluatedRow, output: TaskOutput, place: Place) -> EvaluatedRow:
-    """Return the outcome of a row that the task of later rows has results of."""
+    """Return the outcome of a row with results that came only in the task of later rows."""
     results = [*row.results, *(_decode(value) for value in output.values[place])]
     edge = output.edges.get(place)
     return replace(row, matches=True, result=results[0], why=None, results=results, edge=edge)

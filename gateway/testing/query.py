@@ -1,4 +1,4 @@
-"""A continuous query of a test: parsed, compiled and checked as the gateway does at CREATE."""
+"""The continuous query of a test: parses, compiles and checks it like the gateway at CREATE CQ."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from grouping.values.literals import OF_STRINGS
 __all__ = ["ACCEPTED_AT", "CheckedQuery", "checked"]
 
 ACCEPTED_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""When a test's queries are accepted, unless the test says otherwise; by default the first record has this time too."""
+"""The default time at which a test's query is accepted. By default the first record has this time too."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuery(StandingQuery):
-    """A query that the gateway would accept; its texts show the constants as the query spells them."""
+    """A query that the gateway would accept. Its `texts` have the constants as written in the query."""
 
     statement: CreateCq
     accepted_ms: int
@@ -50,14 +50,14 @@ def checked(
     tables: Sequence[Table] = (),
     views: Mapping[str, str] | None = None,
 ) -> CheckedQuery:
-    """Return the query in a text.
+    """Parse, compile and check the query in a text.
 
     Args:
         text: A SELECT with or without clauses, or a whole CREATE CQ.
-        stream: The only stream.
-        accepted_at: The time of acceptance.
-        tables: All tables.
-        views: SELECTs by name, for FROM; a view may read the views before it.
+        stream: The stream that the query may read.
+        accepted_at: The time at which the query is accepted.
+        tables: The tables that the query may join.
+        views: Name → SELECT of a view that the query may read; a view may read the views before it.
 
     Raises:
         InputError: The gateway would refuse the query.

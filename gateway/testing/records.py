@@ -1,4 +1,4 @@
-"""Rows of a test as records of a source topic: written in the stream's format, their places and times filled in."""
+"""Makes records of a source topic from the rows of a test: encodes the values, and fills in places and times."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _STEP = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of the source topic, for tests that set more than its value."""
+    """A record of the source topic, for tests that need more than its value."""
 
     value: Mapping[str, object] | list[object] | bytes | None
-    """The row, which is encoded in the stream's format, with the schema of the largest id if there are several; a list
-    is a JSON array; bytes are taken unchanged, and None makes a record without a value."""
+    """The value. A row is encoded in the stream's format; if the stream has several schemas, the schema with the largest
+    id is used. A list becomes a JSON array. Bytes stay unchanged. None makes a record without a value."""
     key: str | bytes | None = None
     time: datetime | None = None
-    """A time with a zone; by default a millisecond after the previous record."""
+    """The record's time, with a zone; by default a millisecond after the previous record."""
     partition: int = 0
     offset: int | None = None
-    """The offset in the partition; by default the offset after the previous record there."""
+    """The offset in the partition; by default one more than that of the previous record in the partition."""
     headers: Mapping[str, str | bytes] = field(default_factory=dict)
     """The headers, for columns FROM HEADER."""
 
@@ -48,10 +48,11 @@ def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedR
     Args:
         rows: The rows of the test.
         stream: The stream of the rows.
-        begin: The time of the first record, if the row gives none.
+        begin: The time of the first record, if its row has no time.
 
     Raises:
-        ValueError: A time has no zone, offsets do not grow, or no Avro record holds a row.
+        ValueError: A time has no zone, offsets do not ascend, or a row does not fit the Avro or Protobuf schema.
+        TypeError: A value in a row has no form in JSON.
     """
     following: dict[int, int] = {}
     at = begin - _STEP
@@ -117,7 +118,11 @@ def _proto_record(row: Mapping[str, object], stream: Stream) -> bytes:
 
 
 def json_record(row: Mapping[str, object] | list[object]) -> bytes:
-    """Return a row as JSON, with NaN and lone surrogates, which JSON does not have and the decoder refuses."""
+    """Return a row as JSON.
+
+    NaN and single surrogates are written too, although JSON does not allow them, so that a test can check that the
+    decoder refuses them.
+    """
     return json.dumps(row if isinstance(row, list) else dict(row), default=_json_value, ensure_ascii=False).encode(
         "utf-8", "surrogatepass"
     )

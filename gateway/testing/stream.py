@@ -1,4 +1,4 @@
-"""A stream as a test declares it."""
+"""The stream of a test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STREAM_ID = StreamId("s_test")
 
 
 class Stream:
-    """A stream: the name and columns that its CREATE STREAM has.
+    """A stream with the name, the columns and the options of its CREATE STREAM.
 
     Example:
         >>> quotes = Stream("quotes (symbol STRING, price DOUBLE)")
@@ -37,11 +37,11 @@ class Stream:
         """Declare a stream.
 
         Args:
-            declaration: ``name (column TYPE, …)``, or a whole CREATE STREAM with its own options; its topic and
-                partitions do not matter.
+            declaration: ``name (column TYPE, …)``, or a whole CREATE STREAM with options, whose topic and partitions
+                have no meaning here. For a whole CREATE STREAM, the other arguments are ignored.
             format: The format of the records.
             schema: The writer's schema of Avro records, as JSON.
-            framing: The framing before the bodies of Avro and Protobuf records.
+            framing: The framing of Avro records.
 
         Raises:
             InputError: The gateway would refuse the CREATE STREAM.
@@ -55,11 +55,11 @@ class Stream:
             created_at="",
             **declared_fields(statement),
         )
-        """The declaration in the form of the gateway and the evaluator."""
+        """The declaration, in the form that gateway and evaluator use."""
 
     @property
     def name(self) -> str:
-        """The stream's name in FROM."""
+        """The stream's name, for FROM."""
         return self.declared.name
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A table as a test declares it, with its rows."""
+"""A table of a test, with its rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Table"]
 
 
 class Table:
-    """A table: the name and columns that its CREATE TABLE has, and the rows that events are joined with.
+    """A table with the name and the columns of its CREATE TABLE, and with the rows for joins.
 
     Example:
         >>> profiles = Table("profiles (symbol STRING PRIMARY KEY, industry STRING)", [{"symbol": "INTC"}])
@@ -30,11 +30,11 @@ class Table:
 
         Args:
             declaration: ``name (column TYPE, …, PRIMARY KEY (column, …))``.
-            rows: The rows; a later row replaces an earlier row with the same PRIMARY KEY.
+            rows: The rows. A later row replaces an earlier row with the same PRIMARY KEY.
 
         Raises:
             InputError: The gateway would refuse the CREATE TABLE.
-            ValueError: A row does not fit the table: on a gateway it would become a dead letter.
+            ValueError: A row does not fit the table. On a gateway it would become a dead letter.
         """
         statement = parse(f"CREATE TABLE {declaration} WITH (topic = 'rows', format = 'json')")
         if not isinstance(statement, CreateTable):
@@ -50,17 +50,17 @@ class Table:
             format=statement.format,
             created_at="",
         )
-        """The declaration in the form of the gateway and the evaluator."""
+        """The declaration, in the form that gateway and evaluator use."""
         self._records = [json_record(row) for row in rows]
         self.view()
 
     @property
     def name(self) -> str:
-        """The table's name in JOIN."""
+        """The table's name, for JOIN."""
         return self.declared.name
 
     def view(self) -> TableView:
-        """Return the table as a worker holds it.
+        """Return the table in the form of a worker's memory.
 
         Raises:
             ValueError: A row does not fit the table.

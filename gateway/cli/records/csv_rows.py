@@ -1,4 +1,4 @@
-"""CSV: the first row names columns, and each further row becomes a JSON record by the types of the stream."""
+"""Reads CSV. The first row names columns; each further row becomes a JSON record, by the types of the stream."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ __all__ = ["CsvRows"]
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _TRUTH = {"true": b"true", "false": b"false"}
 _SHOWN = 40
-"""Most characters of a value that a message shows."""
+"""The largest number of characters of a value that a message shows."""
 
 
 class CsvRows:
     """Reads the rows of a CSV file as records of a stream.
 
-    An empty field is left out, so its column is NULL. Fields of columns that the stream lacks are strings.
+    An empty field is left out of the record, so its column is NULL. If the stream does not have a column, its fields
+    become strings.
     """
 
     def __init__(self, columns: Sequence[StreamColumn], lenient: bool, timestamps: str, longest: int) -> None:
@@ -35,23 +36,24 @@ class CsvRows:
 
         Args:
             columns: The columns.
-            lenient: Whether texts such as "7" are taken for numbers and booleans.
-            timestamps: The unit of numbers in TIMESTAMP columns; empty without one.
-            longest: Bytes of key and value that a record can have.
+            lenient: Whether the stream also reads numbers and booleans from texts such as "7".
+            timestamps: The unit of numbers in TIMESTAMP columns; empty if such numbers are not allowed.
+            longest: The largest number of bytes of a record's key and value together.
         """
         self._columns = {column.name: column for column in columns}
         self._lenient = lenient
         self._timestamps = timestamps
         self._longest = longest
         self.warnings: list[str] = []
-        """Names in the first row that are no columns of the stream; filled with the first record."""
+        """Sentences about names in the first row that are not columns of the stream. `read` adds them after it has
+        checked the first row."""
 
     def read(self, source: BinaryIO, key: str | None) -> Iterator[InputLine]:
         """Yield the records of an input.
 
         Args:
             source: The input.
-            key: The column with the record's key; None for records without one.
+            key: The column whose value becomes the record's key; None for records without a key.
 
         Raises:
             OperationalError: The first row cannot be used.
@@ -86,7 +88,11 @@ class CsvRows:
                 yield InputLine(rows.line_num, sum(sizes), *record)
 
     def _check(self, names: Sequence[str], key: str | None) -> None:
-        """Check the names of the first row."""
+        """Check the names of the first row.
+
+        Raises:
+            OperationalError: The first row cannot be used.
+        """
         if not names or len(set(names)) < len(names) or not all(names):
             raise OperationalError("the first row must name each column once", hint="An example is symbol,price,volume")
         if key is not None and key not in names:
@@ -107,7 +113,7 @@ class CsvRows:
         """Return the key and the value of a row.
 
         Raises:
-            BrokenLine: The row is no record.
+            BrokenLine: The row cannot become a record.
         """
         if len(row) != len(names):
             raise BrokenLine(f"the row has {counted(len(row), 'field')}, and the first row has {len(names)}")
@@ -132,7 +138,11 @@ class CsvRows:
         return key_value, body
 
     def _value(self, name: str, text: str) -> bytes | None:
-        """Return a field as JSON by the type of its column, None for NULL."""
+        """Return a field as JSON, by the type of its column; None for NULL.
+
+        Raises:
+            BrokenLine: The field has no value of this type.
+        """
         column = self._columns.get(name)
         if not text:
             return None
@@ -164,7 +174,11 @@ def _json(name: str, text: str) -> bytes:
 
 
 def _put(record: dict[str, Any], path: RecordPath, value: bytes, name: str) -> None:
-    """Put a value at its path in a record."""
+    """Put a value at its path into a record.
+
+    Raises:
+        BrokenLine: Another column already has a value at this path, or within it.
+    """
     within: Any = record
     for step in path[:-1]:
         within = within.setdefault(step, {})

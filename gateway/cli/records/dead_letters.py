@@ -1,4 +1,4 @@
-"""`cq dead-letters`: the dead letters of a stream, and their records published again."""
+"""`cq dead-letters`: lists the dead letters of a stream, and publishes their records again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def dead_letters(
     kafka: KafkaAt = None,
     subscriber: SubscriberOption = None,
 ) -> None:
-    """List dead letters: time, code, place of the record, reason; with --replay, publish their records again."""
+    """List dead letters: time, code, place of the record, reason. With --replay, publish their records again."""
     if replay and (stream is None or follow):
         raise typer.BadParameter("--replay needs a stream, and goes without --follow")
     settings, declared = settings_of(data, kafka, None), None
@@ -59,8 +59,8 @@ def dead_letters(
 
 
 def _letters(settings: Settings, stream: Stream | None, *, follow: bool) -> Iterator[DeadLetter]:
-    """Yield the dead letters of a stream, or all; a letter that a crash had written twice comes once."""
-    # The driver and the engine are imported late: the command line starts without them.
+    """Yield the dead letters of a stream, or all. A letter that was written twice after a crash is yielded once."""
+    # The Kafka driver and the engine are imported here, so that other commands start faster.
     from gateway.cli.records.letter import DeadLetter
     from gateway.kafka import LogReader, Topics
 
@@ -85,7 +85,10 @@ def _letters(settings: Settings, stream: Stream | None, *, follow: bool) -> Iter
 
 
 def _replay(stream: Stream, settings: Settings, data: Path | None, kafka: str | None, *, yes: bool) -> None:
-    """Publish the records of dead letters again, after asking; the letters are read twice and not kept in memory."""
+    """Publish the records of dead letters again, after the user has agreed.
+
+    The letters are read twice, once to count and once to publish, so that they need not be kept in memory.
+    """
     from gateway.cli.records.letter import printable, why_not_replayed
 
     places: dict[str, str] = {}

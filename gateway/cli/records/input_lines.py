@@ -1,4 +1,4 @@
-"""Lines of an input, each with its number: a line becomes a record, or is broken."""
+"""The lines of an input. A line becomes a record, or is broken."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _SKIPPED_BYTES = 1 << 20
 
 
 class BrokenLine(ValueError):
-    """A line that is no record; the message is the reason, a sentence without its full stop."""
+    """A line cannot become a record. The message is the reason, as a sentence without a full stop."""
 
 
 class InputLine(NamedTuple):
     """A line of the input, and its record."""
 
     number: int
-    """From 1; for a CSV row of several lines, the number of the last one."""
+    """The number of the line, from 1; for a CSV row of several lines, the number of the last line."""
     size: int
-    """Bytes of the line, its end included."""
+    """The number of bytes of the line, including its end."""
     key: bytes | None = None
     value: bytes = b""
     fault: str = ""
-    """Why the line is no record; empty for a record."""
+    """Why the line cannot become a record; empty for a record."""
 
 
 def input_lines(source: BinaryIO, longest: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the lines of an input with their ends, and how many bytes of the input each takes.
+    """Yield the lines of an input, including their ends, each with its number of bytes in the input.
 
     Args:
         source: The input.
-        longest: Bytes of the longest line that is read whole; a longer one is cut.
+        longest: The largest number of bytes of a line. A longer line is cut, but remains longer than `longest`.
     """
     begins = True
     while line := source.readline(longest + 3):
@@ -52,7 +52,7 @@ def input_lines(source: BinaryIO, longest: int) -> Iterator[tuple[bytes, int]]:
 
 
 def key_text(raw: bytes) -> bytes:
-    """Return the text of a record's key from the JSON value of a column: a string's characters, else the JSON.
+    """Return a record's key from the JSON value of a column: the characters of a string, or else the JSON text.
 
     Raises:
         BrokenLine: The value is NULL, an object or an array.

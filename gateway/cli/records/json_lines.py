@@ -1,4 +1,4 @@
-"""JSON lines: each line is the value of a record, published byte for byte."""
+"""Reads JSON lines. Each line is the value of a record, and is published byte for byte."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def json_lines(source: BinaryIO, key_path: RecordPath | None, longest: int) -> Iterator[InputLine]:
-    """Yield the records of an input; empty lines are skipped.
+    """Yield the records of an input. Empty lines are skipped.
 
     Args:
         source: The input.
         key_path: The path of the value that becomes the record's key; None for records without a key.
-        longest: Bytes of key and value that a record can have.
+        longest: The largest number of bytes of a record's key and value together.
     """
     for number, (line, size) in enumerate(input_lines(source, longest), 1):
         value = line.rstrip(b"\r\n")
@@ -36,10 +36,10 @@ def json_lines(source: BinaryIO, key_path: RecordPath | None, longest: int) -> I
 
 
 def _checked(line: bytes, key_path: RecordPath | None, longest: int) -> bytes | None:
-    """Check a line; return the record's key.
+    """Check a line, and return the record's key.
 
     Raises:
-        BrokenLine: The line is no record.
+        BrokenLine: The line cannot become a record.
     """
     if len(line) > longest:
         raise BrokenLine(f"the line is longer than {longest:,} bytes, the size of a record")

@@ -1,4 +1,4 @@
-"""A dead letter (docs/results.md), and whether the record in it can be published again."""
+"""A dead letter (docs/results.md). Tells whether the record in the letter can be published again."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from spark_jobs.engine.rows.headers import unpacked_headers
 __all__ = ["DeadLetter", "printable", "why_not_replayed"]
 
 _OF_RECORDS = frozenset(("not-evaluated", "result-too-large", "too-many-rows", "undecodable"))
-"""The codes of dead letters that hold a record of a source topic."""
+"""The codes of dead letters that contain a record of a source topic."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """A dead letter, as lists show it."""
+    """A dead letter."""
 
     time: datetime
     code: str
     source: str
-    """``<topic>/<partition>/<offset>`` of the record; for a digest, its ``ce_id``."""
+    """The place of the record, as ``<topic>/<partition>/<offset>``; for a digest, its ``ce_id``."""
     detail: str
     place: str = ""
-    """Partition and offset of the letter itself."""
+    """The place of the letter itself, as ``<partition>/<offset>``."""
     key: bytes | None = None
     value: bytes | None = None
 
@@ -47,12 +47,14 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The letter for a person."""
+        """The letter as a line for a person."""
         return printable(f"{self.time:%Y-%m-%d %H:%M:%S}  {self.code}  {self.source}  {self.detail}")
 
 
 def printable(text: str) -> str:
-    r"""Return a text for a terminal: details may quote names from records, with any characters.
+    r"""Return a text that is safe for a terminal: a character that is not printable becomes a question mark.
+
+    The details of letters may quote names from records, which may have any characters.
 
     Example:
         >>> printable("a\x1b[2Jb"), printable("é – 7")
@@ -76,7 +78,7 @@ def why_not_replayed(letter: DeadLetter, stream: Stream, settings: Settings) -> 
     """
     if letter.code not in _OF_RECORDS or letter.value is None or letter.source.rsplit("/", 2)[0] != stream.topic:
         return "the letter holds no record"
-    if stream.registry:  # only the evaluator knows the schemas
+    if stream.registry:  # whether the record fits is unknown, since only the evaluator knows the registry's schemas
         return None
     batch = source_batch([PlacedRecord(letter.value, letter.key, letter.time, 0, 0)])
     again = next((letters for _, letters in decode_pieces(batch, stream, settings) if letters is not None), None)

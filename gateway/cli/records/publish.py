@@ -1,4 +1,4 @@
-"""`cq publish`: records from a file, or from the input, to a stream's topic."""
+"""`cq publish`: publishes records from a file, or from standard input, to a stream's topic."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ __all__ = ["publish"]
 
 _TIMEOUT = 30.0
 _DRIVER_BYTES = 1_000_000
-"""Most bytes of key and value that the driver takes by default."""
+"""The largest number of bytes of a record's key and value that the Kafka driver takes by default."""
 _STEP = 1_000
-"""Lines between two changes of the progress bar."""
+"""The number of lines between two changes of the progress bar."""
 _STOPPED = 130
 """The exit code after Ctrl-C."""
 
@@ -59,7 +59,7 @@ def publish(
     kafka: KafkaAt = None,
     subscriber: SubscriberOption = None,
 ) -> None:
-    """Publish records to a stream's topic; broken lines are reported and left out, and make the exit code 1."""
+    """Publish records to a stream's topic. Broken lines are reported and left out; the exit code is then 1."""
     with client_of(data, kafka, subscriber) as client:
         declared = declared_stream(client, stream)
     if declared.format != "json" and not is_change_format(declared.format):
@@ -125,7 +125,7 @@ class _Publication:
             raise
 
     def tell(self) -> None:
-        """Print the counts; a broken line makes the exit code 1."""
+        """Print the counts. If lines were broken, exit with the code 1."""
         self._count()
         if self._broken:
             stopped = ", where it stopped" if self._strict else ""
@@ -162,7 +162,7 @@ class _Publication:
             yield line
 
     def _key_path(self) -> RecordPath | None:
-        """Return the path of the key in a record: the path of a declared column, else the field of that name."""
+        """Return the path of the key in a record: the path of the declared column, or else a field of this name."""
         if self._key is None:
             return None
         levels = len(explode_levels(self._stream.explode)) if self._stream.explode else 0

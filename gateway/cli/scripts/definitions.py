@@ -1,4 +1,4 @@
-"""The statements that create a stream, a table, a view or a CQ again."""
+"""Makes the statements that create a stream, a table, a view or a CQ again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["cq_statements", "create_statement"]
 
 
 def create_statement(source: Mapping[str, Any]) -> str:
-    """Return the statement that creates a stream, a table or a view, from its item of SHOW."""
+    """Return the statement that creates a stream, a table or a view, from its item in the reply to SHOW."""
     if "stream" in source:
         options = {**described_options(source), "partitions": len(source["start_offsets"])}
         key, event_time = source.get("partition_key", ()), source.get("event_time")
@@ -37,7 +37,7 @@ def create_statement(source: Mapping[str, Any]) -> str:
 
 
 def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
-    """Yield the statements that create a CQ; if its text is not one statement, tell the operator and yield nothing."""
+    """Yield the statements that create a CQ. If its text is not a single statement, print a note and yield none."""
     try:
         statements = statements_of(text)
     except InputError:

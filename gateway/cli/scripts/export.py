@@ -1,4 +1,4 @@
-"""`cq export`: definitions as a script for `cq sql`."""
+"""`cq export`: writes definitions of sources and CQs as a script for `cq sql`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.sdk.statements import quoted
 __all__ = ["export", "exported"]
 
 _AT_ONCE = 1_000
-"""Number of CQs that are described together."""
+"""The number of CQs that are described together."""
 
 
 def export(
@@ -25,11 +25,11 @@ def export(
     subscriber: SubscriberOption = None,
     everything: Annotated[bool, typer.Option("--all", help="CQs of all subscribers, read from cq.catalog.")] = False,
 ) -> None:
-    """Print statements that make all streams, tables and views, and the subscriber's CQs, for `cq sql --file`."""
+    """Print statements for `cq sql --file` that create all streams, tables and views, and the subscriber's CQs."""
     if everything:
         if subscriber is not None:
             raise typer.BadParameter("give either --subscriber or --all")
-        from gateway.cli.scripts.whole_script import whole_script  # the command line starts without them
+        from gateway.cli.scripts.whole_script import whole_script  # imported here, so that other commands start faster
         from gateway.doctor.catalog import read_catalog
 
         _print(whole_script(read_catalog(settings_of(data, kafka, None))))
@@ -39,21 +39,21 @@ def export(
 
 
 def _print(statements: Iterable[str]) -> None:
-    """Write the statements as bytes, so that no line end within them is converted."""
+    """Write the statements as bytes, so that line ends within the statements are not converted."""
     for statement in statements:
         in_comment = "--" in statement.rsplit("\n", 1)[-1]
         typer.echo((statement + ("\n;" if in_comment else ";")).encode())
 
 
 def exported(client: Client) -> Iterator[str]:
-    """Yield the statements, each after the statements it depends on.
+    """Yield the statements. A statement comes after the statements that it depends on.
 
     Args:
-        client: Whose CQs are exported.
+        client: The client of the subscriber whose CQs are exported.
     """
     views = sorted(client.listing("VIEWS"), key=lambda view: str(view["created_at"]))
     sources = (*client.listing("STREAMS"), *client.listing("TABLES"), *views)
-    # Open access may come from a setting of this gateway; the importing gateway has its own setting.
+    # Open access is left out, since it may come from a setting of this gateway. The other gateway has its own setting.
     for source in sources:
         yield create_statement({**source, "access": None} if source.get("access") == "open" else source)
     names = [str(item["cq"]) for item in client.listing("CQS")]

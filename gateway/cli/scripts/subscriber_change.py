@@ -1,4 +1,4 @@
-"""`SET SUBSCRIBER name` between statements of a script: the subscriber for whom `cq sql` sends later statements."""
+"""`SET SUBSCRIBER name` in a script: names the subscriber for whom `cq sql` sends the statements after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEGINS_CHANGE = re.compile(_BEGIN, re.I | re.S)
 
 
 def section(subscriber: str, statements: Sequence[str]) -> Iterator[str]:
-    """Yield a SET SUBSCRIBER with the subscriber and a fingerprint of the statements, and then the statements.
+    """Yield a SET SUBSCRIBER with a fingerprint of the subscriber and the statements, and then the statements.
 
     Example:
         >>> print(*section("alice", ["SHOW CQS"]), sep="; ")
@@ -33,7 +33,7 @@ def section(subscriber: str, statements: Sequence[str]) -> Iterator[str]:
 
 
 def begins_change(text: str) -> bool:
-    """Tell whether `by_subscriber` treats a statement as a SET SUBSCRIBER, even a malformed one."""
+    """Tell whether `by_subscriber` takes a statement for a SET SUBSCRIBER, even if it is malformed."""
     return _BEGINS_CHANGE.match(text) is not None
 
 
@@ -41,8 +41,8 @@ def by_subscriber(texts: Iterable[str], first: str | None) -> list[tuple[str | N
     """Return the statements of a script in sections, each with the subscriber who sends them.
 
     Args:
-        texts: Statements, and SET SUBSCRIBER between them.
-        first: The subscriber of the statements before the first SET SUBSCRIBER; None for the default one.
+        texts: The statements, with SET SUBSCRIBER between them.
+        first: The subscriber of the statements before the first SET SUBSCRIBER; None for the default subscriber.
 
     Example:
         >>> by_subscriber(["SHOW CQS", "set subscriber bob", "SHOW CQS", "/* his */ DROP CQ a"], None)

@@ -1,4 +1,4 @@
-"""`cq export --all`: the definitions of all subscribers, read from `cq.catalog`, as a script for `cq sql`."""
+"""`cq export --all`: makes a script for `cq sql` with the definitions of all subscribers, read from `cq.catalog`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SECTION_STATEMENTS = 1_000
 
 
 def whole_script(state: CatalogState) -> Iterator[str]:
-    """Yield the statements, each after the statements it depends on, in sections by subscriber.
+    """Yield the statements in sections by subscriber. A statement comes after the statements that it depends on.
 
-    Sources come in the order in which they were created, then CQs by subscriber and name.
+    Streams come first, then tables, then views, each in the order of their creation. CQs follow by subscriber and name.
     """
     sources = ((owner, text) for _, owner, text in sorted(_sources(state), key=lambda each: each[0]))
     cqs = (
@@ -33,7 +33,7 @@ def whole_script(state: CatalogState) -> Iterator[str]:
 
 
 def _sources(state: CatalogState) -> Iterator[tuple[str, str, str]]:
-    """Yield for each source its place in the script, its owner and its statement; views come last."""
+    """Yield the statements about sources, each with a text to sort the statements by, and the source's owner."""
     known = state.sources
     for kind, describe in (("stream", describe_stream), ("table", describe_table), ("view", describe_view)):
         for source in known[kind].values():
@@ -49,10 +49,11 @@ def _texts(names: Iterable[str]) -> str:
 
 
 def sections(statements: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield statements of many subscribers in sections that `by_subscriber` can check.
+    """Yield the statements of many subscribers, in sections with fingerprints that `by_subscriber` checks.
 
     Args:
-        statements: Subscriber and text. A text without a subscriber belongs to the subscriber before it.
+        statements: Pairs of a subscriber and a statement. If the subscriber is empty, the statement belongs to the
+            subscriber of the statement before it.
     """
     for subscriber, own in groupby(_with_subscribers(statements), key=lambda each: each[0]):
         if subscriber:
