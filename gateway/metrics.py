@@ -1,4 +1,4 @@
-"""Prometheus metrics of the gateway, labelled by code and by stream, never by subscriber or CQ."""
+"""The gateway's Prometheus metrics. Their labels are codes, streams and groups, but never subscribers or CQs."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ TICK_SECONDS = Histogram(
 
 SOURCE_LETTER_CODES = ("events-deleted", "not-evaluated", "result-too-large", "too-many-rows", "undecodable")
 
-# Each counter begins at 0, because Prometheus sees no increase in a series whose first value is 1.
+# Each counter begins with the value 0, since Prometheus sees no increase in a series whose first value is 1.
 for code in ("ok", *CODES):
     COMMANDS.labels(code)
 for code in SOURCE_LETTER_CODES:

@@ -1,4 +1,4 @@
-"""The gateway as a process: a loop reads commands, carries them out, and does the upkeep."""
+"""The gateway's process: a loop reads commands, carries them out, fires timers, and does the upkeep."""
 
 from __future__ import annotations
 
@@ -55,46 +55,48 @@ log = logging.getLogger(__name__)
 
 _LISTEN_SECONDS = 0.05
 _STALLED_SECONDS = 0.002
-"""Time between two checks for commands with a turn that has not come yet."""
+"""The time between two checks of waiting commands, if none of them could have its turn."""
 _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
-"""Time between two rounds of upkeep while commands come: ends and merges of segments cost about as much as commits,
-however few they are."""
+"""The time between two rounds of upkeep while commands come. A round has a fixed cost, about that of a commit, even if
+few ends and merges of segments are due."""
 _REFRESH_MS = 3_600_000
-"""Time between two commits of unchanged offsets: Kafka forgets offsets that are not committed anew for some days."""
+"""The time between two commits of unchanged offsets. Kafka deletes offsets that were not committed for some days."""
 _SELDOM = (500_000, 20, 20)
-"""Thresholds of `gc` while one subscriber sends: a unit's tens of thousands of records hold no cycles, and looking for
-cycles takes 3.5% of the time of reading statements, and up to a sixth of the time of a unit."""
+"""The thresholds of `gc` while one subscriber sends. The tens of thousands of records of a unit have no cycles, but the
+search for cycles takes 3.5% of the time for reading statements, and up to a sixth of the time of a unit."""
 _OFTEN = (2_000, 20, 1_000)
-"""Thresholds of `gc` while several subscribers send: syntax trees are cycles, and are collected within a unit's time.
-Collecting all trees that a second of broken statements leaves takes a fifth of a second."""
+"""The thresholds of `gc` while several subscribers send. Syntax trees have cycles. Small collections fit in the time of
+a unit, while one collection of the syntax trees of a second of wrong statements would take a fifth of a second."""
 _SWITCH_SECONDS = 0.001
-"""How long a thread computes while another thread waits for the interpreter. The commit thread makes a dozen round
-trips per unit: beside a computing thread, they take 6 ms with Python's default of 5 ms, and 1 ms with this value."""
+"""How long a thread may run while another thread waits for Python's interpreter lock. The commit thread makes a dozen
+round trips in each unit. While another thread computes, a round trip takes 6 ms with Python's default (5 ms), and 1 ms
+with this value."""
 _UNITS_READ = 2
-"""Number of units of work per read: the driver fetches more when its buffer is empty, and the next unit is full too."""
+"""The number of units of work whose commands a read may return. The driver fetches further commands when its buffer is
+empty, so after a read of two units it has time to fill the buffer, and the next units are full too."""
 _APART_SECONDS = 0.25
-"""Time between two units of commands, while one subscriber alone keeps sending."""
+"""The time between two units of commands, while a single subscriber keeps sending."""
 
 
 def now_ms() -> int:
-    """Return the present, epoch milliseconds; all of the gateway uses this clock."""
+    """Return the present, epoch milliseconds. The whole gateway uses this clock."""
     return time.time_ns() // 1_000_000
 
 
 def collect_seldom() -> None:
-    """Collect garbage seldom, and never look through the objects that exist now."""
+    """Let Python collect garbage seldom, and never search the objects that exist now."""
     gc.freeze()
     gc.set_threshold(*_SELDOM)
 
 
 def run_gateway(settings: Settings) -> None:
-    """Run the gateway until SIGTERM or SIGINT; a standby first waits until no gateway holds the lease.
+    """Run the gateway until SIGTERM or SIGINT. A standby first waits until no other gateway holds the lease.
 
     Raises:
-        OperationalError: Another gateway runs on the prefix, or the servers are not the expected servers.
+        OperationalError: Another gateway runs on the prefix, or the servers cannot be used.
     """
-    spare_pandas()  # without this import here, the first CREATE would wait for it
+    spare_pandas()  # otherwise the first CREATE would wait until pyarrow has imported pandas
     sys.setswitchinterval(_SWITCH_SECONDS)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -174,10 +176,10 @@ class _Service:
         self._streams: dict[str, dict[str, object]] = {}
         self._gauges = StreamGauges(working, self._statements.registry.admission)
         self._tables: dict[str, dict[str, object]] = {}
-        """Name of a stream or table → its part of the status."""
+        """Name of a table → its part of the status."""
 
     def run(self) -> None:
-        """Serve until asked to stop."""
+        """Recover, and then serve until the process must stop."""
         try:
             with self._status.repeated("starting", self._recovery.progress.fields):
                 self._recover()
@@ -187,7 +189,7 @@ class _Service:
             raise
         except Exception:
             with suppress(OperationalError):
-                # The contents of Redis may be the cause, so rebuild them instead of ending again and again.
+                # The contents of Redis may be the cause. So the next start rebuilds them, and does not fail again.
                 self._recovery.doubt()
             raise
 
@@ -220,7 +222,7 @@ class _Service:
         """Read commands into the queue.
 
         Args:
-            patient: Whether there is no work left, so the read may wait for the first command.
+            patient: Whether no other work is left, so that the read may wait for commands.
         """
         queue, most = self._commands.queue, _UNITS_READ * self._settings.commands.batch
         listen = _STALLED_SECONDS if queue.stalled else 0.0
@@ -237,7 +239,7 @@ class _Service:
         queue.add(records)
 
     def _carry_out_some(self) -> bool:
-        """Carry out the commands whose turn has come, up to one unit of work; return whether there were any."""
+        """Carry out the commands whose turn has come, at most one unit of work; return whether there were any."""
         began = time.monotonic()
         gc.set_threshold(*(_OFTEN if self._commands.queue.together else _SELDOM))
         count = self._commands.take_turns(self._settings.commands.batch)
@@ -246,7 +248,7 @@ class _Service:
         return count > 0
 
     def _recover(self, *, rebuild: bool = False) -> None:
-        """Make Redis and Kafka agree, as soon as both answer.
+        """Wait until Redis and Kafka answer, and bring both to the same state.
 
         Raises:
             Succeeded: Another gateway holds the lease.
@@ -318,6 +320,6 @@ class _Service:
         self._notes.tell("gateway", "ready", self._status_fields())
 
     def _status_fields(self) -> dict[str, object]:
-        """Return the fields reported beside the role's state."""
+        """Return the fields that are reported in addition to the role's state."""
         own = {"metrics_url": self._metrics_url, "streams": self._streams, "tables": self._tables}
         return {**own, "evaluators": self._evaluators.names, **self._recovery.progress.fields()}

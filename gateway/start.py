@@ -1,4 +1,4 @@
-"""The checks before a gateway serves: servers answer, Redis keeps its keys, and the lease lasts."""
+"""The start of a gateway: waits for the servers, checks that Redis keeps its keys, and takes and keeps the lease."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _T = TypeVar("_T")
 _sparing = Sparing()
 
 _STANDBY_SECONDS = 0.2
-"""Seconds between two attempts of a standby to take the lease."""
+"""The time between two attempts of a standby to take the lease, in seconds."""
 _AWAY_SECONDS = 60.0
-"""How long Redis may be away before a gateway gives up: meanwhile its work is stored nowhere."""
+"""How long Redis may be unreachable before the gateway ends itself. Meanwhile the gateway cannot store any work."""
 
 
 class Succeeded(OperationalError):
-    """Another gateway holds the lease; this one must stop."""
+    """Another gateway has taken over and holds the lease, so this gateway must stop."""
 
 
 _LASTING = (Succeeded, RecordTooLarge, CatalogUnreadable, OtherRedis)
-"""Errors that another try does not mend."""
+"""Errors after which another try would fail too."""
 
 
 def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
-    """Refuse a Redis that evicts keys when its memory is full: a lost key of a constant table means lost matches."""
+    """Refuse a Redis that evicts keys when its memory is full. Without a key of a constant table, matches are lost."""
     policy = tried(lambda: eviction_policy(settings), stop)
     if policy is None:
         log.warning("redis does not tell its maxmemory-policy: it must be noeviction, else matches may be lost")
@@ -55,7 +55,7 @@ def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
 
 
 def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
-    """Call until the servers answer, and return the result."""
+    """Repeat a call until the servers answer, and return its result."""
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(
             lambda error: isinstance(error, OperationalError) and not isinstance(error, _LASTING) and not stop.is_set()
@@ -76,10 +76,13 @@ def _tell_wait(state: tenacity.RetryCallState) -> None:
 
 
 def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
-    """Take the lease; a standby waits until it is free. Return False if the gateway must stop before.
+    """Take the lease, and return True. A standby waits until the lease is free.
+
+    Returns:
+        False if the gateway must stop before it has the lease.
 
     Raises:
-        OperationalError: Another gateway runs on the prefix, and this one is no standby.
+        OperationalError: Another gateway runs on the prefix, and this gateway is not a standby.
     """
     logged = False
     while not tried(lease.acquire, stop):
@@ -100,7 +103,7 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
 
 
 def keep_lease(lease: Lease, stop: threading.Event) -> None:
-    """Renew the lease; a gateway without a lease must not write, so the process exits at once."""
+    """Renew the lease again and again. If the lease is lost, end the process at once, since it must not write then."""
     kept = time.monotonic()
     while not stop.wait(lease.lifetime_ms / 5000):
         try:

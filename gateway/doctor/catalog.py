@@ -1,4 +1,4 @@
-"""The expected state, from `cq.catalog`: the last record of each key."""
+"""The expected state, read from `cq.catalog`. The last record of each key gives the state."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _KINDS: dict[str, Any] = {"stream": Stream, "table": Table, "view": View, "quota
 
 
 class CatalogState:
-    """CQs, sources, ends under way and secrets, as the catalog has them."""
+    """The CQs, sources, ends under way and secrets on the catalog."""
 
     def __init__(self) -> None:
         self.cqs: dict[CqKey, CatalogCq] = {}
         """Subscriber and folded name → CQ."""
         self.sources: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
-        """Kind → the rest of the key → stream, table, view, quota or pause."""
+        """Kind → rest of the record's key → stream, table, view, quota or pause."""
         self.ends: dict[str, list[EndNotice]] = {}
-        """Batch → notices of ends under way."""
+        """Batch of notices → notices of ends under way."""
         self.secrets: dict[str, bytes] = {}
         """Name → secret."""
 
     def take(self, key: CatalogKey, value: bytes | None) -> None:
-        """Take a record in, in the order of the log."""
+        """Take in a record. The records must come in the order of the log."""
         if key.kind == "cq":
             name = CqKey(*key.read_cq())
             if value is None:
@@ -55,7 +55,7 @@ class CatalogState:
             _put(self.sources[key.kind], key.text, source)
 
     def memberships(self) -> dict[DestinationId, Membership]:
-        """Return destinations and stores with their members; the numbers of members are not on record."""
+        """Return the destinations and stores with their members. The catalog does not have their numbers."""
         found: dict[DestinationId, Membership] = {}
         for record in self.cqs.values():
             for destination in joined_with(record.destination):
@@ -74,11 +74,11 @@ def _put(known: dict[str, Any], name: str, value: object | None) -> None:
 
 
 def read_catalog(settings: Settings) -> CatalogState:
-    """Read the whole log: a million CQs take some seconds and about a gigabyte.
+    """Read the whole catalog. With a million CQs, this takes some seconds and about a gigabyte of memory.
 
     Raises:
         OperationalError: Kafka does not answer.
-        msgspec.MsgspecError: This version does not know the record.
+        msgspec.MsgspecError: This version of the product cannot read a record.
     """
     state, reader = CatalogState(), LogReader(settings)
     try:

@@ -1,4 +1,4 @@
-"""Spark's checkpoints on this machine: finds unreadable checkpoints, and checkpoints without a stream."""
+"""Checks Spark's checkpoints on this machine: finds unreadable checkpoints, and checkpoints without a stream."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from grouping.store.task_notes import LANE
 __all__ = ["check_checkpoints"]
 
 _LOGS = ("offsets", "commits", "sources/0")
-"""Spark's logs in a checkpoint: a file for each micro-batch, of which the last line is JSON."""
+"""The folders of Spark's logs in a checkpoint. A log has a file for each micro-batch, whose last line is JSON."""
 
 
 def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Finding]:
-    """Yield faults of checkpoints; nothing if checkpoints lie behind a URL, or on another machine.
+    """Yield faults of checkpoints. Checkpoints at a URL, or on another machine, are not checked.
 
     Raises:
         OSError: A folder cannot be read.
@@ -46,7 +46,7 @@ def _title(stream: str | None) -> str:
 
 
 def _is_whole(log: Path) -> bool:
-    """Tell whether the last file of a log can be read, or there is none."""
+    """Tell whether the last file of a log can be read; True if the log has no file."""
     batches = [int(each.name) for each in log.glob("*") if each.name.isdigit()]
     if not batches:
         return True

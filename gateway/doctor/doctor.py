@@ -1,4 +1,4 @@
-"""The doctor: looks twice, reports faults seen both times, and makes repairs by which nothing can be lost."""
+"""The doctor: runs all checks twice, reports faults that were found both times, and makes repairs that lose no data."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from grouping.store.table_store import TableStore
 __all__ = ["Doctor"]
 
 _APART_SECONDS = 2.0
-"""Time between two looks: differences due to a command under way are gone by the second."""
+"""The time between the two runs of the checks. If a command under way has caused a difference in the first run, the
+difference is gone in the second run."""
 
 
 class Doctor:
-    """Looks at a prefix, with or without a running gateway."""
+    """Checks the objects of a prefix, with or without a running gateway."""
 
     def __init__(
         self,
@@ -43,9 +44,9 @@ class Doctor:
         """Connect.
 
         Args:
-            settings: The settings of gateway and evaluator.
+            settings: The settings of the gateway and the evaluator.
             pause: Waits for a number of seconds.
-            clock: The gateway's time, in seconds.
+            clock: Returns the gateway's time, in epoch seconds.
         """
         self._clock = clock
         self._settings = settings
@@ -54,7 +55,7 @@ class Doctor:
         self._pause = pause
 
     def examine(self) -> list[Finding]:
-        """Return the faults that both looks found.
+        """Return the faults that both runs of the checks have found.
 
         Raises:
             OperationalError: Kafka or Redis does not answer.
@@ -66,10 +67,10 @@ class Doctor:
         return [finding for finding in self._look() if any(map(finding.confirms, first))]
 
     def repair(self, findings: Sequence[Finding]) -> list[Repair]:
-        """Repair the repairable findings, and return the repairs done.
+        """Repair the findings that can be repaired, and return the kinds of the repairs.
 
         Raises:
-            OperationalError: A server does not answer, or no gateway has filled Redis within its time.
+            OperationalError: A server does not answer, or no gateway has filled Redis in time.
         """
         repairs = Repairs(self._settings, self._topics, self._store, self._pause)
         return [

@@ -1,4 +1,4 @@
-"""Findings of the doctor: each fault, and whether it can be repaired."""
+"""A finding of the doctor: a fault, with a hint and the kind of its repair."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ Repair = Literal["", "refill Redis", "make the topic", "delete the topic", "brin
 """How the doctor repairs a finding; empty if it cannot."""
 
 _SHOWN = 3
-"""Most names that a finding shows."""
+"""The largest number of names that a finding shows."""
 
 
 class Finding(NamedTuple):
     """A fault that the doctor found."""
 
     code: str
-    """The kind of fault; docs/operating.md has a row for it."""
+    """The kind of fault, which docs/operating.md explains."""
     subject: str
-    """The faulty thing: a topic, a stream, a role; empty for Redis as a whole."""
+    """The topic, stream or role with the fault; empty for Redis as a whole."""
     detail: str
-    """A sentence with the figures."""
+    """The facts, as sentences."""
     hint: str
-    """The operator's remedy."""
+    """The advice for the operator."""
     repair: Repair = ""
     names: frozenset[str] = frozenset()
-    """The names concerned, if the fault is about several: a name missing from the second look is not at fault."""
+    """For a fault of several objects: their names. The names are compared with those of the first run."""
 
     def confirms(self, earlier: Finding) -> bool:
-        """Tell whether an earlier look found the same fault, with at least one common name if it is about several.
+        """Tell whether an earlier finding is about the same fault. If the fault has names, one of them must be in both.
 
         Example:
             >>> first = Finding("cq-missing", "", "", "", names=frozenset(["alice.a", "alice.b"]))
@@ -49,7 +49,7 @@ class Finding(NamedTuple):
 
 
 def shown(names: Iterable[str], noun: str) -> str:
-    """Return how many things there are, with the names of some.
+    """Return the number of objects as text, with the first names.
 
     Example:
         >>> shown(["b", "a"], "CQ"), shown(["a", "b", "c", "d"], "row")

@@ -1,4 +1,7 @@
-"""The gateway's notes in Redis beside the catalog and the replies: ends, secrets, timers, command ids, match totals."""
+"""Compares the gateway's notes in Redis with the catalog and the replies.
+
+The notes are ends under way, secrets, lists of timer-based CQs, command ids and match counts.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +21,26 @@ from grouping.settings.settings import Settings
 __all__ = ["check_notes"]
 
 _REPLIES = 200
-"""How many of the last replies of each partition are checked for their command ids."""
+"""The number of last replies in each partition whose command ids are checked."""
 _SAME_DAYS = "If the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, first set the same here."
 
 
 def check_notes(
     settings: Settings, topics: Topics, catalog: CatalogState, working: WorkingCopy, now_ms: int, kafka_ms: int
 ) -> Iterator[Finding]:
-    """Yield notes that Redis lacks, notes that should not be there, and notes with other values.
+    """Yield findings about notes that Redis lacks, notes that the catalog lacks, and notes with wrong values.
 
     Args:
         settings: The settings with the servers' addresses.
         topics: Kafka's topics.
         catalog: The expected state.
-        working: The sources in Redis.
-        now_ms: The gateway's time.
-        kafka_ms: The brokers' time, with which records' times are compared.
+        working: The working copy, with the sources in Redis.
+        now_ms: The present by the gateway's clock, epoch milliseconds.
+        kafka_ms: The present by the brokers' clocks, epoch milliseconds. The times of records are compared with it.
 
     Raises:
         OperationalError: A server does not answer.
-        msgspec.MsgspecError: A value in Redis is not a notice of an end.
+        msgspec.MsgspecError: A value in Redis cannot be read as the notice of an end.
     """
     notes = StoredNotes(settings)
     ends = {batch: sorted(map(repr, some)) for batch, some in catalog.ends.items()}
@@ -53,7 +56,7 @@ def check_notes(
 
 
 def _check_timed(catalog: CatalogState, notes: StoredNotes) -> Iterator[Finding]:
-    """Yield differences in the lists of timer-based CQs, which SHOW TIMERS reads."""
+    """Yield findings about the lists of timer-based CQs, which SHOW TIMERS reads."""
     subscribers = sorted({key.subscriber for key in catalog.cqs})
     wanted: dict[Subscriber, set[str]] = {subscriber: set() for subscriber in subscribers}
     for key, record in catalog.cqs.items():
@@ -70,7 +73,7 @@ def _flat(names: dict[Subscriber, set[str]]) -> dict[str, None]:
 def _check_ids(
     settings: Settings, topics: Topics, working: WorkingCopy, now_ms: int, kafka_ms: int
 ) -> Iterator[Finding]:
-    """Yield a finding if Redis lacks command ids of the last replies: these commands could run again."""
+    """Yield a finding if Redis lacks command ids of the last replies. Such commands could be carried out again."""
     topic = settings.topics.replies
     places = [(topic, number) for number in range(topics.partitions(topic) or 0)]
     first, ends = topics.offsets.beginnings(places), topics.offsets.ends(places, committed=True)

@@ -1,4 +1,4 @@
-"""Compares the CQs and sources in Redis with the catalog's."""
+"""Compares the CQs and sources in Redis with those on the catalog."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REFILL_HINT = "The gateway fills Redis anew from the catalog: cq doctor --repair
 
 
 def check_registry(settings: Settings, catalog: CatalogState, inventory: Inventory) -> Iterator[Finding]:
-    """Yield entries that Redis lacks, entries that should not be there, and entries with other values.
+    """Yield findings about CQs and sources that Redis lacks, that the catalog lacks, or that have different values.
 
     Args:
         settings: The settings with Redis's address.
@@ -39,12 +39,12 @@ def check_registry(settings: Settings, catalog: CatalogState, inventory: Invento
 
 
 def differences(kind: str, wanted: Mapping[str, object], found: Mapping[Any, object]) -> Iterator[Finding]:
-    """Yield names missing in Redis, names unknown to the catalog, and names with different values.
+    """Yield findings about names that Redis lacks, names that the catalog lacks, and names with different values.
 
     Args:
-        kind: The noun for messages, with which the codes begin.
-        wanted: The entries in the catalog.
-        found: The entries in Redis.
+        kind: The noun for the messages. The codes of the findings begin with it.
+        wanted: Name → value on the catalog.
+        found: Name → value in Redis.
     """
     other = [name for name in wanted.keys() & found.keys() if wanted[name] != found[name]]
     for code, names in (

@@ -1,4 +1,4 @@
-"""Repairs of the doctor's findings; no repair loses data."""
+"""Repairs the doctor's findings. No repair loses data."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from grouping.store.table_store import TableStore
 __all__ = ["Repairs"]
 
 _REFILL_SECONDS = 300.0
-"""How long the gateway may take to fill Redis anew: a million CQs take a minute."""
+"""How long the gateway may take to fill Redis again. A million CQs take a minute."""
 
 
 class Repairs:
-    """The repairs of one prefix."""
+    """The repairs for the objects of a prefix."""
 
     def __init__(self, settings: Settings, topics: Topics, store: TableStore, pause: Callable[[float], object]) -> None:
         self._settings = settings
@@ -37,20 +37,20 @@ class Repairs:
             "refill Redis": lambda _: self._refill(),
         }
         self.order = tuple(self._kinds)
-        """The kinds of repairs, in the order in which they are done."""
+        """The kinds of repairs, in the order in which they must be made."""
 
     def carry_out(self, kind: Repair, findings: Sequence[Finding]) -> bool:
-        """Repair findings of one kind, and return whether there were any.
+        """Repair the findings with one kind of repair, and return whether there were any.
 
         Raises:
-            OperationalError: A server does not answer, or no gateway has filled Redis within its time.
+            OperationalError: A server does not answer, or no gateway has filled Redis in time.
         """
         if findings:
             self._kinds[kind]([finding.subject for finding in findings])
         return bool(findings)
 
     def _refill(self) -> None:
-        """Let the gateway fill Redis anew, and wait until it has."""
+        """Let the gateway fill Redis again, and wait until this is done."""
         epoch = self._store.epoch()
         order_refill(self._settings)
         waited = 0.0
@@ -65,7 +65,7 @@ class Repairs:
             waited += 0.5
 
     def _delete_topics(self, topics: list[str]) -> None:
-        """Delete topics that are still unknown to the catalog: a CQ may have begun to use a topic since the finding."""
+        """Delete topics, except topics that a CQ on the catalog has begun to use since the finding."""
         unknown = unknown_topics(self._settings, self._topics, read_catalog(self._settings))
         self._topics.delete(unknown.intersection(topics))
 

@@ -1,4 +1,4 @@
-"""The two roles: whether they run, and whether streams or groups are not evaluated."""
+"""Checks the two roles: whether they run, and whether all streams and groups are evaluated."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from grouping.values.times import instant
 __all__ = ["check_roles"]
 
 _QUIET_SECONDS = 120.0
-"""A stream with events to evaluate and no committed micro-batch for this long is stuck, or its batches are too
-large."""
+"""If a stream has unevaluated events, but no micro-batch was committed for this time, the stream is stuck, or its
+micro-batches are too large."""
 
 
 def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now_ms: int) -> Iterator[Finding]:
-    """Yield roles without a holder, streams that are not evaluated, and a Redis that may lose keys.
+    """Yield findings about roles that do not run, and streams and groups that are not evaluated.
+
+    A role runs if its lease has a holder. A further finding is a Redis that may lose keys.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -59,7 +61,10 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
 
 
 def _check_owners(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Yield streams that nobody evaluates, with the gateway's reason; used if several evaluators share the streams."""
+    """Yield findings about streams without an evaluator, with the reason from the gateway's report.
+
+    There are such streams only if several evaluators share the streams.
+    """
     for name, figures in streams.items():
         if "reason" in figures and "evaluator" not in figures:
             hint = "Start that evaluator; give gateway and evaluators the same CQ_EVALUATOR_STREAMS."
@@ -69,7 +74,7 @@ def _check_owners(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]
 
 
 def _check_streams(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Yield streams that stand still, from the reports of evaluators; a missing evaluator is found by its lease."""
+    """Yield findings about streams that make no progress, from the reports of their evaluators."""
     for name, figures in streams.items():
         quiet = figures["quiet_seconds"] or 0.0
         if figures["reason"] is not None:

@@ -1,4 +1,4 @@
-"""Compares the constant tables with the rows that the catalog's CQs must have there."""
+"""Compares the constant tables with the rows that the CQs on the catalog must have there."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ class SegmentDamaged(OperationalError):
 
 
 _CheckedRow = tuple[bytes, str, str, str, tuple[int, ...], int | None, int | None]
-"""Destination, group, SELECT list, mode, bounding offsets, START and EXPIRE of a row."""
+"""The compared columns of a row: destination, group, SELECT list, mode, offsets up to which it is valid, START and
+EXPIRE."""
 
 
 def check_tables(
     memberships: Mapping[DestinationId, Membership], inventory: Inventory, store: TableStore
 ) -> Iterator[Finding]:
-    """Yield a finding for each stream whose tables lack rows, or have too many.
+    """Yield findings about streams whose constant tables lack rows, or have rows that no CQ has.
 
     Args:
         memberships: The expected destinations, with their members.
-        inventory: The streams, versions and departures in Redis.
+        inventory: The inventory in Redis, with the streams, the versions of their tables, and departures.
         store: The store of the constant tables.
 
     Raises:
-        StoreUnavailable: The tables are not confirmed, or not whole.
+        StoreUnavailable: The tables are not confirmed, or are incomplete.
         SegmentDamaged: A segment cannot be read.
     """
     wanted = _wanted(memberships, inventory)
@@ -70,7 +71,7 @@ def _wanted(
     for name in memberships.keys() | inventory.leaving.keys():
         membership, leaving = memberships.get(name), inventory.leaving.get(name)
         destination = _destination(membership, leaving.destination if leaving is not None else None)
-        if not destination.trigger.timed:  # the store of the destination has the rows
+        if not destination.trigger.timed:  # a timer-based destination has no rows; its store has them
             entries = rows_of(destination, table_entries(membership, leaving))
             rows[destination.stream_id].update(map(_row, entries))
     return rows
@@ -101,11 +102,11 @@ def _found(stream_id: StreamId, version: int, epoch: int, store: TableStore) -> 
 
 
 def check_segments(stream_id: StreamId, segments: Iterable[Segment]) -> None:
-    """Validate every segment and its buffers before any is used, since Arrow does not validate its input.
+    """Check all segments and their buffers. No segment may be used before, since Arrow does not check its input.
 
     Args:
         stream_id: The stream of the segments, for the error.
-        segments: The segments, decoded as they are consumed.
+        segments: The segments, which are decoded during the iteration.
 
     Raises:
         SegmentDamaged: A segment cannot be read.

@@ -1,4 +1,4 @@
-"""The required topics: the gateway's own, and the topics of destinations and sources."""
+"""Checks the topics: the gateway's own topics, and the topics of destinations and sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_topics(
     catalog: CatalogState,
     memberships: Mapping[DestinationId, Membership],
 ) -> Iterator[Finding]:
-    """Yield topics that are missing, left over, or in another form than required.
+    """Yield findings about topics that are missing, that are left over, or that do not have the required form.
 
     Raises:
         KafkaUnavailable: Kafka does not answer.
@@ -48,7 +48,7 @@ def check_topics(
 
 
 def unknown_topics(settings: Settings, topics: Topics, catalog: CatalogState) -> set[str]:
-    """Return the topics of destinations that the catalog does not know, neither as live nor as ended lately.
+    """Return result topics for which the catalog has neither a live destination nor one that has ended recently.
 
     Raises:
         KafkaUnavailable: Kafka does not answer.
@@ -65,5 +65,5 @@ def _unknown(
 
 
 def _wanted(settings: Settings, memberships: Mapping[DestinationId, Membership]) -> set[str]:
-    """Return the dedicated topics of destinations."""
+    """Return the topics of dedicated and virtual destinations."""
     return {topic_of(settings, each.destination) for each in memberships.values()} - {settings.topics.results}

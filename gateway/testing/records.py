@@ -27,8 +27,8 @@ class Record:
     """A record of the source topic, for tests that need more than its value."""
 
     value: Mapping[str, object] | list[object] | bytes | None
-    """The value. A row is encoded in the stream's format; if the stream has several schemas, the schema with the largest
-    id is used. A list becomes a JSON array. Bytes stay unchanged. None makes a record without a value."""
+    """The value. A row is encoded in the stream's format; if the stream has several schemas, the schema with the
+    largest id is used. A list becomes a JSON array. Bytes stay unchanged. None makes a record without a value."""
     key: str | bytes | None = None
     time: datetime | None = None
     """The record's time, with a zone; by default a millisecond after the previous record."""

@@ -1,4 +1,4 @@
-"""Rates and costs, from two looks."""
+"""Computes rates and costs from two looks, that is from the figures at two moments."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ from grouping.model.ids import StreamId, Subscriber
 __all__ = ["Activity", "GroupActivity", "StreamActivity", "SubscriberActivity", "Watch"]
 
 _SHOWN = 10
-"""Groups and subscribers shown."""
+"""The number of groups, and of subscribers, that are shown."""
 
 
 class StreamActivity(msgspec.Struct, frozen=True):
-    """A stream between two looks."""
+    """The activity of a stream between two looks."""
 
     stream: str
     cqs: int
     groups: int
     events_per_second: float
-    """Evaluated events a second."""
+    """The number of events that are evaluated each second."""
     matches_per_second: float
-    """Results, and matches waiting for a tick; estimated from the groups' recent matches."""
+    """The number of matches each second, including matches that wait for a tick. The number is estimated from recent
+    matches of the groups."""
     behind: int
+    """The number of events that are not evaluated yet."""
     seconds_behind: float
+    """How long the oldest of these events has waited, in seconds."""
     cores: float
-    """CPU time of matching, in cores; decoding, encoding and Kafka are not counted."""
+    """The CPU time of matching, in cores. The time for decoding, encoding and Kafka is not included."""
     lane: bool
-    """Whether the stream shares the query of quiet streams."""
+    """Whether the stream shares the Spark query of quiet streams."""
 
 
 class GroupActivity(msgspec.Struct, frozen=True):
-    """A group among the costliest."""
+    """The activity of one of the groups that cost most."""
 
     group: str
     stream: str
@@ -46,12 +49,12 @@ class GroupActivity(msgspec.Struct, frozen=True):
     candidates_per_event: float
     matches_per_event: float
     share: float
-    """Share of the time of all groups, from 0 to 1."""
+    """The group's share of the CPU time of all groups, from 0 to 1."""
     signature: str
 
 
 class SubscriberActivity(msgspec.Struct, frozen=True):
-    """The CQs of a subscriber."""
+    """The number of a subscriber's CQs."""
 
     subscriber: str
     cqs: int
@@ -62,16 +65,16 @@ class Activity(msgspec.Struct, frozen=True):
 
     streams: list[StreamActivity]
     groups: list[GroupActivity]
-    """The costliest first."""
+    """The groups that cost most; the group with the highest cost first."""
     subscribers: list[SubscriberActivity]
     """The subscribers with the most CQs."""
 
 
 class Watch:
-    """Takes looks, and compares each with the one before."""
+    """Compares each look with the look before."""
 
     def __init__(self) -> None:
-        """Begin without a look; the first look gives no rates."""
+        """Begin without a look. After the first look, all rates are 0."""
         self._before: Look | None = None
         self._lags: dict[StreamId, Lag] = {}
 

@@ -1,4 +1,4 @@
-"""A look at a prefix: progress of streams, recent cost of groups, owners of CQs."""
+"""A look: the progress of streams, the recent costs of groups, and the numbers of CQs of a prefix at one moment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["GroupLook", "Look", "Looker", "StreamLook"]
 
 
 class GroupLook(NamedTuple):
-    """A recently evaluated group."""
+    """A group that was evaluated recently."""
 
     group_id: GroupId
     signature: str
@@ -28,32 +28,32 @@ class GroupLook(NamedTuple):
 
 
 class StreamLook(NamedTuple):
-    """A stream, by partition."""
+    """The figures of a stream."""
 
     name: str
     cqs: int
     groups: int
     ends: dict[str, int]
-    """Partition → offset behind the last event."""
+    """Partition → offset after the last event."""
     evaluated: dict[str, int]
-    """Partition → offset behind the last evaluated event."""
+    """Partition → offset after the last evaluated event."""
     loads: list[GroupLook]
     lane: bool = False
-    """Whether the stream shares the query of quiet streams."""
+    """Whether the stream shares the Spark query of quiet streams."""
 
 
 class Look(NamedTuple):
     """The figures of a prefix at one moment."""
 
     at: float
-    """Seconds of a monotonic clock."""
+    """The moment, in seconds of a monotonic clock."""
     streams: dict[StreamId, StreamLook]
     subscribers: dict[Subscriber, int]
     """Subscriber → number of its CQs."""
 
 
 class Looker:
-    """Takes looks without either role's help: reads the notes of gateway and evaluator in Redis."""
+    """Reads the figures from Kafka, and from the notes of the gateway and the evaluator in Redis."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect."""
@@ -64,7 +64,7 @@ class Looker:
         self._signatures: dict[GroupId, str] = {}
 
     def look(self) -> Look:
-        """Take a look.
+        """Return the present figures.
 
         Raises:
             OperationalError: Kafka or Redis does not answer.
@@ -97,7 +97,7 @@ class Looker:
             try:
                 parts.append(msgspec.msgpack.decode(body, type=PartitionStatistics))
             except msgspec.MsgspecError:
-                continue  # of another version
+                continue  # an evaluator of another version has written the statistics
         statistics, loads = StreamStatistics(parts), []
         for group_id, cqs in self._working.inventory.groups(stream_id).items():
             load = statistics.group(group_id)

@@ -1,4 +1,4 @@
-"""The roles of a prefix and their servers, known by their notes in Redis."""
+"""The states of a prefix's roles and servers, from the notes of the roles in Redis."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ __all__ = ["running_roles"]
 
 
 def running_roles(settings: Settings) -> dict[str, Any]:
-    """Return the state of all roles (``state``, ``roles``), ``addresses``, and the figures that the roles report.
+    """Return the states of all roles and servers, and the figures that the roles report.
 
-    A server that does not answer is `silent`; without Redis the states of gateway and evaluator are unknown.
+    The keys of the result are ``state``, ``roles``, ``addresses``, ``gateway`` and ``evaluated``. A server that does
+    not answer is `silent`. If Redis does not answer, the gateway and the evaluator are missing in ``roles``.
     """
     roles: dict[str, dict[str, Any]] = {"kafka": {"state": "ready"}, "redis": {"state": "ready"}}
     reports: dict[str, dict[str, Any]] = {}
@@ -51,14 +52,17 @@ def running_roles(settings: Settings) -> dict[str, Any]:
 
 
 def _roles(settings: Settings) -> list[tuple[LeaseTaker, str]]:
-    """Return the gateway and the evaluators in its note; without a note, the evaluators in the settings."""
+    """Return the gateway and all evaluators. The gateway's note or, without it, the settings name the evaluators."""
     note = RoleNotes(settings).read("gateway")
     names = () if note is None else note.more.get("evaluators", ())
     return [("gateway", ""), *(("evaluator", name) for name in names or Assignment.of(settings).names)]
 
 
 def _role(note: RoleNote | None, *, held: bool) -> dict[str, Any]:
-    """Return a role's state; a silent role that still holds its lease hangs, starts, or waits for a server."""
+    """Return a role's state.
+
+    A role without a note that still holds its lease is `silent`: it hangs, starts, or waits for a server.
+    """
     if note is None or not held:
         return {"state": "silent" if held else "stopped", "pid": None}
     return {

@@ -1,4 +1,4 @@
-"""Activity as tables for a terminal."""
+"""Draws the activity of a prefix as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["tables"]
 
 
 def tables(activity: Activity) -> Group:
-    """Return the tables of streams, of the costliest groups and of the subscribers with the most CQs."""
+    """Return the tables of streams, of the groups that cost most, and of the subscribers with the most CQs."""
     streams = _table("stream", "CQs", "groups", "events/s", "matches/s", "behind", "lag", "cores", "query")
     for each in activity.streams:
         streams.add_row(
@@ -48,7 +48,7 @@ def _table(*titles: str) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in titles:
         name = title in ("stream", "group", "subscriber")
-        # If there is no room, columns that may wrap become narrower first, so that numbers stay whole.
+        # If the terminal is too narrow, columns that may wrap become narrower first, so numbers are not cut off.
         table.add_column(title, justify="left" if name or title == "index" else "right", no_wrap=not name)
     return table
 

@@ -1,6 +1,7 @@
-"""How long events have waited for evaluation, measured by the gateway's clock.
+"""The lag of a stream: how long its oldest unevaluated event has waited, by the gateway's clock.
 
-Record times cannot be used, because producers set them. So the gateway notes when it first saw each end of a partition.
+The times of records cannot be used, since producers set them. So the gateway notes when it first sees each end of a
+partition.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from collections.abc import Mapping
 __all__ = ["Lag"]
 
 _MOST_SEEN = 512
-"""Most samples of a partition."""
+"""The largest number of samples of a partition."""
 
 
 class Lag:
-    """The lag of one stream, measured at each look."""
+    """The lag of one stream, measured at each call of `seconds`."""
 
     def __init__(self) -> None:
-        """Begin to measure; events that wait already count as waiting from the first look."""
+        """Begin without samples. For events that wait already, the waiting time begins at the first call."""
         self._seen: dict[str, _EndSamples] = {}
 
     def seconds(self, ends: Mapping[str, int], evaluated: Mapping[str, int], now: float) -> float:
         """Return for how many seconds the oldest unevaluated event has waited; 0 if all events are evaluated.
 
         Args:
-            ends: Partition → offset behind its last event.
-            evaluated: Partition → offset behind the last evaluated event.
+            ends: Partition → offset after its last event.
+            evaluated: Partition → offset after its last evaluated event.
             now: Seconds of a monotonic clock.
 
         Example:
@@ -41,14 +42,14 @@ class Lag:
 
 
 class _EndSamples:
-    """Ends of a partition, each with the time when it was first seen; many samples are thinned out."""
+    """Ends of a partition, each with the time at which it was first seen. If there are too many, some are removed."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, float]] = deque()
         self._apart = 0.0
 
     def since(self, end: int, evaluated: int, now: float) -> float:
-        """Note an end, and return the time since which the oldest unevaluated event has waited; `now` without one."""
+        """Note an end, and return since when the oldest unevaluated event has waited; `now` if there is none."""
         while self._seen and self._seen[0][0] <= evaluated:
             self._seen.popleft()
         if not self._seen:
@@ -62,7 +63,7 @@ class _EndSamples:
         return self._seen[0][1] if self._seen else now
 
     def _thin_out(self) -> None:
-        """Forget about every second sample: the others are at least twice the mean distance apart."""
+        """Remove about half of the samples. The remaining samples are at least twice the mean distance apart."""
         self._apart = 2 * (self._seen[-1][1] - self._seen[0][1]) / len(self._seen)
         kept: deque[tuple[int, float]] = deque()
         for end, at in self._seen:

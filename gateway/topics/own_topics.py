@@ -1,8 +1,8 @@
-"""The gateway's own topics: creates missing topics, and brings the others into the required form.
+"""The gateway's own topics: makes missing topics, and brings existing topics into the required form.
 
-A topic may already exist in another form: a broker with automatic topic creation made it for the first producer of
-commands, or somebody created it by hand. A catalog with a retention time would lose CQs, so the gateway checks its
-topics at each start.
+A topic may exist in another form. For example, a broker with automatic topic creation has made it for the first
+producer of commands, or somebody has created it by hand. If the catalog had a retention time, CQs would be lost.
+Therefore the gateway checks its topics at each start.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _DAY_MS = str(24 * 3_600_000)
 
 
 class TopicForm(NamedTuple):
-    """The form of a topic of the gateway."""
+    """The required form of one of the gateway's topics."""
 
     partitions: int
     config: Mapping[str, str]
     """The configuration with which the topic is created."""
     fixed: bool = True
-    """Whether the number of partitions is required; otherwise an existing topic may have any number."""
+    """Whether the topic must have this number of partitions. If not, an existing topic may have any number."""
     free: frozenset[str] = frozenset({"segment.bytes", "min.cleanable.dirty.ratio"})
-    """Names of options that an operator may set to other values."""
+    """The names of options that operators may set to other values."""
 
 
 def own_topics(settings: Settings) -> dict[str, TopicForm]:
-    """Return the form that each of the gateway's topics must have."""
+    """Return topic → required form, for all of the gateway's own topics."""
     large = {"max.message.bytes": str(LARGEST_RECORD)}
     keep = {"retention.ms": "-1", "retention.bytes": "-1", **large}
     compact = {"cleanup.policy": "compact", **keep}
-    # A starting gateway reads these topics as a whole, so they are compacted often.
+    # A gateway that starts reads these topics from beginning to end, so they are compacted often.
     often = {"segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.2"}
     remembered = {"retention.ms": str(round(settings.commands.remember_days * 86_400_000)), **large}
     taken = {"message.timestamp.type": "LogAppendTime"} if settings.auth.mode == "token" else {}
@@ -67,10 +67,10 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
 
 
 def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
-    """Make the gateway's topics, or bring them into form; return topic → number of partitions.
+    """Make the gateway's topics, or bring them into the required form; return topic → number of partitions.
 
     Raises:
-        OperationalError: Kafka is away, or a topic cannot be brought into form.
+        OperationalError: Kafka does not answer, or a topic cannot be brought into the required form.
     """
     wanted = own_topics(settings)
     made: set[str] = set()
@@ -86,10 +86,10 @@ def ensure_own_topics(settings: Settings, topics: Topics) -> dict[str, int]:
 
 
 def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
-    """Return the gateway's topics that are missing or have a wrong form, each with a sentence about the fault.
+    """Return topic → a sentence about the fault, for topics of the gateway that are missing or have a wrong form.
 
     Raises:
-        OperationalError: Kafka is away.
+        OperationalError: Kafka does not answer.
     """
     wanted = own_topics(settings)
     there = topics.forms(wanted)
@@ -107,7 +107,7 @@ def misformed(settings: Settings, topics: Topics) -> dict[str, str]:
 
 
 def _differing(config: Mapping[str, str], wanted: TopicForm) -> dict[str, str]:
-    """Return the options that have a wrong value, each with the required value."""
+    """Return option → required value, for the options with a wrong value."""
     return {
         name: value
         for name, value in wanted.config.items()
@@ -132,7 +132,7 @@ def _bring_into_form(topics: Topics, topic: str, partitions: int, config: Mappin
 
 
 def _suffices(name: str, found: str, wanted: str) -> bool:
-    """Tell whether an option has the wanted value; for the size of records, a larger value suffices."""
+    """Tell whether the value of an option suffices. The limit on the size of records may also be larger than wanted."""
     if name == "max.message.bytes":
         return found.isdigit() and int(found) >= int(wanted)
     return found == wanted

@@ -1,4 +1,4 @@
-"""The positions at which readers of new CQs begin: the ends of result topics, which are made first if needed."""
+"""The positions at which readers of new CQs begin: the ends of result topics. Missing topics are made first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dedicated_topic(settings: Settings, destination_id: DestinationId) -> str:
 
 
 def topic_of(settings: Settings, destination: Destination) -> str:
-    """Return the topic that a destination's results are on."""
+    """Return the topic of a destination's results."""
     match destination.mode:
         case "dedicated":
             return dedicated_topic(settings, destination.destination_id)
@@ -38,9 +38,9 @@ def topic_of(settings: Settings, destination: Destination) -> str:
 
 
 class TopicEnds:
-    """Ends of topics, each read once in a unit of work.
+    """The ends of topics. Each end is read only once in a unit of work.
 
-    The ends are read before the unit is committed, so all results of its CQs lie at the ends or above.
+    The ends are read before the unit is committed. So the offsets of all results of its CQs are at the ends or higher.
     """
 
     def __init__(
@@ -59,16 +59,16 @@ class TopicEnds:
         self._shared_topic = settings.topics.results
         self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
-        """Topic of a group → a number of partitions that it is known to have, perhaps less than its real number."""
+        """Topic of a group → a number of partitions that the topic has at least."""
         self._made: set[str] = set()
-        """Topics made for this unit, or for an earlier unit that was abandoned."""
+        """The topics that were made for this unit, or for an earlier unit that was abandoned."""
         self.begin()
 
     def begin(self, *, patient: bool = True) -> None:
         """Start a unit of work.
 
         Args:
-            patient: Whether the unit waits for its new topics; otherwise the commands that need them are held.
+            patient: Whether the unit waits for its new topics. If not, commands that need new topics are held.
         """
         self._patient = self.topic_desk.patient = patient
         self.result_topics.begin(patient=patient)
@@ -77,19 +77,19 @@ class TopicEnds:
         self._used: set[str] = set()
 
     def prepare(self, new: Iterable[DestinationId], room: int, existing: Iterable[DestinationId]) -> None:
-        """Ask for the ends of all dedicated destinations; a patient unit first makes topics of new destinations.
+        """Ask for the ends of the topics of dedicated destinations. A patient unit first makes topics for new ones.
 
         Args:
-            new: The destinations that are new.
-            room: How many topics may be made for the new destinations.
-            existing: The destinations that exist.
+            new: The new destinations.
+            room: The largest number of topics that may be made.
+            existing: The existing destinations.
         """
         topics = self.result_topics
         wanted = [dedicated_topic(self._settings, name) for name in new]
         answers = topics.answers(wanted)
         self._made |= {topic for topic, made in answers.items() if made}
         if self._patient:
-            # `make` leaves existing topics as they are: an ended destination may still need its topic.
+            # `make` does not change existing topics: an ended destination may still have its topic.
             rest = [topic for topic in wanted if topic not in answers][:room]
             self._made |= topics.make(dict.fromkeys(rest, 1))
         self._ends |= self._topics.offsets.ends([(topic, 0) for topic in wanted if topic in topics])
@@ -100,11 +100,11 @@ class TopicEnds:
         topics.lose(place[0] for place in there if place not in self._ends and place not in silent)
 
     def require(self, destination: Destination) -> None:
-        """Ensure that a destination's own topic exists, if it needs a topic.
+        """Ensure that the topic of a dedicated or virtual destination exists.
 
         Raises:
-            InputError: quota-exceeded, not-allowed or unavailable: there are too many topics, or Kafka refuses the
-                topic.
+            InputError: There are too many topics, or Kafka refuses the topic. The code is quota-exceeded, not-allowed
+                or unavailable.
             NotYet: The topic is being made.
         """
         if destination.mode in ("dedicated", "virtual"):
@@ -117,7 +117,10 @@ class TopicEnds:
                 self._widen(topic, partitions)
 
     def _lingers(self, destination: Destination) -> bool:
-        """Tell whether a group has a topic but no CQs: its topic did not grow with the source's partitions."""
+        """Tell whether a group has a topic, but no CQs with virtual destinations.
+
+        The topic of such a group gets no new partitions when its source gets them.
+        """
         return destination.group_id not in self._working.inventory.virtual_groups(destination.stream_id)
 
     def _widen(self, topic: str, partitions: int) -> None:
@@ -135,13 +138,13 @@ class TopicEnds:
         return len(self._working.inventory.streams[stream_id].start_offsets)
 
     def finish(self) -> None:
-        """End a unit: request the topics that held commands need, and delete new topics that no destination uses."""
+        """End a unit: request the topics for held commands, and delete new topics that no destination uses."""
         self.result_topics.finish()
         self.result_topics.delete(self._made - self._used)
         self._made = set()
 
     def end(self, destination: Destination) -> int:
-        """Return where a reader of a shared or dedicated destination begins."""
+        """Return the offset at which a reader of a shared or dedicated destination begins."""
         if destination.mode == "shared":
             topic = self._shared_topic
             if (topic, 0) not in self._ends:
@@ -155,7 +158,7 @@ class TopicEnds:
         return self._ends[topic, 0]
 
     def source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
-        """Return, by partition, the present ends of a stream's topic: later events lie at these offsets or above."""
+        """Return, by partition, the present ends of a stream's topic. Later events have these or higher offsets."""
         if stream_id not in self._source_ends:
             stream = self._working.inventory.streams[stream_id]
             partitions = self._topics.partitions(stream.topic) or 0
@@ -165,7 +168,7 @@ class TopicEnds:
         return self._source_ends[stream_id]
 
     def present_source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
-        """Ask Kafka again, also within the unit, and return `certain_source_ends`."""
+        """Ask Kafka again, even if the unit has asked already, and return `certain_source_ends`."""
         self._source_ends.pop(stream_id, None)
         return self.certain_source_ends(stream_id)
 
@@ -173,7 +176,7 @@ class TopicEnds:
         """Return `source_ends` if the end of each partition is known.
 
         Raises:
-            InputError: ``unavailable``.
+            InputError: ``unavailable``: the end of a partition is unknown.
         """
         ends, topic = self.source_ends(stream_id), self._working.inventory.streams[stream_id].topic
         if not ends or self._topics.offsets.silent([(topic, number) for number in range(len(ends))]):
@@ -181,10 +184,10 @@ class TopicEnds:
         return ends
 
     def starting_now(self, stream: Stream) -> Stream:
-        """Return a stream that is not live yet, with the present ends of its topic as its start offsets.
+        """Return a new stream with the present ends of its topic as its start offsets.
 
         Raises:
-            InputError: ``unavailable``.
+            InputError: ``unavailable``: the end of a partition is unknown.
         """
         places = [(stream.topic, number) for number in range(self._topics.partitions(stream.topic) or 0)]
         ends = self._topics.offsets.known_ends(places)
@@ -195,7 +198,7 @@ class TopicEnds:
         )
 
     def virtual_ends(self, destination: Destination) -> tuple[int, ...]:
-        """Return, by partition, where a reader of a group's virtual results begins."""
+        """Return, by partition, the offset at which a reader of a group's virtual results begins."""
         topic, partitions = topic_of(self._settings, destination), self._width(destination.stream_id)
         self._used.add(topic)
         if (topic, 0) not in self._ends:

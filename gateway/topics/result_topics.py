@@ -1,10 +1,10 @@
-"""The topics of dedicated and virtual destinations: which exist, and how many may exist.
+"""The topics of dedicated and virtual destinations: makes and deletes them, and limits their number.
 
-A topic stays for late readers after its destination has ended. Topics of ended destinations count too, since a CQ may
-be created and dropped fifty times a second.
+After its destination has ended, a topic stays for late readers. The limits include topics of ended destinations, since
+a CQ may be created and dropped fifty times a second.
 
-Kafka takes some tens of milliseconds to make a topic or to delete one. A thread requests both, in order. Meanwhile a
-command that needs a new topic is held, and other subscribers' commands go on.
+Kafka takes some tens of milliseconds to make or delete a topic. A thread sends these requests, one after the other.
+Meanwhile a command that needs a new topic is held, and commands of other subscribers are carried out.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from grouping.settings.settings import Settings
 __all__ = ["ResultTopics", "result_config"]
 
 _Made = tuple[set[str], dict[str, TopicRefusal]]
-"""New topics, and the topics that Kafka refused, with the reasons."""
+"""New topics; and topic → Kafka's refusal."""
 
 _REFUSALS = 50
-"""Refusals after which a unit of work requests no more topics, since each request takes some milliseconds."""
+"""After this number of refusals, a unit of work requests no more topics, since each request takes some milliseconds."""
 _LARGEST_BATCH = 2 << 20
-"""Bytes of the largest batch of results: a record of a megabyte with its headers."""
+"""The largest size of a batch of results, in bytes. A result may have a megabyte, and headers in addition."""
 
 
 class ResultTopics:
-    """The topics `cq.results.…`, each for a dedicated destination or for the virtual destinations of a group."""
+    """The topics `cq.results.…`. Such a topic is for a dedicated destination, or for a group's virtual destinations."""
 
     def __init__(self, settings: Settings, topics: Topics, commits: Commits) -> None:
         self._settings = settings
@@ -50,17 +50,17 @@ class ResultTopics:
         self._requests: dict[str, Future[_Made]] = {}
         """Topic that is being made → the answer to come."""
         self._answered: dict[str, bool | TopicRefusal] = {}
-        """Topic requested by an earlier unit → whether the topic is new, or Kafka's refusal."""
+        """Topic that an earlier unit has requested → whether the topic is new, or Kafka's refusal."""
         self._made: set[str] = set()
-        """Topics made since the last unit was written."""
+        """The topics that were made since the last unit was written."""
         self._deletions: list[Future[set[str]]] = []
-        """Deletions under way; each returns the topics that Kafka did not delete."""
+        """Deletions under way. A deletion returns the topics that Kafka has refused to delete."""
 
     def begin(self, *, patient: bool = True) -> None:
-        """Start a unit of work: topics that Kafka refused before may be requested again.
+        """Start a unit of work. Topics that Kafka has refused in earlier units may be requested again.
 
         Args:
-            patient: Whether the unit waits for its new topics; an impatient unit holds their commands.
+            patient: Whether the unit waits for its new topics. If not, commands that need new topics are held.
 
         Raises:
             KafkaUnavailable: It is unknown whether a requested topic was made or deleted.
@@ -68,7 +68,7 @@ class ResultTopics:
         self._patient = patient
         self._refused: dict[str, TopicRefusal] = {}
         self._wanted: dict[str, int] = {}
-        """Topic that a held command needs → partitions; requested at the unit's end."""
+        """Topic that a held command needs → its number of partitions. The topics are requested at the unit's end."""
         for answer in {each for each in self._requests.values() if each.done()}:
             self._take_answer(answer)
         ended = [each for each in self._deletions if each.done()]
@@ -78,7 +78,7 @@ class ResultTopics:
                 self._like(topic).add(topic)
 
     def finish(self) -> None:
-        """End a unit: request the topics that held commands need."""
+        """End a unit of work: request the topics that held commands need."""
         self._ask(self._wanted)
         self._wanted = {}
 
@@ -101,7 +101,7 @@ class ResultTopics:
 
     def reload(self) -> None:
         """Ask Kafka which topics exist."""
-        self._thread.submit(int).result()  # all earlier requests are done then
+        self._thread.submit(int).result()  # waits until the thread has finished all earlier requests
         self._forget()
         self._dedicated, self._virtual = set(), set()
         for topic in self._topics.names():
@@ -112,48 +112,56 @@ class ResultTopics:
         return topic not in self._requests and (topic in self._dedicated or topic in self._virtual)
 
     def _like(self, topic: str) -> set[str]:
-        """Return the known topics of a topic's kind, dedicated or virtual."""
+        """Return the known topics of the same kind as a topic: dedicated or virtual topics."""
         return self._virtual if self._names.owner_kind(topic) == "group" else self._dedicated
 
     def room(self, live: int, by_word: bool = True) -> int:
-        """Return how many more dedicated destinations may have a new topic.
+        """Return how many topics may still be made for dedicated destinations.
+
+        Live destinations may have at most as many topics as the limit says, and live and ended destinations together at
+        most twice as many.
 
         Args:
-            live: How many live destinations have a topic. Live and ended destinations together may have twice the
-                limit.
-            by_word: Whether the CQ says PUBLISH DEDICATED. Other CQs may use only half of the topics that the limit
-                allows for ended destinations.
+            live: The number of live destinations with a topic.
+            by_word: Whether the CQs have PUBLISH DEDICATED. For other CQs, live and ended destinations together may
+                have only one and a half times as many topics as the limit says.
         """
         limit = self._settings.results.dedicated_limit
         most = 2 * limit if by_word else limit + limit // 2
         return max(min(limit - live, most - len(self._dedicated)), 0)
 
     def may_dedicate(self, destination_id: DestinationId, live: int, by_word: bool) -> bool:
-        """Tell whether another destination may have a topic; an existing topic may always be used."""
+        """Tell whether one more live destination may have a topic of its own.
+
+        If the number of live destinations is below the limit, a destination may always use an existing topic.
+        """
         if live >= self._settings.results.dedicated_limit:
             return False
         return self._names.own_results(destination_id) in self._dedicated or self.room(live, by_word) > 0
 
     def is_refused(self, topic: str) -> bool:
-        """Tell whether Kafka would probably refuse a new topic, since it refused others in this unit of work."""
+        """Tell whether Kafka would probably refuse a new topic, since it has refused others in this unit of work."""
         return bool(self._refused) and topic not in self
 
     def answers(self, topics: Iterable[str]) -> dict[str, bool]:
-        """Return, for topics requested by an earlier unit, whether each is new; note Kafka's refusals."""
+        """Return topic → whether it is new, for topics that an earlier unit has requested; note Kafka's refusals."""
         answers = {topic: self._answered.pop(topic) for topic in topics if topic in self._answered}
         self._refused |= {topic: answer for topic, answer in answers.items() if isinstance(answer, TopicRefusal)}
         return {topic: answer is True for topic, answer in answers.items()}
 
     def _take_made(self) -> set[str]:
-        """Return the topics created since the last call."""
+        """Return the topics that were made since the last call."""
         made, self._made = self._made, set()
         return made
 
     def make(self, wanted: Mapping[str, int]) -> set[str]:
-        """Create topics with the given numbers of partitions, and return the new topics; note Kafka's refusals.
+        """Make topics, and return the new topics; note Kafka's refusals.
+
+        Args:
+            wanted: Topic → number of partitions.
 
         Raises:
-            KafkaUnavailable: Some topics may have been made.
+            KafkaUnavailable: Kafka failed. Some topics may have been made.
         """
         self._ask({topic: count for topic, count in wanted.items() if topic not in self._requests})
         for answer in {self._requests[topic] for topic in wanted}:
@@ -168,8 +176,8 @@ class ResultTopics:
             partitions: The number of partitions for a new topic.
 
         Raises:
-            InputError: quota-exceeded, not-allowed or unavailable: there are too many topics, or Kafka refuses the
-                topic.
+            InputError: There are too many topics, or Kafka refuses the topic. The code is quota-exceeded, not-allowed
+                or unavailable.
             NotYet: The topic is being made.
         """
         made = self.answers([topic]).get(topic, False)
@@ -204,19 +212,19 @@ class ResultTopics:
             )
 
     def lose(self, topics: Iterable[str]) -> None:
-        """Note that topics do not exist, whichever program deleted them."""
+        """Note that topics do not exist."""
         for topic in topics:
             self._like(topic).discard(topic)
 
     def delete(self, topics: Iterable[str]) -> None:
-        """Request the deletion of topics without waiting; a topic that Kafka does not delete stays, and counts."""
+        """Request the deletion of topics, and do not wait. If Kafka refuses, the topics are known as existing again."""
         doomed = set(topics)
         if doomed:
             self.lose(doomed)
             self._deletions.append(self._thread.submit(self._topics.delete, doomed))
 
     def sweep(self, wanted: Iterable[str]) -> None:
-        """Delete all topics but the wanted: a gateway that died may have left topics for CQs that were not created."""
+        """Delete all topics except the wanted ones. A gateway that died may have left topics without a CQ."""
         self.delete((self._dedicated | self._virtual).difference(wanted))
 
 
@@ -227,10 +235,10 @@ def _not_tried(topic: str) -> TopicRefusal:
 
 
 def result_config(settings: Settings) -> dict[str, str]:
-    """Return the configuration of result topics: their retention counts from the time of writing."""
+    """Return the configuration of result topics. Their retention begins when the broker appends a record."""
     return {
         "message.timestamp.type": "LogAppendTime",
-        # The broker's default may be smaller, and results have up to a megabyte.
+        # The broker's default may be too small, since a result may have a megabyte.
         "max.message.bytes": str(_LARGEST_BATCH),
         "retention.ms": str(round(settings.results.retention_hours * 3_600_000)),
     }

@@ -1,7 +1,7 @@
-"""Checks whether a stream may read a topic, and use a schema registry.
+"""Checks whether a stream may read a topic, and whether it may use a schema registry.
 
-The gateway reads with its own rights, so without a policy CREATE STREAM would show any subscriber any topic: Kafka's
-own topics, and another gateway's topics with its subscribers' commands and results.
+The gateway reads topics with its own rights. So without these checks, CREATE STREAM would let a subscriber read any
+topic: Kafka's own topics, and topics of other gateways with the commands and results of their subscribers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
 
 
 def check_registry(settings: Settings, url: str) -> None:
-    """Check that streams may use a schema registry: the evaluator asks it from within the operators' network.
+    """Check that streams may use a schema registry. The evaluator sends requests to it from the operators' network.
 
     Raises:
         InputError: not-allowed.
@@ -66,7 +66,7 @@ def check_registry(settings: Settings, url: str) -> None:
 
 
 def readable_names(settings: Settings, topics: TopicQuestions, subscriber: str) -> list[str]:
-    """Return the names of topics that a subscriber's stream may read, for hints."""
+    """Return, for hints, the names of topics that a subscriber's stream may read."""
     patterns = [pattern.strip() for pattern in settings.streams.topics.split(",")]
     granted = readable_topics(settings, subscriber)
     return [
@@ -80,10 +80,10 @@ def readable_names(settings: Settings, topics: TopicQuestions, subscriber: str) 
 
 
 def _is_gateway(topics: TopicQuestions, names: TopicNames) -> bool:
-    """Tell whether a gateway created these topics, by options that CREATE STREAM and CREATE TABLE never set.
+    """Tell whether a gateway has made these topics, by options that CREATE STREAM and CREATE TABLE never set.
 
-    A subscriber can create topics of any name. Without this check, a topic named like a gateway's would block the
-    topics with its prefix for everybody.
+    A subscriber can make topics with any name. Without this check, a subscriber could make a topic with the name of a
+    gateway's topic, and nobody could use topics with its prefix any more.
     """
     configs = topics.configs([names.catalog, names.replies, names.pending])
     return all(

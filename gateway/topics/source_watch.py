@@ -1,8 +1,9 @@
-"""Watches the topics of streams and tables: notices added partitions, and topics that were deleted and made again.
+"""Watches the topics of streams and tables: notices new partitions, and topics that were deleted and made again.
 
-A new topic of the same name has another id in Kafka, and its offsets begin anew. Its events get positions above all
-earlier positions (`Stream.base`), so ids of results, cursors and cuts never repeat. Unevaluated events of the old topic
-are lost, which a dead letter for each partition reports. A table gets the rows of the new topic.
+A topic that was made again has another id in Kafka, and its offsets begin at 0. The positions of its events are higher
+than all earlier positions (`Stream.base`), so ids of results, cursors and cuts are never used twice. Unevaluated events
+of the old topic are lost, and a dead letter for each partition reports the loss. A table gets the rows of the new
+topic.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ __all__ = ["SourceWatch", "seen"]
 log = logging.getLogger(__name__)
 
 _GONE_MS = 60_000
-"""How long a topic must be missing to count as deleted: a broker that has just started does not know its topics yet."""
+"""How long a topic must be missing until it is taken as deleted. A broker that has just started does not know its
+topics yet."""
 
 
 class SourceWatch:
-    """Checks the source topics of all streams and tables: every second, and less often if there are many topics."""
+    """Checks the topics of all streams and tables, once a second, or less often if there are many topics."""
 
     def __init__(self, settings: Settings, working: WorkingCopy, topics: Topics) -> None:
         self._settings = settings
@@ -38,13 +40,13 @@ class SourceWatch:
         self._topics = topics
         self._looked_ms = 0
         self._missing: dict[str, int] = {}
-        """Id of a dropped table → since when its topic has been missing, epoch milliseconds."""
+        """Id of a dropped table → since when its topic is missing, epoch milliseconds."""
 
     def step(self, now_ms: int) -> Change:
-        """Note changes of source topics, and give virtual topics the partitions added to their sources.
+        """Note changes of source topics. If a source has new partitions, its topics of virtual results get them too.
 
         Returns:
-            The records of the streams that have changed, and dead letters.
+            The records of changed streams and tables, and dead letters.
 
         Raises:
             OperationalError: A server does not answer.
@@ -78,12 +80,12 @@ class SourceWatch:
         for table in self._gone(dropped, forms, now_ms):
             log.warning("the topic of a dropped table is gone", extra={"table": table.name, "topic": table.topic})
             self._working.unit.sources.lose_table(table.table_id)
-            # The tombstone is written again: every unit that changes a source writes a record of the source.
+            # The tombstone is written again, since each unit that changes a source must write a record of the source.
             catalog.append(source_record(table, gone=True))
         return Change(catalog=tuple(catalog), records=tuple(letters))
 
     def _with_schema_ids(self, streams: Iterable[tuple[Stream, Stream]]) -> Iterator[tuple[Stream, Stream]]:
-        """Add the schema ids named by first records to streams, so that the catalog keeps them if Redis is lost."""
+        """Add the schema ids of the streams' first records to the streams, so that the catalog keeps these ids."""
         streams = list(streams)
         without = [old.stream_id for old, _ in streams if old.has_one_schema_id and old.schema_id is msgspec.UNSET]
         found = self._working.evaluator.schema_ids(without) if without else {}
@@ -92,7 +94,7 @@ class SourceWatch:
             yield old, msgspec.structs.replace(new, schema_id=found[old.stream_id]) if known else new
 
     def _gone(self, dropped: Sequence[Table], forms: Mapping[str, ExistingTopic], now_ms: int) -> list[Table]:
-        """Return the dropped tables whose topics are gone."""
+        """Return the dropped tables whose topics were deleted."""
         missing = {
             table.table_id: table
             for table in dropped
@@ -102,7 +104,10 @@ class SourceWatch:
         return [missing[table_id] for table_id, since in self._missing.items() if now_ms >= since + _GONE_MS]
 
     def _grow_virtual(self, stream: Stream) -> None:
-        """Give topics of groups as many partitions as the source: a virtual result is in its event's partition."""
+        """Give a stream's topics of virtual results as many partitions as its source has.
+
+        A virtual result is in the partition with the same number as its event's partition.
+        """
         groups = self._working.inventory.virtual_groups(stream.stream_id)
         topics = list(map(self._settings.topics.own_results, groups))
         wanted = len(stream.start_offsets)
@@ -122,7 +127,7 @@ class SourceWatch:
 
 
 def seen(stream: Stream, form: ExistingTopic) -> Stream:
-    """Return the stream with the partitions, topic id and generation that follow from the state of its topic.
+    """Return a stream with the partitions, the topic id and the generation that follow from the state of its topic.
 
     Example:
         >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 4}, "", topic_id="a")
@@ -134,7 +139,7 @@ def seen(stream: Stream, form: ExistingTopic) -> Stream:
     """
     if stream.topic_id not in ("", form.topic_id):
         renewed = msgspec.structs.replace(stream, generation=stream.generation + 1, topic_id=form.topic_id)
-        # Partitions that the new topic lacks keep a start offset, so that no tick waits for their events.
+        # If the new topic has fewer partitions, the missing ones get start offsets too, so that no tick waits for them.
         count = max(form.partitions, len(stream.start_offsets))
         return msgspec.structs.replace(renewed, start_offsets={str(number): renewed.base for number in range(count)})
     starts = {str(number): stream.base for number in range(form.partitions)} | stream.start_offsets

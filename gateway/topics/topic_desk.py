@@ -1,8 +1,8 @@
-"""Asks Kafka about topics on behalf of commands: a thread asks, and the command is held until the answer.
+"""Asks Kafka about topics for commands. A thread asks, and the command is held until the answer has come.
 
-A command whose outcome depends on Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE) would hold up all other commands
-for some tens of milliseconds. So such a command is held. After each answer it is tried again from its beginning, with
-the answers so far in memory. Another thread reads records, since this may take seconds.
+Some commands need answers from Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE). If they waited for the answers, all
+other commands would wait too, for some tens of milliseconds. So such a command is held. After each answer it is tried
+again from its beginning, with the known answers in memory. A second thread reads records, since this may take seconds.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _EndOffsets = dict[Partition, int]
 
 
 class OffsetQuestions(Protocol):
-    """The part of `Offsets` that these commands need; an answer may be `NotYet`."""
+    """The part of `Offsets` that these commands need. The methods raise `NotYet` if the answer has not come yet."""
 
     def beginnings(self, places: _AskedPartitions) -> _EndOffsets:
-        """Return the first offset of each partition that Kafka still has."""
+        """Return the lowest offset of each partition that Kafka still has."""
 
     def ends(self, places: _AskedPartitions) -> _EndOffsets:
         """Return the end offset of each partition."""
@@ -36,7 +36,7 @@ class OffsetQuestions(Protocol):
 
 
 class TopicQuestions(Protocol):
-    """The part of `Topics` that commands about sources need; an answer may be `NotYet`."""
+    """The part of `Topics` that these commands need. The methods raise `NotYet` if the answer has not come yet."""
 
     def names(self) -> set[str]:
         """Return the names of all topics."""
@@ -45,25 +45,30 @@ class TopicQuestions(Protocol):
         """Return the forms of the existing topics."""
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the forms of new topics, which may not yet be known to each broker."""
+        """Return the forms of new topics, which some brokers may not know yet."""
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the configurations of the existing topics."""
 
     def create(self, wanted: Mapping[str, int], config: Mapping[str, str] | None = None) -> set[str]:
-        """Create topics with the given numbers of partitions, and return the new topics; raises TopicRefusal."""
+        """Create topics with the given numbers of partitions, and return the new topics.
+
+        Raises:
+            TopicRefusal: Kafka refuses a topic.
+        """
 
     def grow(self, topic: str, partitions: int) -> None:
         """Raise the number of a topic's partitions to `partitions`."""
 
     def sampled(self, topic: str, partitions: int, read: Callable[..., _Answer], *arguments: object) -> _Answer:
-        """Call a function with the topic's latest records in a thread, and return its result.
+        """Call a function, in a thread, with the values of the topic's latest records; return its result.
 
         Args:
             topic: The topic.
             partitions: The number of its partitions.
-            read: The function, called with the values of the records, and the arguments; it must not use shared state.
-            arguments: Further arguments; calls with equal arguments are one question.
+            read: The function. Its arguments are the values of the records, and `arguments`. The function must not use
+                state that other threads use.
+            arguments: Further arguments for the function.
         """
 
     @property
@@ -72,27 +77,27 @@ class TopicQuestions(Protocol):
 
 
 class TopicDesk:
-    """Asks Kafka the questions of commands, one after the other."""
+    """Sends the questions of commands to Kafka, one after the other."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topic-desk")
         self._reading_thread = ThreadPoolExecutor(1, thread_name_prefix="topic-records")
         self.patient = True
-        """Whether the unit of work under way waits for answers; an impatient unit holds the commands."""
+        """Whether the unit of work waits for the answers. If not, the commands are held."""
         self.forget()
 
     def forget(self) -> None:
-        """Forget all answers: held commands ask again."""
+        """Forget all answers, so that held commands ask again."""
         self._questions: dict[str, _CommandQuestions] = {}
 
     @contextmanager
     def of(self, asker: str, place: str, *, held: bool = False) -> Iterator[TopicQuestions]:
-        """Give a command an object to ask; its answers are forgotten when the command is done or refused.
+        """Give a command an object for its questions. When the command is done or refused, the answers are forgotten.
 
         Args:
-            asker: The subscriber who sent the command; a subscriber has one command at a time.
-            place: The command's place, which identifies it at every try.
+            asker: The subscriber who sent the command. Only one command of a subscriber can be held.
+            place: The command's place on its topic. The place identifies the command at each try.
             held: Whether the command is held even in a patient unit, because its answers may take seconds.
         """
         questions = self._questions.get(asker)
@@ -115,7 +120,7 @@ class TopicDesk:
 
 
 class _CommandQuestions:
-    """The questions of one command, in their order."""
+    """The questions of a command, in their order, with the answers."""
 
     def __init__(
         self, topics: Topics, thread: ThreadPoolExecutor, reading_thread: ThreadPoolExecutor, place: str
@@ -128,7 +133,7 @@ class _CommandQuestions:
         self._number = 0
 
     def begin(self) -> None:
-        """Begin another try of the command, which asks its questions again, in order."""
+        """Begin another try of the command, which asks its questions again in the same order."""
         self._number = 0
 
     def _ask(self, method: Callable[..., _Answer], *arguments: object) -> _Answer:
@@ -174,7 +179,7 @@ class _CommandQuestions:
 
 
 class _CommandOffsets:
-    """The questions of one command about offsets."""
+    """The questions of a command about offsets."""
 
     def __init__(self, offsets: Offsets, ask: Callable[..., _EndOffsets]) -> None:
         self._offsets = offsets

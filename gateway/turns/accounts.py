@@ -1,4 +1,4 @@
-"""All accounts: of known subscribers, of newcomers, and of records without a proven sender."""
+"""All accounts: one for each known subscriber, one for newcomers, and one for records without a proven sender."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from gateway.turns.account import Account, size_of
 __all__ = ["NEWCOMERS", "UNPROVEN", "Accounts"]
 
 NEWCOMERS, UNPROVEN = "newcomers", "unproven"
-"""Names of the shared accounts. Names of subscribers are bytes."""
+"""The names of the shared accounts. They are texts, while the names of subscribers are bytes."""
 _MOST_KNOWN = 20_000
-"""Most subscribers with an account of their own; beyond, the longest silent subscriber becomes a newcomer again."""
+"""The largest number of subscribers with an account of their own. If there are more, the subscriber that has sent no
+command for the longest time becomes a newcomer again."""
 
 
 class Accounts:
-    """Finds the account of a subscriber, who is known once a command of it was accepted."""
+    """Finds the account of a subscriber. A subscriber is known after one of its commands was accepted."""
 
     def __init__(self) -> None:
         """Begin without accounts."""
         self._known: OrderedDict[bytes, Account] = OrderedDict()
-        """Accounts by subscriber, the longest silent subscriber first."""
+        """Subscriber → account; the subscriber that has sent no command for the longest time comes first."""
         self.clear(0.0)
 
     def clear(self, now: float) -> None:
-        """Begin anew with full budgets and without commands; known subscribers stay known. `now` in seconds."""
+        """Begin again with full budgets and without commands, at `now` (in seconds). Known subscribers stay known."""
         self._known = OrderedDict((subscriber, Account(now)) for subscriber in self._known)
         self._shared = {NEWCOMERS: Account(now), UNPROVEN: Account(now)}
 
     def of_subscriber(self, subscriber: bytes | None) -> tuple[bytes | str, Account]:
-        """Return the name and the account for commands of a subscriber; a record without a key has no subscriber."""
+        """Return the name and the account for commands of a subscriber; None is for records without a key."""
         if subscriber is None:
             return UNPROVEN, self._shared[UNPROVEN]
         account = self._known.get(subscriber)
@@ -39,7 +40,7 @@ class Accounts:
         return subscriber, account
 
     def named(self, name: bytes | str) -> Account | None:
-        """Return the account of a name; None if the subscriber is no longer known."""
+        """Return the account with a name; None if the subscriber is no longer known."""
         return self._known.get(name) if isinstance(name, bytes) else self._shared[name]
 
     @property

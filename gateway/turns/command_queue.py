@@ -1,7 +1,7 @@
-"""The queue of commands: subscribers take turns, within a budget of CPU time for each (docs/design/039-fair-turns.md).
+"""The queue of commands: subscribers take turns, each within a budget of CPU time (docs/design/039-fair-turns.md).
 
-The commands of a subscriber keep their order. A unit of work takes commands of each subscriber in turn (deficit round
-robin by CPU time: Shreedhar and Varghese, SIGCOMM 1995), so its fixed costs are divided among all subscribers.
+The commands of a subscriber keep their order. A unit of work has commands of all subscribers in turn, so its fixed
+costs are divided among them. The algorithm is deficit round robin by CPU time (Shreedhar and Varghese, SIGCOMM 1995).
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from gateway.turns.topic_progress import TopicProgress
 __all__ = ["CommandQueue", "CommandUnit"]
 
 _MOST_BYTES = 64 << 20
-"""Most bytes of waiting commands in memory; further commands stay on the topic."""
+"""The largest memory of waiting commands, in bytes. Further commands stay on the topic."""
 _SHARE_BYTES = 16 << 20
-"""Most bytes of an account's commands in memory; beyond, only the places of commands are kept."""
+"""The largest memory of an account's commands, in bytes. For further commands, only their places are kept."""
 _UNIT_BYTES = 8 << 20
-"""Approximate bytes of commands in a unit of work while several subscribers send."""
+"""The approximate largest size of a unit's commands, in bytes, while several subscribers send."""
 _TOGETHER_SECONDS = 10.0
-"""Several subscribers count as sending together if commands of two subscribers come within this time."""
+"""Several subscribers send together if commands of two subscribers have come within this time."""
 _LIGHT_SECONDS = 0.25
-"""How long budgets stay in force after a subscriber's commands were all done within its budget."""
+"""How long budgets limit all accounts after all waiting commands of an account were taken within its budget. Such an
+account has few commands, which the others must not delay."""
 _UNIT_SECONDS = 0.1
-"""Approximate CPU time of a unit of work while several subscribers send."""
+"""The approximate largest CPU time of a unit of work while several subscribers send."""
 _ALONE_SECONDS = 0.5
-"""Most CPU time of a unit of work while one subscriber sends alone."""
+"""The largest CPU time of a unit of work while a single subscriber sends."""
 _LOOKED_AT = 64
-"""Most waiting newcomers that are skipped in the search for a command that can run."""
+"""The largest number of an account's queues that are searched for a command that may have its turn."""
 
 
 class CommandUnit(NamedTuple):
@@ -42,13 +43,13 @@ class CommandUnit(NamedTuple):
 
     records: list[Record]
     seconds: float
-    """The compilation time after which the unit takes in no further command."""
+    """After this time of compilation, in seconds, the unit takes in no further commands."""
     alone: bool
-    """Whether a single subscriber is sending, so that no other subscriber waits for the unit."""
+    """Whether a single subscriber sends, so that no other subscriber waits for the unit."""
 
 
 class CommandQueue:
-    """The commands that were read and not yet carried out."""
+    """The commands that were read, but are not carried out yet."""
 
     def __init__(
         self,
@@ -59,9 +60,9 @@ class CommandQueue:
         """Begin without commands.
 
         Args:
-            clock: The present, in seconds.
-            is_genuine: Tells whether a record comes from the subscriber named by its key; None takes this for granted.
-            read_again: Reads spilled records; None keeps all records in memory.
+            clock: Returns the present, in seconds.
+            is_genuine: Tells whether a record comes from the subscriber that its key names. With None, all records do.
+            read_again: Reads spilled records. With None, all records are kept in memory.
         """
         self._clock = clock
         self._is_genuine = is_genuine
@@ -70,32 +71,32 @@ class CommandQueue:
         self.begin({})
 
     def begin(self, ahead: Mapping[int, Iterable[int]]) -> None:
-        """Forget all commands: the topic is read anew from the first command that was not carried out.
+        """Forget all commands. The topic is read again from the first command that was not carried out.
 
         Args:
-            ahead: Partition → finished offsets behind the first unfinished command.
+            ahead: Partition → offsets after the first unfinished command whose commands are finished.
         """
         self._accounts.clear(self._clock())
         self._turns: OrderedDict[bytes | str, Account] = OrderedDict()
-        """Accounts with waiting commands, in the order of turns."""
+        """Name → account, for accounts with waiting commands, in the order of turns."""
         self._under_way: dict[Place, bytes | str] = {}
-        """Record taken for a unit of work → the name of its account."""
+        """Place of a record that was taken for a unit of work → the name of its account."""
         self._held: dict[bytes | None, Callable[[], bool]] = {}
-        """Subscriber with a held first command → a function that tells whether the command is ready."""
+        """Subscriber whose first command is held → a function that tells whether the command is ready."""
         self._gone: list[Place] = []
-        """Spilled records that the topic no longer has."""
+        """The places of spilled records that the topic no longer has."""
         self._progress = TopicProgress(ahead)
         self._last: bytes | None = None
         self._changed_at = self._light_at = self._last_at = float("-inf")
         self.stalled = False
-        """Whether commands waited but none could have its turn at the last `take`."""
+        """Whether commands waited at the last `take`, but none of them could have its turn."""
 
     def __bool__(self) -> bool:
         return bool(self._turns)
 
     @property
     def full(self) -> bool:
-        """Whether reading must pause."""
+        """Whether the memory for commands is used up, so that reading must pause."""
         return sum(account.bytes for account in self._turns.values()) >= _MOST_BYTES
 
     @property
@@ -104,7 +105,7 @@ class CommandQueue:
         return self._clock() - self._changed_at < _TOGETHER_SECONDS
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take in records in the order of their partitions, and skip finished records."""
+        """Take in records, and skip finished records. The records of a partition must come in order."""
         now = self._clock()
         for record in records:
             if record.key != self._last:
@@ -118,7 +119,7 @@ class CommandQueue:
                 self._append(name, account, record.key, record)
 
     def _append(self, name: bytes | str, account: Account, subscriber: bytes | None, record: Record) -> None:
-        """Queue a record; if the account's share of memory is used up, queue only its place."""
+        """Queue a record. If the account's share of memory is used up, queue only the record's place."""
         spilled = self._read_again and account.queues and account.bytes + size_of(record) > _SHARE_BYTES
         place = record.partition, record.offset
         account.append(subscriber, SpilledRecord(place, size_of(record)) if spilled else record)
@@ -127,8 +128,9 @@ class CommandQueue:
     def take(self, most: int) -> CommandUnit:
         """Return the commands of the next unit of work, at most `most`.
 
-        Subscribers take turns. If a subscriber within its budget was served a moment ago, each turn ends when the
-        subscriber's budget is used up; otherwise turns go on until the unit is full.
+        Subscribers take turns. A subscriber that stays within its budget must not be delayed by others. So if such a
+        subscriber was served a moment ago, each subscriber has one turn, which ends when its budget is used up. If no
+        such subscriber was served for some seconds, subscribers take several turns, until the unit is full.
         """
         now = self._clock()
         alone = not self.together
@@ -150,7 +152,7 @@ class CommandQueue:
         return CommandUnit(records, _ALONE_SECONDS if alone else expected + BUDGET_SECONDS, alone)
 
     def _turn(self, name: bytes | str, account: Account, most: int, seconds: float, *, limited: bool) -> list[Record]:
-        """Take an account's commands for about `seconds` of CPU; then the account goes behind the others."""
+        """Take commands of an account for about `seconds` of CPU time; the next turn is then that of other accounts."""
         now = self._clock()
         budget = account.budget(now)
         if limited and budget < BUDGET_SECONDS / 2:
@@ -180,7 +182,7 @@ class CommandQueue:
         return taken
 
     def _is_proven(self, record: Record, account: Account) -> bool:
-        """Tell whether a record comes from its subscriber; an unproven record goes to the queue of unproven records."""
+        """Tell whether a record comes from its subscriber. If not, move it to the queue of unproven records."""
         assert self._is_genuine is not None, "records are checked"
         began = self._clock()
         genuine = self._is_genuine(record)
@@ -188,7 +190,7 @@ class CommandQueue:
         (account if genuine else unproven).spend(self._clock() - began, 0)
         if not genuine:
             self._append(UNPROVEN, unproven, None, record)
-            self._changed_at = self._clock()  # two senders use the same name
+            self._changed_at = self._clock()  # another sender uses the subscriber's name, so two senders send together
         return genuine
 
     def _next(self, account: Account, *, own: bool) -> Record | None:
@@ -196,7 +198,7 @@ class CommandQueue:
 
         Args:
             account: The account.
-            own: Whether the account's commands come from the subscribers named by their keys.
+            own: Whether the account's commands come from the subscribers that their keys name.
         """
         for _ in range(min(len(account.queues), _LOOKED_AT)):
             subscriber, waiting = next(iter(account.queues.items()))
@@ -217,7 +219,7 @@ class CommandQueue:
         return None
 
     def _holds_up(self, account: Account) -> bool:
-        """Tell whether others wait for an account's next command, because too many later commands are done."""
+        """Tell whether other commands must wait for an account's next command, since too many later ones are done."""
         first = next(iter(account.queues.values()))[0]
         place = first.place if isinstance(first, SpilledRecord) else (first.partition, first.offset)
         return self._progress.holds_up(place)
@@ -231,7 +233,7 @@ class CommandQueue:
         return True
 
     def hold(self, held: Mapping[bytes | None, Callable[[], bool]]) -> None:
-        """Give subscribers no turns until their first command is ready.
+        """Give subscribers no turns until their first commands are ready.
 
         Args:
             held: Subscriber → a function that tells whether the command is ready.
@@ -239,10 +241,10 @@ class CommandQueue:
         self._held |= held
 
     def put_back(self, records: Sequence[Record]) -> None:
-        """Put taken records, the last taken of their subscribers, back at the front of their queues.
+        """Put records back at the front of their queues. They must be the last records taken from these queues.
 
         Args:
-            records: In the order of taking.
+            records: The records, in the order in which they were taken.
         """
         for record in reversed(records):
             forged = self._under_way.pop((record.partition, record.offset)) == UNPROVEN
@@ -256,7 +258,7 @@ class CommandQueue:
         """Subtract the cost of commands from the budgets of their accounts.
 
         Args:
-            costs: Place of a taken command, carried out or not → its CPU seconds.
+            costs: Place of a command that was taken → its CPU seconds. The command need not be carried out.
         """
         by_name: dict[bytes | str, list[float]] = {}
         for place, seconds in costs.items():
@@ -266,11 +268,11 @@ class CommandQueue:
                 account.spend(sum(some), len(some))
 
     def finish(self, records: Sequence[Record], accepted: Container[bytes | None] = ()) -> CommandsRead:
-        """Count taken records as carried out, and return the new position on the topic.
+        """Note that records are carried out, and return the new position on the topic.
 
         Args:
-            records: The records.
-            accepted: Subscribers with an accepted command: each has an account of its own from now on.
+            records: The records, which must have been taken.
+            accepted: Subscribers of accepted commands. From now on, they have accounts of their own.
         """
         for record in records:
             name = self._under_way.pop((record.partition, record.offset))
@@ -280,7 +282,7 @@ class CommandQueue:
         return self._progress.finish([*gone, *((record.partition, record.offset) for record in records)])
 
     def _promote(self, subscriber: bytes) -> None:
-        """Give a newcomer an account of its own, and a place in the order of turns if commands of it wait."""
+        """Give a newcomer an account of its own and, if it has waiting commands, a place in the order of turns."""
         self._accounts.promote(subscriber, self._clock())
         for name, account in (self._accounts.of_subscriber(subscriber), (NEWCOMERS, self._accounts.named(NEWCOMERS))):
             assert account is not None, "both are there"

@@ -1,9 +1,9 @@
-"""Trials of commands: a command that ends the gateway again and again is refused, instead of being tried for ever.
+"""Trials of commands: finds a command that kills the gateway again and again, so that it can be refused.
 
-A command that takes all memory, or never comes to an end, kills the gateway (the kernel does, or the supervisor), and
-its successor reads the same command again. So the commands of each unit of work are noted before it begins. If a
-gateway ends amid a unit, its successor takes fewer of that unit's commands at a time; after some deaths each command is
-tried alone.
+If a command takes all memory, or never ends, the kernel or the supervisor kills the gateway, and the next gateway reads
+the same command again. So the gateway notes the commands of a unit of work before the unit begins. If the gateway dies
+during a unit, the next gateway takes fewer of these commands at a time. After some deaths, each of these commands has a
+unit of its own.
 """
 
 from __future__ import annotations
@@ -23,46 +23,48 @@ __all__ = ["TRIES", "CommandTrials", "deadly"]
 log = logging.getLogger(__name__)
 
 TRIES = 3
-"""How many times in succession the gateway may end at a command; afterwards, a command that was alone is refused."""
+"""If the gateway died this number of times in a row at units with suspected commands, and the last unit had a single
+command, this command is refused."""
 _SHARE = 32
-"""After one death, the size of a unit with suspected commands is divided by this number; after two, by its square. A
-gateway killed for another reason loses little, and among 5,000 commands the guilty command is alone at the third
-death."""
+"""After the first death, the number of suspected commands is divided by this number for the next unit; after the second
+death by its square. So little is lost if a gateway was killed for another reason. If the first unit had at most 32,000
+commands, the third death is at a unit with only the guilty command."""
 _PLACE = attrgetter("partition", "offset")
 _MOST_REFUSED = 100
-"""Most refused commands whose ids are kept: a client without a reply sends its command again and again."""
+"""The largest number of refused commands whose ids are kept. They are kept because a client without a reply sends its
+command again and again."""
 
 
 class CommandTrials:
-    """Finds the command at which gateways ended; for use by a single thread."""
+    """Finds the command at which gateways died. For use by a single thread."""
 
     def __init__(self, note: Callable[[CommandsInHand], None]) -> None:
-        """Begin without suspects.
+        """Begin without suspected commands.
 
         Args:
-            note: Writes to Redis which commands are in hand.
+            note: Writes to Redis which commands are being carried out.
         """
         self._note = note
         self._suspects = CommandsInHand()
         self._refused: tuple[bytes, ...] = ()
 
     def begin(self, last: CommandsInHand) -> None:
-        """Suspect the commands that the last gateway had in hand; finished commands are not read again."""
+        """Suspect the commands that the last gateway was carrying out when it died."""
         self._suspects = msgspec.structs.replace(last, deaths=last.deaths + 1)
         self._refused = last.refused
 
     def fitting(self, records: Sequence[Record]) -> int:
-        """Return how many of the next records a unit may take."""
+        """Return how many of the next records the unit may have."""
         if not self._has_suspect(records):
             return len(records)
         return max(int(self._suspects.count / _SHARE**self._suspects.deaths), 1)
 
     def take(self, records: Sequence[Record], ids: Sequence[bytes | None]) -> set[int]:
-        """Note the records of a new unit, and return the indexes of records that must not be tried again.
+        """Note the records of a new unit, and return the indexes of records that must be refused.
 
         Args:
-            records: The commands to carry out.
-            ids: The keys of their commands' ids; None for a record that is no command.
+            records: The records to carry out.
+            ids: For each record, the key of its command id; None for a record that is not a command.
 
         Raises:
             OperationalError: Redis does not answer, or another gateway has taken over.
@@ -85,7 +87,7 @@ class CommandTrials:
 
 
 def deadly() -> InputError:
-    """Return the refusal of a command at which gateways ended."""
+    """Return the refusal of a command at which gateways died."""
     return InputError(
         "the gateway ended each time that it carried out the command",
         code="unsupported-query",

@@ -1,4 +1,4 @@
-"""How many commands a subscriber may send: further commands are refused at hardly any cost."""
+"""Limits how many commands a subscriber may send a second. Refusing a command costs hardly any time."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from grouping.model.errors import InputError
 __all__ = ["CommandRates"]
 
 _SECONDS = 10
-"""Seconds of silence after which a bucket is full: the commands of this time may then come together."""
+"""A full bucket allows as many commands at once as the rate allows in this number of seconds. An empty bucket is full
+again after this time."""
 _KNOWN = 100_000
-"""Most buckets in memory; beyond, all buckets are dropped, and begin full again."""
+"""The largest number of buckets in memory. If there are more, all buckets are forgotten, so that all are full again."""
 
 
 class CommandRates:
-    """A token bucket for each subscriber: it holds the commands of at most ten seconds, and fills with time."""
+    """A token bucket for each subscriber."""
 
     def __init__(self) -> None:
         """Begin with full buckets."""
         self._left: dict[bytes, tuple[float, int]] = {}
-        """Subscriber → the commands left in its bucket, and the time of this count, epoch milliseconds."""
+        """Subscriber → number of commands left in its bucket, and the time of this number, epoch milliseconds."""
 
     def refusal(self, subscriber: bytes, per_second: int, now_ms: int) -> InputError | None:
-        """Count a command; return why it is refused, None if it may be carried out.
+        """Count a command, and return None; return the refusal if the bucket is empty.
 
         Args:
             subscriber: The sender.
-            per_second: How many commands the sender may send a second; 0 for any number.
+            per_second: The number of commands that the sender may send a second; 0 for any number.
             now_ms: The present, epoch milliseconds.
         """
         if not per_second:
@@ -46,7 +47,7 @@ class CommandRates:
         )
 
     def give_back(self, subscriber: bytes) -> None:
-        """Undo the count of a command that is not carried out now: it counts again later."""
+        """Undo the count of a command that is not carried out now. The command is counted again later."""
         if subscriber in self._left:
             left, since_ms = self._left[subscriber]
             self._left[subscriber] = (left + 1, since_ms)

@@ -1,4 +1,4 @@
-"""How far `cq.commands` is carried out: as subscribers take turns, commands may be done before earlier commands."""
+"""The progress on `cq.commands`. Since subscribers take turns, commands may be done before earlier commands."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from gateway.state.commands_read import CommandsRead
 __all__ = ["MOST_AHEAD", "TopicProgress"]
 
 MOST_AHEAD = 10_000
-"""Most offsets of a partition that may be done before an earlier offset: each commit stores them, in 8 bytes each."""
+"""The largest number of commands of a partition that may be done before an earlier command. Each commit stores their
+offsets, which take 8 bytes each."""
 
 
 class TopicProgress:
-    """Counts which commands of each partition wait and which are done."""
+    """Notes which commands of each partition wait, and which are done."""
 
     def __init__(self, ahead: Mapping[int, Iterable[int]]) -> None:
         """Begin at the first command that was not carried out.
 
         Args:
-            ahead: Partition → finished offsets behind the first unfinished command.
+            ahead: Partition → offsets after the first unfinished command whose commands are finished.
         """
         self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
         """Partition → offsets of the records that were read, from the first unfinished record on."""
         self._passed = {partition: frozenset(offsets) for partition, offsets in ahead.items()}
-        """Offsets that an earlier gateway has carried out, and that are read again."""
+        """Partition → offsets of commands that an earlier gateway has carried out, and that are read again."""
         self._ahead = {partition: set(offsets) for partition, offsets in self._passed.items()}
         self._read_to: dict[int, int] = {}
 
     def read(self, place: Place) -> bool:
-        """Count a record as read, and return whether it is still to be carried out."""
+        """Note that a record was read, and return whether it must still be carried out."""
         partition, offset = place
         self._read_to[partition] = offset + 1
         if offset in self._passed.get(partition, ()):
@@ -45,12 +46,12 @@ class TopicProgress:
         return len(self._ahead.get(partition, ())) < MOST_AHEAD or offset == self._waiting[partition][0]
 
     def holds_up(self, place: Place) -> bool:
-        """Tell whether later records of the partition must wait until this record is carried out."""
+        """Tell whether the later records of a partition must wait until this record is carried out."""
         partition, offset = place
         return len(self._ahead.get(partition, ())) >= MOST_AHEAD and offset == self._waiting[partition][0]
 
     def finish(self, places: Iterable[Place]) -> CommandsRead:
-        """Count records as done, and return the new position on the topic."""
+        """Note that records are done, and return the new position on the topic."""
         finished: defaultdict[int, list[int]] = defaultdict(list)
         for partition, offset in places:
             finished[partition].append(offset)
@@ -61,7 +62,7 @@ class TopicProgress:
             while waiting and waiting[0] in done:
                 waiting.popleft()
             first = waiting[0] if waiting else self._read_to[partition]
-            while first in done:  # the offset is read again later
+            while first in done:  # an earlier gateway has carried out this command, which is not read again yet
                 first += 1
             offsets[partition] = first
             self._ahead[partition] = {offset for offset in done if offset > first}
