@@ -1,8 +1,8 @@
-"""Bounds the CPU time of HAVING and SELECT lists over aggregates, which the gateway evaluates in its one thread.
+"""Limits the CPU time of HAVING and SELECT lists over aggregates, which the gateway evaluates in its main thread.
 
-A query that takes longer is quarantined as in a worker (docs/design/039-quarantine.md): its digests are refused until
-the quarantine ends. A call of a library that does not return ends the gateway, so that the next gateway leaves the
-query out.
+A query that takes longer is quarantined, as in a worker (docs/design/039-quarantine.md). Its digests are refused until
+the quarantine ends. If a call of a library does not return, the query is quarantined and the gateway's process ends;
+the next gateway then does not evaluate the query.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ __all__ = ["AggregateGuard"]
 log = logging.getLogger(__name__)
 
 _AGGREGATE_SECONDS = 1e-6
-"""CPU time of a query for each aggregate of each of its destinations, besides CQ_EVALUATOR_GROUP_SECONDS."""
+"""The CPU time that a query may take for each aggregate of each destination, in seconds. The setting
+CQ_EVALUATOR_GROUP_SECONDS is added once."""
 _REASON = f"Its query was not evaluated: {SLOW_DIGESTS}."
 
 
@@ -43,8 +44,8 @@ class AggregateGuard:
         """Begin without a query.
 
         Args:
-            settings: The CPU time of a query, and where Redis is.
-            clock: The present, epoch milliseconds.
+            settings: The settings, with the CPU time of a query and the address of Redis.
+            clock: Returns the present, epoch milliseconds.
         """
         self._settings = settings
         self._clock = clock
@@ -54,7 +55,7 @@ class AggregateGuard:
     def answers(
         self, pending: PendingLog, requests: Sequence[AggregateRequest], known: AnswerCache
     ) -> Iterator[tuple[int, DigestAnswer]]:
-        """Yield the digests of destinations as `each_aggregate_digest` does; those of a quarantined query are refused.
+        """Yield the digests of destinations like `each_aggregate_digest`. Digests of quarantined queries are refused.
 
         Raises:
             StoreUnavailable: Redis does not answer.
@@ -77,7 +78,7 @@ class AggregateGuard:
 
 
 class _GuardedQuery:
-    """A query whose digests are made."""
+    """A query whose digests are being made, with its budget of CPU time."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class _GuardedQuery:
         unit: str,
         states: dict[str, Quarantine],
     ) -> None:
-        """Begin with the quarantines of the stream, to which that of the query may be added."""
+        """Begin with the quarantines of the stream (`states`). A quarantine of the query is added to them."""
         self._settings, self._store, self._clock = settings, store, clock
         self._stream_id, self._unit, self._states = stream_id, unit, states
         state = states.get(unit)
@@ -97,7 +98,7 @@ class _GuardedQuery:
 
     @contextmanager
     def charge(self, aggregates: int) -> Iterator[None]:
-        """Charge the query with the evaluation for a destination with so many aggregates.
+        """Charge the query with the CPU time of the block, which evaluates this number of aggregates of a destination.
 
         Raises:
             QueryLeftOut: The query is quarantined.
@@ -118,7 +119,10 @@ class _GuardedQuery:
         self._quarantine(QuarantineStore(self._settings))
 
     def _part_of_budget(self, unit: str) -> float:
-        """Return the part of the CPU time for the query: 1/n² for the n-th one of its subscriber within the hour."""
+        """Return the part of the CPU time that the query may take.
+
+        The part is 1/n² if the query's subscriber already has n - 1 stopped queries among the known quarantines.
+        """
         stopped = Counter(state.user for state in self._states.values() if state.times and state.user)
         user = self._store.sole_user_of(self._stream_id, [unit]) if stopped else None
         return 1 / (1 + stopped[user]) ** 2 if user else 1.0

@@ -59,7 +59,7 @@ class PendingIndex:
                     stored.add(offset)
                 earliest = int(times[begin]) if end == begin + 1 else int(times[begin:end].min())
                 if part.computed:
-                    earliest = 0  # the next digest holds the result, whatever its time
+                    earliest = 0  # the next digest has the result, even if the result's time is later
                 if stored.idle or stored.earliest_ms is None or earliest < stored.earliest_ms:
                     yield store, stored, earliest
 

@@ -27,7 +27,8 @@ __all__ = ["ProgressProbes"]
 log = logging.getLogger(__name__)
 
 _EVERY_MS, _PLACE_MS, _LONGEST_MS = 100, 2, 2_000
-"""Time between two probes: the shortest, for each source partition, and the longest."""
+"""The time between two probes: at least the first value, and the second value for each partition that a probe asks
+about, but at most the third value."""
 _ABSENT_MS = 10_000
 """If two probes are further apart than this time, the gateway was suspended, or its clock was set. The ticks between
 the probes are then missed ticks."""
@@ -56,7 +57,8 @@ class ProgressProbes:
         self._floors: dict[StreamId, tuple[int, int]] = {}
         self._probed_ms = 0
         self._rest_ms = _EVERY_MS
-        """Time from the last probe to the next, which asks for the end of each source partition."""
+        """The time from the last probe to the next one. The time grows with the number of source partitions, since a
+        probe asks for the end of each of them."""
         self._partitions: dict[str, int] = {}
         """Stream → number of source partitions at the last probe."""
         self.turned_back = False
@@ -85,7 +87,7 @@ class ProgressProbes:
         return self._missed.get(stream_id)
 
     def step(self, now_ms: int, reached: Mapping[int, int]) -> None:
-        """Probe all streams, if it is time for a probe, and complete the last probe if the intake is far enough.
+        """Probe all streams if a probe is due. Complete the last probe if the intake has all matches of its commits.
 
         Args:
             now_ms: The present, epoch milliseconds.

@@ -86,7 +86,7 @@ class ResultTopics:
         if wanted:
             answer = self._thread.submit(self._topics.create_each, wanted, result_config(self._settings))
             self._requests |= dict.fromkeys(wanted, answer)
-            for topic in wanted:  # a requested topic counts for the limit
+            for topic in wanted:  # the limit includes requested topics
                 self._like(topic).add(topic)
 
     def _take_answer(self, answer: Future[_Made]) -> None:
