@@ -18,7 +18,7 @@ __all__ = ["parse_cron"]
 _FIELDS = 5
 _QUARTZ_FIELDS = (6, 7)
 _BASE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The start of the search for a first tick; any instant serves, since expressions repeat for ever."""
+"""The instant at which the search for a first tick begins. Any instant would do, since expressions repeat for ever."""
 _LONGEST = 200
 _MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -44,7 +44,7 @@ _UNITS = {"d": (86_400, "day"), "h": (3600, "hour"), "m": (60, "minute"), "s": (
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)")
 _STEP = re.compile(r"\*/([0-9]{1,9})", re.ASCII)
 _STEPS = ((60, "minute"), (24, "hour"))
-"""For the first fields, the length of the whole, which a step must not exceed, and the unit."""
+"""For the fields minute and hour: the number of values, which a step must not exceed, and the unit."""
 _QUARTZ_DAY = re.compile(r"(?<![#/0-9])([1-7])(?=[-,#/L]|$)", re.ASCII)
 _ABBREVIATIONS = {
     "America/Chicago": "CDT CST",
@@ -61,12 +61,14 @@ _EXAMPLE = "'0 8 * * MON' is every Monday at eight."
 
 
 def parse_cron(expression: str, zone: str = "UTC") -> CronBased:
-    """Read EVERY CRON's expression of five fields, or a short form such as ``@daily``, and its zone in any case.
+    """Read the expression of EVERY CRON (five fields, or a short form such as ``@daily``) and its zone.
 
-    Names of days and months may be written out, and ``?`` stands for any day, as in Quartz.
+    Names of days and months may be written out, and ``?`` stands for any day, as in Quartz. Letters may be upper or
+    lower case.
 
     Raises:
-        InputError: ``bad-interval`` with the nearest valid form; also for an expression that matches no day.
+        InputError: ``bad-interval`` for an invalid expression, with the nearest valid form, for an expression that
+            matches no day, and for an unknown zone.
 
     Example:
         >>> parse_cron("0 8 * * MON", "europe/madrid")
@@ -109,7 +111,7 @@ def _plain(field: str, place: int) -> str:
 
 
 def _check_steps(fields: list[str]) -> None:
-    """Refuse a step that is longer than the whole: `*/90` of minutes would fire each hour.
+    """Refuse a step that is longer than its field: ``*/90`` in the field of minutes would fire every hour.
 
     Raises:
         CronSimError: A step is too long.
@@ -136,7 +138,7 @@ def _nearest(expression: str, fields: list[str]) -> str | None:
     if len(fields) in _QUARTZ_FIELDS:
         year = expression.split()[_FIELDS + 1 :]
         why = "without seconds" if year in ([], ["*"], ["?"]) else "without seconds and year"
-        # Quartz has seven fields, or a "?", and counts the days of the week from 1 for Sunday.
+        # An expression with seven fields or a "?" is of Quartz, which numbers the days of the week from 1 for Sunday.
         read = _from_sunday(expression.split()[1:]) if year or "?" in expression else fields[1:]
         return _valid(read[:_FIELDS], why)
     if len(fields) != _FIELDS:
@@ -174,7 +176,7 @@ def _interval(expression: str, fields: list[str]) -> str | None:
 
 
 def _zoned(expression: str) -> str | None:
-    """Return the hint for an expression with its zone before or behind it; None for any other text."""
+    """Return the hint for an expression with a zone before or after it; None for any other text."""
     rest, _, zone = expression.rpartition(" ")
     if found := _ZONED.fullmatch(expression):
         zone, rest = found.groups()
@@ -185,7 +187,7 @@ def _zoned(expression: str) -> str | None:
 
 
 def _from_sunday(fields: list[str]) -> list[str]:
-    """Return plain fields; days of the week that are counted from 1 for Sunday become names."""
+    """Return the plain fields, with names in place of days of the week that are numbered from 1 for Sunday."""
     known = [_plain(field, place) for place, field in enumerate(fields)]
     last = _FIELDS - 1
     days = [_QUARTZ_DAY.sub(_day_from_sunday, field) for field in known[last:_FIELDS]]
@@ -193,13 +195,13 @@ def _from_sunday(fields: list[str]) -> list[str]:
 
 
 def _day_from_sunday(found: re.Match[str]) -> str:
-    """Return the name of a day; before L, which takes no names, its number from 0."""
+    """Return the name of a day. Before L, which cannot follow a name, return the day's number, from 0 for Sunday."""
     place = int(found[1]) - 1
     return str(place) if found.string[found.end() :].startswith("L") else _DAYS[place][:3]
 
 
 def _other_field(field: str, place: int) -> str | None:
-    """Return the likely meaning of an invalid field: a range beyond the end, 24 for midnight, H for any minute."""
+    """Return the likely meaning of an invalid field: a range across the end, 24 for midnight, H for any minute."""
     low, high = _BOUNDS[place]
     if field == "24" and place == 1:
         return "0"
@@ -234,7 +236,7 @@ def _name(number: int, place: int) -> str:
 
 
 def _valid(fields: list[str], why: str = "") -> str | None:
-    """Return the hint to write an expression with these fields; None if it is not valid."""
+    """Return the hint to write an expression with these fields; None if this expression is not valid."""
     text = " ".join(fields)
     try:
         if len(fields) != _FIELDS:
@@ -255,7 +257,7 @@ def _zone(name: str) -> str:
         try:
             return text if time_zone(text).utcoffset(None) != timedelta(0) else "UTC"
         except ValueError:
-            pass  # beyond 18 hours, or of 60 minutes
+            pass  # more than 18 hours, or 60 minutes and more
     if stripped.upper() == "Z":
         return "UTC"
     raise InputError(

@@ -38,7 +38,7 @@ _MOST_MICROS = 2**63
 
 
 def interval_kind(first: str, last: str = "") -> str:
-    """Return the unit in which an interval counts: ``MONTH``, ``DAY`` or ``SECOND`` (its microseconds).
+    """Return the kind of an interval: ``MONTH`` for months, ``DAY`` for days, ``SECOND`` for microseconds.
 
     Raises:
         ValueError: There is no such interval.
@@ -99,7 +99,7 @@ def _months(text: str) -> int:
 
 
 def _clock(text: str, first: str, last: str) -> int:
-    """Read ``1 02:03:04`` and parts of it; the first part may be any number, the others have the limits of a clock."""
+    """Read ``1 02:03:04`` or some of its parts. The first part may be any number; others are limited as on a clock."""
     units = _PARTS[_PARTS.index(first) : _PARTS.index(last) + 1]
     form = "".join(
         (" +" if before == "DAY" else ":" if before else "") + (_PART.get(unit) or r"([0-9]{1,9})")

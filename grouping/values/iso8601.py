@@ -5,8 +5,9 @@ dates (``2026-325``), with hyphens or without; a time of hours, minutes and seco
 missing), with colons or without, and a fraction of its last part; ``24:00`` is the end of the day. There are no leap
 seconds. A fraction of any length is truncated to microseconds, as in Spark.
 
-Further rules depend on the use. A TIMESTAMP in a record needs a time, and is in UTC without a zone. A constant beside a
-TIMESTAMP may also be a date, and means its midnight. A clause requires a zone (`grouping.values.times`).
+Further rules depend on the use. A TIMESTAMP in a record must have a time of day; without a zone, the time is in UTC. A
+constant that is compared with a TIMESTAMP may also be a date, which stands for the midnight at its beginning. A time in
+a clause must have a zone (`grouping.values.times`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _TIME = re.compile(
     r"(?P<zone>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
 _MOST_DIGITS = 100
-"""Number of digits of a fraction that are read; further digits are far below a microsecond."""
+"""The largest number of digits of a fraction that are read. Further digits are far below a microsecond."""
 _DAY = timedelta(days=1)
 
 
@@ -104,7 +105,7 @@ _SHORT = re.compile(
 
 
 def padded(text: str) -> str:
-    """Return a date, or a date and time, with the zeros that are optional in Spark's CAST; any other text unchanged.
+    """Complete a date, or a date and time, with the parts that Spark's CAST does not require; keep any other text.
 
     Example:
         >>> padded("2026-1-5 9:03"), padded("2026"), padded("today")
@@ -122,7 +123,7 @@ def padded(text: str) -> str:
 
 
 def _parts(text: str) -> datetime:
-    """Read any form: rewrite the text for the standard library, and complete missing parts."""
+    """Read a text in any form: rewrite the text for the standard library, and complete missing parts."""
     parts = _TIME.fullmatch(text)
     if parts is None:
         raise ValueError("not an ISO 8601 date and time")
@@ -141,6 +142,6 @@ def _parts(text: str) -> datetime:
 
 
 def _micros(fraction: str, seconds: int) -> int:
-    """Return the whole microseconds of a decimal fraction of a part that has `seconds` seconds."""
+    """Return the whole microseconds in a decimal fraction of a unit of `seconds` seconds."""
     digits = fraction[:_MOST_DIGITS]
     return int(digits) * seconds * 1_000_000 // int(10 ** len(digits))

@@ -1,4 +1,4 @@
-"""The text of a DOUBLE, alone and in JSON."""
+"""The text of a DOUBLE as Java writes it, and as Jackson writes it in JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["java_double", "json_double"]
 
 
 def java_double(value: float) -> str:
-    """Return a double as Java 19 and later write it: the fewest identifying digits, but at least two.
+    """Return a double as Java 19 and later write it: with as few digits as identify the number, but at least two.
 
     Example:
         >>> java_double(1e7), java_double(0.001), java_double(123.0), java_double(5e-324)
@@ -18,7 +18,7 @@ def java_double(value: float) -> str:
     if value == 0 or isinf(value):
         return repr(value) if not isinf(value) else "Infinity" if value > 0 else "-Infinity"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    if len(digits) == 1:  # another number of two digits may be nearer
+    if len(digits) == 1:  # a number of two digits may be nearer to the value
         sign, digits, exponent = Decimal(f"{value:.1e}").normalize().as_tuple()
     text = "".join(map(str, digits))
     place = len(text) + int(exponent) - 1

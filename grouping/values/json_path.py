@@ -9,9 +9,9 @@ from grouping.model.errors import InputError
 __all__ = ["EVERY", "JsonPath", "parse_json_path"]
 
 JsonPath = tuple[str | int, ...]
-"""Names of an object's fields, and indexes in an array from 0, or `EVERY`."""
+"""The steps of a path: the name of a field, the index of an element from 0, or `EVERY`."""
 EVERY = -1
-"""Each element of an array."""
+"""The step to every element of an array."""
 
 _STEP = re.compile(r"\.([^.\[]+)|\['([^'?]+)'\]|\[([0-9]{1,9})\]|\[(\*)\]")
 
@@ -20,7 +20,8 @@ def parse_json_path(text: str) -> JsonPath:
     """Return a path's steps.
 
     Raises:
-        InputError: ``unsupported-query`` for wildcards of fields, and for malformed paths (NULL in Spark).
+        InputError: ``unsupported-query`` for wildcards of fields, and for malformed paths (Spark returns NULL for
+        these).
 
     Example:
         >>> parse_json_path("$.items[0]['unit price']"), parse_json_path("$.items[*].sku")

@@ -12,13 +12,16 @@ _WILDCARDS = re.compile("[%_]")
 _SHOWN = 60
 _MOST_BYTES = 100_000
 _MOST_WILDCARDS = 5_000
-"""Most wildcards of a pattern; with these, the pattern stays far below the limit of Rust's engine, 10 MB."""
+"""The largest number of wildcards of a pattern. A compiled pattern with so many wildcards is still far below 10 MB, the
+limit of Rust's engine.
+"""
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[str] | None:
     """Return a pattern's parts: ``%`` (once for several in a row), ``_``, or ``=`` and a plain character.
 
-    The result is None if an escape is before a plain character or last, which Spark refuses.
+    The result is None if an escape character comes before a plain character, or is the last character of the pattern.
+    Spark refuses these patterns.
 
     Example:
         >>> like_parts("a%%_")
@@ -74,7 +77,7 @@ def like_prefix(pattern: str) -> tuple[str, bool] | None:
 
 
 def like_part(pattern: str) -> str | None:
-    r"""Return the longest text that every match of a pattern contains; None if nothing matches.
+    r"""Return the longest plain text that every match of a pattern contains; None if no text matches.
 
     Example:
         >>> like_part("%ab_cde%"), like_part(r"%\_%"), like_part("%")

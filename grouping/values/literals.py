@@ -23,15 +23,15 @@ __all__ = ["EXACT", "LARGEST_COUNT", "OF_STRINGS", "READERS", "exact_or_decimal"
 
 _LONGEST_NUMBER = 400
 _SURE = 18
-"""Most characters of a number that fits every type, and so is read without checks."""
+"""A number of at most this many characters fits every type, so the number is read without checks."""
 LARGEST_COUNT = 1000
 _LAST_OF_JAVA = 0xFFFF
-"""The last character that is a single `char` in Java."""
+"""The last character that takes a single `char` in Java."""
 _SHOWN = 20
-"""Most characters of a literal in a refusal."""
+"""The largest number of characters of a literal that an error shows."""
 _PLAIN_KEY = re.compile("[A-Za-z0-9_%~=:;@!,'& -]*")
 EXACT = Context(prec=2 * _LONGEST_NUMBER)
-"""Rounds no number that a reader accepts."""
+"""A context whose precision suffices for all numbers that a reader accepts, so no number is rounded."""
 
 
 def _exact(text: str) -> tuple[SqlType, ConstantValue]:
@@ -44,7 +44,7 @@ def _exact(text: str) -> tuple[SqlType, ConstantValue]:
             if fraction.isdecimal():
                 return NUMERIC, Decimal(text.rstrip("0"))
     if "e" in text or "E" in text:
-        _double(text)  # refuses a number beyond DOUBLE, as all readers do
+        _double(text)  # refuses a number beyond the range of DOUBLE, as all readers do
     value = _decimal(text)
     if value == value.to_integral_value() and -(2**63) <= value < 2**63:
         return BIGINT, int(value)
@@ -75,7 +75,7 @@ def _double(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _literal(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number with Spark's type of the literal, for places without a column that decides the type."""
+    """Read a number with the type that Spark gives to the literal, for uses in which no column decides the type."""
     if len(text) <= _SURE and text.isdecimal():
         number = int(text)
         return (INT if number < 2**31 else BIGINT), number
@@ -106,7 +106,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _precision(value: Decimal) -> int:
-    """Return the digits that a DECIMAL needs for a number without an exponent."""
+    """Return the number of digits that a DECIMAL needs for a number without an exponent."""
     return max(len(value.as_tuple().digits), -int(value.as_tuple().exponent))
 
 
@@ -122,7 +122,7 @@ def _date(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _timestamp(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a TIMESTAMP, or a date as its midnight: SQL compares a DATE with a TIMESTAMP in the same way."""
+    """Read a TIMESTAMP. A date is read as the midnight at its beginning, as SQL compares a DATE with a TIMESTAMP."""
     try:
         return TIMESTAMP, parse_timestamp(text)
     except ValueError:
@@ -134,18 +134,18 @@ def _timestamp(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _cast_date(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a date in a CAST, which may lack zeros."""
+    """Read the text of a CAST to DATE. The text may lack zeros and parts."""
     filled = padded(text)
     return _date(text if filled == text else filled[: len("2026-11-21")])
 
 
 def _cast_timestamp(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a date and time in a CAST, which may lack zeros."""
+    """Read the text of a CAST to TIMESTAMP. The text may lack zeros and parts."""
     return _timestamp(padded(text))
 
 
 def _precise(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a whole number beside a DECIMAL as Spark does: its precision is its number of digits."""
+    """Read a number beside a DECIMAL. As in Spark, the precision of a whole number is its number of digits."""
     sql_type, value = _literal(text)
     if isinstance(value, int):
         value = Decimal(value)
@@ -154,13 +154,13 @@ def _precise(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _negated(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number with a minus before its parentheses: its type is that of the number without the minus."""
+    """Read a number in parentheses with a minus before them. The type is that of the number without the minus."""
     sql_type, value = _literal(text.removeprefix("-"))
     return sql_type, -value  # type: ignore[operator]  # it is a number
 
 
 def _count(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number of repetitions, or the length of a padding."""
+    """Read the number of repetitions of a text, or the length to which a text is padded."""
     sql_type, value = _literal(text)
     if sql_type != INT or not isinstance(value, int) or value > LARGEST_COUNT:
         raise InputError(
@@ -192,7 +192,7 @@ def _replacement(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _mask(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a character that hides others."""
+    """Read the character with which `mask` replaces other characters."""
     if len(text) != 1 or ord(text) > _LAST_OF_JAVA:
         raise InputError(
             f'"{text[:_SHOWN]}" is not one character',
@@ -203,7 +203,7 @@ def _mask(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _key(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a key of a URL's query, which Spark puts into a pattern."""
+    """Read the name of a URL's parameter, without special signs: Spark makes a regular expression of the name."""
     if not _PLAIN_KEY.fullmatch(text):
         raise unsupported(
             f'the key "{text[:_SHOWN]}" of a URL', "The key may have letters, digits, and _ - % ~ = : ; @ ! , ' &."
@@ -255,7 +255,7 @@ _QUOTED = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*", re.ASCII)
 
 
 def _quoted_whole(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a text beside a whole number, which Spark casts to BIGINT."""
+    """Read a text that is compared with a whole number. Spark casts the text to BIGINT."""
     found = _QUOTED.fullmatch(text)
     if found is None or "." in found[1] or not -(2**63) <= int(found[1]) < 2**63:
         raise _unreadable(text[:_SHOWN], BIGINT)
@@ -263,7 +263,7 @@ def _quoted_whole(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _quoted_double(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a text beside a FLOAT or a DOUBLE, which Spark casts to DOUBLE."""
+    """Read a text that is compared with a FLOAT or a DOUBLE. Spark casts the text to DOUBLE."""
     found = _QUOTED.fullmatch(text)
     if found is None:
         raise _unreadable(text[:_SHOWN], DOUBLE)

@@ -1,8 +1,9 @@
 r"""Look-around in regular expressions, rewritten as conditions that a search in linear time can check.
 
 A look-around at a fixed place becomes a separate pattern that the text must, or must not, match:
-``^(?=.*a)(?!.*b)`` matches a text with ``a`` and without ``b``. Only the presence of a match counts, so a look-around
-at the edge becomes part of the pattern: ``a(?=b)`` is ``ab``, ``a(?!b)`` is ``a`` before another character or the end.
+``^(?=.*a)(?!.*b)`` matches a text with ``a`` and without ``b``. Searches only ask whether there is a match, so a
+look-around at either end of a pattern becomes part of the pattern: ``a(?=b)`` becomes ``ab``, and ``a(?!b)`` becomes
+``a`` before a character other than ``b`` or before the end of the text.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ class PatternConditions(NamedTuple):
     never: tuple[tuple[Branch, ...], ...] = ()
     """Patterns that the text must not match."""
     unless: tuple[Branch, ...] = ()
-    """A pattern that must not end where the whole pattern ends."""
+    """A pattern that must have no match that ends where the match of `branches` ends."""
 
 
 def without_looks(pattern: str, branches: tuple[Branch, ...]) -> PatternConditions:
-    """Return a pattern's conditions.
+    """Return the conditions that replace the look-arounds of a pattern.
 
     Raises:
         InputError: ``unsupported-query`` for a look-around without a form in linear time.
@@ -113,7 +114,7 @@ def _at_edges(pattern: str, branch: Branch) -> Branch:
 
 
 def _bounded(pattern: str, branches: tuple[Branch, ...], at: int) -> tuple[Branch, ...]:
-    """Return the alternatives of a look-behind, for which Java requires a greatest length."""
+    """Return the alternatives of a look-behind. Refuse alternatives without a greatest length, as Java does."""
     for node in all_nodes(branches):
         if isinstance(node, Repetition) and (node.bounds in ("*", "+") or node.bounds.endswith(",}")):
             raise refused_pattern(
@@ -123,7 +124,7 @@ def _bounded(pattern: str, branches: tuple[Branch, ...], at: int) -> tuple[Branc
 
 
 def _beside(pattern: str, branches: tuple[Branch, ...], at: int, *, ahead: bool) -> PatternGroup:
-    """Return alternatives that match a place with none of these texts beside it.
+    """Return alternatives that match where none of these texts stands directly before (or after, with `ahead`).
 
     Raises:
         InputError: ``unsupported-query``, unless the texts are sequences of characters.

@@ -28,7 +28,7 @@ class NumberFormat(NamedTuple):
     """A parsed format."""
 
     lead: str
-    """The sign before the digits, or empty."""
+    """The sign before the digits; "" without one."""
     dollar: bool
     groups: tuple[tuple[int, bool], ...]
     """For each group before the point, from the last to the first: its number of digits, and whether all are
@@ -38,7 +38,7 @@ class NumberFormat(NamedTuple):
     scale: int
     """The number of digits after the point."""
     end: str
-    """The sign, or PR, after the digits."""
+    """The sign, or PR, after the digits; "" without one."""
 
     @property
     def precision(self) -> int:
@@ -83,7 +83,7 @@ def _refused(text: str) -> InputError:
 
 
 class _FormatText:
-    """A text from left to right."""
+    """A text that is read from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -118,7 +118,7 @@ class _FormatText:
         return taken
 
     def _sign(self, kind: str) -> bool:
-        """Tell whether there is a minus."""
+        """Step over a sign, if there is one; tell whether the sign is a minus."""
         if not kind:
             return False
         return self._take("-") or (kind == "S" and self._take("+") and False)

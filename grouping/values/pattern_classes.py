@@ -21,11 +21,11 @@ class Chars(NamedTuple):
     text: str
     """The text for Rust's engine, alone or within a set."""
     ends: frozenset[str] = frozenset()
-    """The line ends in the set."""
+    """The characters of the set that end a line in Java."""
     members: str = ""
     """The characters of a set with one or two characters; empty for larger sets."""
     weight: int = 1
-    """The number of pattern elements for which the set counts."""
+    """The number of elements that the set adds to the size of a pattern."""
 
 
 def complement(chars: Chars) -> Chars:
@@ -59,7 +59,7 @@ _SMALL = {
     "v": _class(rf"\x{{B}}\f{_BREAKS}", LINE_ENDS),
 }
 CLASSES = _SMALL | {letter.upper(): complement(chars) for letter, chars in _SMALL.items()}
-"""The sets by the letter after the backslash."""
+"""Letter after a backslash → set."""
 
 _POSIX = {
     "Lower": _class("a-z"),
@@ -86,11 +86,13 @@ _OTHERWISE = {
     "Mc": ("--", r"\x{1734}\x{1171E}"),
     "Mn": ("", r"\x{1734}\x{1171E}"),
 }
-"""Property → characters that gained or lost the property in Unicode versions after that of Java 17."""
+"""Property → characters whose property differs in Unicode versions later than that of Java 17. The set operator before
+them says whether they are removed from the set (``--``) or added to the set ("").
+"""
 _WITH_CASE = frozenset(("Lower", "Upper", "Lu", "Ll", "Lt", "lowercase", "uppercase"))
 """Properties that Java widens under ``(?i)``."""
 _UNICODE_WEIGHT = 40
-"""The weight of a Unicode property, whose hundreds of ranges take as many states of the engine."""
+"""The weight of a Unicode property. The hundreds of ranges of a property take many states of Rust's engine."""
 
 
 def named_class(name: str, *, folded: bool) -> Chars | None:

@@ -26,7 +26,9 @@ from grouping.values.pattern_tree import (
 __all__ = ["read_pattern"]
 
 _LARGEST = 5000
-"""Most elements of a pattern with counted repetitions written out: Rust compiles this size quickly."""
+"""The largest number of elements of a pattern, with counted repetitions written out. Rust compiles a pattern of this
+size quickly.
+"""
 _DEEPEST = 150
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _PLACES: dict[str, PlaceKind] = {"b": "border", "A": "start", "z": "very end", "Z": "end"}
@@ -85,7 +87,7 @@ class _Reader:
         return tuple(parts)
 
     def _part(self) -> PatternNode | None:
-        """Return the next element; None for flags, which are in effect from here on, and for an empty quotation."""
+        """Return the next element; None for flags (which take effect from here on) and for an empty quotation."""
         at, character = self._at, self._peek()
         self._at += 1
         match character:
@@ -120,7 +122,7 @@ class _Reader:
         return read if isinstance(read, Chars) else self._range(read, read)
 
     def _quotation(self, at: int) -> PatternGroup | None:
-        r"""Return the characters between ``\Q`` and ``\E``; in Java, a repetition applies to the last character."""
+        r"""Return the characters between ``\Q`` and ``\E``. A repetition after them applies to the last one, as in Java."""
         end = self._text.find("\\E", self._at + 1)
         literal = self._text[self._at + 1 : end if end >= 0 else len(self._text)]
         self._at = end + 2 if end >= 0 else len(self._text)

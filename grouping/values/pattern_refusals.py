@@ -7,7 +7,7 @@ from grouping.model.errors import InputError
 __all__ = ["nearest_form", "refused_pattern"]
 
 _MOST = 60
-"""Most characters of a pattern in a message."""
+"""The largest number of characters of a pattern that a message shows."""
 _HINT = (
     "Characters, sets, groups, |, ^ $ \\A \\z \\b, * + ? {n,m}, \\d \\w \\s \\h \\R \\p{L} \\x41 and the flags "
     "(?i) (?s) (?m) work."

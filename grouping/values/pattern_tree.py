@@ -41,7 +41,7 @@ class Repetition(NamedTuple):
     """``*``, ``+``, ``?`` or ``{n,m}``."""
     lazy: bool
     times: int
-    """How often the part counts in a pattern's size."""
+    """The factor with which the part enters the size of a pattern."""
     at: int
 
     @property

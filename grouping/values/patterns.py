@@ -44,25 +44,27 @@ _PLACES = {
     "line start": rf"(?:\A|\r\n|[{_LINE_ENDS}])",
     "line end": rf"(?:\z|[{_LINE_ENDS}])",
 }
-"""Kind of place → its text for Rust's engine. This text of a line's start or end matches the line end itself, so no
-element may stand before a line's start, or after a line's end."""
+"""Kind of place → the pattern for Rust's engine. The patterns for the start and the end of a line match also the line
+end, so no element may stand before the start of a line, or after the end of a line.
+"""
 _GROUP_HINT = "Ask for the whole with groups, as in regexp_extract(text, 'a(b)c', 1)."
 
 
 class Presence(NamedTuple):
-    """A pattern used only for its presence."""
+    """A pattern for searches that only ask whether a text has a match."""
 
     text: str
     """The pattern for Rust's engine."""
     twice: bool
-    """Whether the text is searched again without its last line end: Java finds no end between the two characters of a
-    line end, and Rust cannot look back into the match."""
+    """Whether a text must be searched a second time, without its last line end. In Java, ``$`` does not match between
+    the two characters of a line end. Rust's engine cannot check this, since it cannot look back into a match.
+    """
     size: int
-    """The number of elements with counted repetitions written out: at worst each costs a step at each byte of a
-    text.
+    """The number of elements, with counted repetitions written out. At worst, a search takes a step for each element at
+    each byte of a text.
     """
     unless: str = ""
-    """A pattern for Rust's engine that must not be found in the same text; empty for none."""
+    """A pattern for Rust's engine that must not be found in the same text; "" for no pattern."""
     also: tuple[Presence, ...] = ()
     """Patterns that must be found too."""
     never: tuple[Presence, ...] = ()
@@ -107,13 +109,14 @@ def _presence(pattern: str, conditions: PatternConditions) -> Presence:
 
 
 class Groups(NamedTuple):
-    """A pattern used for more than its presence."""
+    """A pattern for searches that need the place of a match, or the groups within a match."""
 
     text: str
-    """For Rust's engine: group 1 is the match, and group n + 1 is the pattern's group n. If the pattern ends in ``$``,
-    the last group is the line end behind the match."""
+    """The pattern for Rust's engine. Group 1 is the match, and group n + 1 is group n of the original pattern. If the
+    pattern ends in ``$``, the last group is the line end after the match.
+    """
     number: int
-    """Number of capturing groups in the pattern."""
+    """The number of capturing groups in the original pattern."""
     ends: bool
     """Whether the pattern ends in ``$``."""
     empty: bool
@@ -179,7 +182,7 @@ def _alternatives(branches: tuple[Branch, ...], end: str, *, captures: bool = Fa
     """Return alternatives for Rust's engine.
 
     Args:
-        branches: The alternatives, without looks around.
+        branches: The alternatives, without look-arounds.
         end: The text of ``$``.
         captures: Whether capturing groups are kept.
     """
@@ -193,7 +196,7 @@ def _written(node: PatternNode, end: str, captures: bool) -> str:
         case TextPlace(kind):
             return end if kind == "end" else _PLACES[kind]
         case Repetition(part, count, lazy):
-            # Laziness makes no difference to whether there is a match.
+            # Laziness decides where a match ends, but not whether there is a match.
             return _written(part, end, captures) + count + ("?" if lazy and captures else "")
         case PatternGroup(branches):
             inner = _alternatives(branches, end, captures=captures)
@@ -202,7 +205,7 @@ def _written(node: PatternNode, end: str, captures: bool) -> str:
 
 
 def _check_tails(pattern: str, branches: tuple[Branch, ...], *, last: bool) -> None:
-    """Refuse a ``$`` that is not the last element, since it is rewritten to match the line end."""
+    """Refuse a ``$`` that is not the last element, since the rewritten ``$`` also matches the line end."""
     for branch in branches:
         for place, node in enumerate(branch):
             ends = last and place == len(branch) - 1
@@ -216,9 +219,9 @@ def _check_tails(pattern: str, branches: tuple[Branch, ...], *, last: bool) -> N
 
 
 def _check_heads(pattern: str, branches: tuple[Branch, ...], *, first: bool, behind: Branch) -> None:
-    r"""Refuse a ``^`` under ``(?m)`` that is not first, or precedes an element that may be empty or begin with \n.
+    r"""Refuse a ``^`` under ``(?m)`` that is not first, or whose next element may be empty or begin with ``\n``.
 
-    Java finds a line's start neither at the end of the text nor between ``\r`` and ``\n``.
+    The reason is that in Java no line starts at the end of the text, or between ``\r`` and ``\n``.
     """
     for branch in branches:
         for place, node in enumerate(branch):

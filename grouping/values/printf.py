@@ -19,11 +19,11 @@ _FLAGS = {"s": "-", "d": "-+ 0,(", "x": "-#0", "X": "-#0", "o": "-#0", "%": "", 
 
 
 _MOST_SIGNS = 1000
-"""Most ``%`` signs of a format."""
+"""The largest number of ``%`` signs in a format."""
 
 
 class Conversion(NamedTuple):
-    """A conversion of a format, which shows an argument."""
+    """A conversion: a part of a format that shows an argument."""
 
     argument: int
     """The number of the argument, from 0."""

@@ -22,7 +22,7 @@ def check_replacement(text: str) -> None:
 def rust_replacement(text: str, groups: int) -> str | None:
     r"""Return a replacement for Rust's engine over the groups of `patterns.Groups`; None if it names a missing group.
 
-    Java reads further digits only as long as a group with that number exists.
+    As in Java, a further digit belongs to the number only if a group with the longer number exists.
 
     Example:
         >>> rust_replacement("$12-\\$", 1)
@@ -43,7 +43,7 @@ def rust_replacement(text: str, groups: int) -> str | None:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the parts: ``$`` and its digits, or ``=`` and a plain text."""
+    """Return the parts: ``$`` and its digits, or ``=`` and a plain character or text."""
     parts: list[str] = []
     at = 0
     while at < len(text):

@@ -25,14 +25,14 @@ _WRITTEN = {
     **dict.fromkeys("Xx", 3),
     **dict.fromkeys("Z", 3),
 }
-"""Letters for writing times, with the most repetitions of each."""
+"""The letters with which times can be written, each with its largest number of repetitions."""
 _READ = frozenset(
     "y yy yyyy M MM MMM MMMM L LL LLL LLLL d dd H HH h hh k kk K KK m mm s ss DDD a X XX XXX".split()
     + ["S" * count for count in range(1, 10)]
 )
 _NUMERIC = frozenset("yMLdHhkKmsDS")
 _FIELD_OF = {"L": "M", "h": "H", "k": "H", "K": "H"}
-"""Letters for the same field as another letter."""
+"""Letter → another letter for the same field."""
 _HALF_DAYS = frozenset("hK")
 
 
@@ -40,14 +40,14 @@ class PatternPart(NamedTuple):
     """A part of a pattern."""
 
     letter: str
-    """The letter; empty for a text, ``[`` and ``]`` around an optional part."""
+    """The letter of a field; ``[`` or ``]`` for the beginning or end of an optional part; "" for a literal text."""
     times: int
     text: str
-    """The characters of a literal part."""
+    """The characters of a literal text."""
 
 
 _LONGEST = 1000
-"""Most characters of a pattern, since each letter is a part."""
+"""The largest number of characters of a pattern. The limit is needed because each letter may be a part."""
 
 
 def read_format(pattern: str, *, reads: bool) -> list[PatternPart]:

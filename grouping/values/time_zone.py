@@ -34,7 +34,9 @@ _SIXTY = 60
 
 @lru_cache(maxsize=1024)
 def time_zone(name: str) -> tzinfo:
-    """Return a zone: of the IANA database, an offset, or one of Java's short names; in this spelling only.
+    """Return the zone with a name of the IANA database, with an offset, or with one of Java's short names.
+
+    Upper and lower case are distinguished.
 
     Raises:
         ValueError: No zone has this name.
@@ -70,8 +72,8 @@ def cron_zone(name: str) -> tzinfo:
 def iana_zone(name: str) -> ZoneInfo:
     """Return a zone of the installed package of the IANA database.
 
-    Python would prefer the database of the machine, which may be older, and may have other rules before 1970 than Java;
-    then gateway and executors would disagree.
+    Python would prefer the database of the machine. That database may be older, and may have other rules than Java for
+    times before 1970, so gateway and executors on different machines might disagree.
 
     Raises:
         OSError: No zone has this name.

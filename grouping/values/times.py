@@ -27,7 +27,7 @@ __all__ = [
 
 SHORTEST_EVERY = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(days=365_000)
-"""About a thousand years, so that an instant plus an interval is still an instant."""
+"""The longest interval, about a thousand years. With this limit, an instant plus an interval is still an instant."""
 
 _COUNTED = re.compile(r"([0-9]{1,15})\s+(second|minute|hour|day|week)s?", re.ASCII | re.IGNORECASE)
 _ABBREVIATED = re.compile(r"([0-9]{1,15})\s*([a-z]{1,9})", re.ASCII | re.IGNORECASE)
@@ -38,9 +38,9 @@ _UNITS = {
     **dict.fromkeys(("d", "day"), "day"),
     **dict.fromkeys(("w", "wk", "week"), "week"),
 }
-"""Names of units by their abbreviations; "m" is the minute, as in Prometheus and Go."""
+"""Abbreviation → name of the unit. ``m`` is the minute, as in Prometheus and Go."""
 _TEXT_LENGTH = 200
-"""Length of the longest time; reading longer strings could take quadratic time."""
+"""The largest number of characters of a text that is read as a time. To read longer texts could take quadratic time."""
 _INTERVAL_FORMS = (
     "An interval is '<n> seconds', minutes, hours, days or weeks, or an ISO 8601 duration such as 'PT10M'."
 )
@@ -80,7 +80,7 @@ def parse_interval(text: str) -> timedelta:
     """Read a positive interval of whole milliseconds, as a count of units or an ISO 8601 duration.
 
     Raises:
-        InputError: ``bad-interval``; also for months and years, which have no fixed length.
+        InputError: ``bad-interval``, also for months and years, since these have no fixed length.
 
     Example:
         >>> parse_interval("10 minutes") == parse_interval("PT10M") == timedelta(minutes=10)
@@ -126,7 +126,7 @@ def parse_every(text: str) -> TimerBased:
     """Read EVERY's interval.
 
     Raises:
-        InputError: ``bad-interval``; also for less than a second.
+        InputError: ``bad-interval``, also for an interval of less than a second.
     """
     interval = parse_interval(text)
     if interval < SHORTEST_EVERY:

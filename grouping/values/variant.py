@@ -34,16 +34,16 @@ __all__ = [
 ]
 
 VariantPath = tuple[str | int, ...]
-"""Names of an object's fields, and indexes in an array from 0."""
+"""The steps of a path: the name of a field, or the index of an element from 0."""
 MISSING = msgspec.UNSET
-"""The result for a path that leads to no part; a null of JSON is a part, None."""
+"""The result for a path that leads to no part of a value. A null of JSON is a part; its result is None."""
 
 _MOST_LEVELS = 200
-"""Deepest nesting of objects and arrays; Spark allows 1,000."""
+"""The largest depth of nested objects and arrays. Spark allows 1,000."""
 _LONGEST_NUMBER = 1000
-"""Most characters of a number that Jackson reads."""
+"""The largest number of characters of a number that Jackson reads."""
 _WIDEST = 38
-"""Most digits of a DECIMAL, in all and after the point."""
+"""The largest number of digits of a DECIMAL: in total, and after the point."""
 _STEP = re.compile(r"""\.([^.\[]+)|\['([^']*)'\]|\["([^"]*)"\]|\[([0-9]{1,9})\]""")
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
 _EXPONENT = re.compile(r"[0-9][eE]")
@@ -87,11 +87,13 @@ def _double(value: float) -> str:
 
 
 def variant_text(raw: bytes) -> str:
-    """Return the VARIANT text of a JSON text; of repeated fields the last one counts.
+    """Return the VARIANT text of a JSON text, by a fast decoder. If a field is repeated, the last one is used.
 
     Raises:
-        ValueError: The text is no JSON, or has a number or a character that only the slower decoder can read;
-            `msgspec.MsgspecError` and RecursionError mean the same.
+        ValueError: The decoder cannot read the text. The text is no JSON, or has a number or a character that only a
+            slower decoder can read.
+        msgspec.MsgspecError: As for ValueError.
+        RecursionError: As for ValueError.
 
     Example:
         >>> variant_text(b'{"b": [1.50, 2e0], "a": null}')
@@ -103,9 +105,9 @@ def variant_text(raw: bytes) -> str:
 
 
 def parse_variant(text: str) -> str | None:
-    """Return the text of a VARIANT as Spark's parse_json reads it: only the first JSON value of a text counts.
+    """Return the text of a VARIANT as Spark's parse_json reads it. Only the first JSON value of a text is read.
 
-    The result is None if Spark fails: for a text that is not JSON or is nested too deeply, and for repeated fields.
+    The result is None if the text is not JSON, is nested too deeply, or has a repeated field. Spark fails for these.
 
     Example:
         >>> parse_variant(' {"b":1,"a":[]} {'), parse_variant('{"a":1,"a":2}'), parse_variant("[1,]")
@@ -125,7 +127,7 @@ def parse_variant(text: str) -> str | None:
 
 
 def _joined(first: str, after: str) -> bool:
-    """Tell by the next character whether a number or a word continues."""
+    """Tell whether the next character would continue a number or word, so that the value is malformed."""
     if not after or first in '"{[':
         return False
     if first in "tfn":
@@ -134,7 +136,7 @@ def _joined(first: str, after: str) -> bool:
 
 
 def unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of an object; raises ValueError for a repeated field."""
+    """Return the fields of an object. Raise ValueError for a repeated field."""
     found = dict(fields)
     if len(found) < len(fields):
         raise ValueError("a field is there twice")
@@ -142,7 +144,7 @@ def unique_fields(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and infinities, which Python's decoder accepts; raises ValueError."""
+    """Raise ValueError for NaN and infinities, which Python's decoder would accept."""
     raise ValueError(f"{name} is no JSON")
 
 
@@ -202,7 +204,7 @@ def _levels(text: str) -> int:
 
 
 def read_variant(text: str) -> Any:
-    """Return the value of a VARIANT's text: a number with a point or an exponent is a `msgspec.Raw`.
+    """Return the value of a VARIANT's text. A number with a point or an exponent becomes a `msgspec.Raw`.
 
     Example:
         >>> read_variant('{"a":[1,"x",true,null]}')
@@ -215,7 +217,7 @@ _PLAIN_READER = msgspec.json.Decoder(float_hook=lambda digits: msgspec.Raw(digit
 
 
 def part_of(value: Any, path: VariantPath) -> Any:
-    """Return the part of a value at a path; `MISSING` without such a part.
+    """Return the part of a value at a path; `MISSING` if the path leads to no part.
 
     Example:
         >>> part_of({"a": [1, {"b": None}]}, ("a", 1, "b")), part_of([1], ("a",))
