@@ -1,4 +1,4 @@
-"""Gathers the partial aggregates of digests, as `gather` does for matches, but by whole records.
+"""Gathers the partial aggregates of digests. `gather` does the same for matches.
 
 A partial aggregate covers a range of offsets in one pane. No tick, START or EXPIRE of its readers lies within the pane,
 and a cut covers the whole range or no part of it. So a digest has a partial aggregate if and only if it would have a
@@ -44,9 +44,11 @@ class AggregateQuestion(NamedTuple):
     over_ms: int = 0
     """The length of OVER LAST in milliseconds; 0 without OVER LAST."""
     from_ms: int = 0
-    """The time at which the digest begins: matches of earlier times are late."""
+    """When the digest begins, in epoch milliseconds. Matches with earlier times are late."""
     ended_ms: int = 0
-    """The end of an ended destination, whose last window has all waiting matches; 0 for a live destination."""
+    """When the destination ended, in epoch milliseconds; 0 for a live destination. The last window of an ended
+    destination has all matches that still wait.
+    """
 
 
 class AggregatePart(NamedTuple):
@@ -54,11 +56,11 @@ class AggregatePart(NamedTuple):
 
     record: PendingMatches
     rows: QuestionNumbers
-    """Rows of the record's table of states; a row of several questions is repeated."""
+    """Numbers of rows in the record's table of states. A row that belongs to several questions is repeated."""
     question: QuestionNumbers
-    """By row: the question's number."""
+    """By row: the number of the question to which the row belongs."""
     late: Flags
-    """By row: whether its pane lies before the question's digest."""
+    """By row: whether the row's pane lies before the beginning of the question's digest."""
 
 
 def gather_aggregates(
@@ -67,12 +69,12 @@ def gather_aggregates(
     take: Callable[[list[AggregatePart]], None],
     bounds: Bounds = BOUNDS,
 ) -> list[LaterMatches]:
-    """Answer destinations' questions, all of which have one cut.
+    """Answer the questions of destinations. All questions must have the same cut.
 
     Args:
         log: The log with the aggregates.
         questions: The questions of destinations.
-        take: Called with the parts of some records at a time, in the order of the log.
+        take: Called several times, each time with the parts of some records, in the order of the log.
         bounds: Limits on the records in memory.
     """
     sweep = _Sweep(questions)
@@ -135,12 +137,12 @@ class _Sweep:
             if stored.rolled is not None:
                 rolled.setdefault(stored.partition, set()).add(stored.rolled)
             if stored.older is not None and stored.positions and cursor.next < stored.positions[0]:
-                first = max(stored.older, cursor.next)  # the index has no positions of the older records
+                first = max(stored.older, cursor.next)  # the older records have no positions, so they are scanned
                 scanned[stored.partition] = min(first, scanned.get(stored.partition, first))
         for partition, offsets in wanted.items():
             since, some = scanned.get(partition), rolled.get(partition, set())
             single = offsets - some
-            yield from _loaded(log, partition, some, at_once)  # rolled records replace earlier records
+            yield from _loaded(log, partition, some, at_once)  # rolled records are first, as they replace older ones
             yield from _loaded(log, partition, {each for each in single if since is None or each < since}, at_once)
             if since is not None:
                 found = log.scan(partition, since, max(single))
@@ -217,7 +219,7 @@ def _cut(question: DigestQuestion) -> SourceOffsets | None:
 
 
 def _coverage(cursor: Cursor, before_ms: int | None, over_ms: int) -> tuple[DigestCoverage, ...]:
-    """Return the coverages of earlier digests; with OVER LAST, only of the digests before the window of the tick."""
+    """Return the coverages of earlier digests; with OVER LAST, only of the last one before the tick's window."""
     if over_ms:
         base = window_base(cursor, before_ms if before_ms is not None else cursor.tick_ms + 1, over_ms)
         return () if base is None else (base,)

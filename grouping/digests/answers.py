@@ -11,24 +11,30 @@ __all__ = ["AggregatedMatches", "DigestAnswer", "DigestMatches", "DigestRefused"
 
 
 class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of the matches left for later ticks; for queries with GROUP BY, figures of partial aggregates."""
+    """Facts about the matches that are left for later ticks; for queries with GROUP BY, about partial aggregates."""
 
     left_ms: int | None = None
-    """The earliest time of the matches that are left; with GROUP BY the earliest pane."""
+    """The earliest time of the matches that are left, in epoch milliseconds; with GROUP BY, the beginning of the
+    earliest pane. None if no match is left.
+    """
     held: tuple[int, ...] = ()
-    """The records with matches that are left, ascending."""
+    """The offsets of the records with matches that are left, ascending."""
     oldest: tuple[int, int] | None = None
     """The lowest epoch and version of the constant tables among the matches that are left."""
     repeats: int = 0
     """The number of repeated matches, which replayed micro-batches have written."""
     reached: int | None = None
-    """The offset of the log up to which aggregates were gathered, perhaps for an earlier question; None for matches."""
+    """The offset of the log up to which aggregates were gathered; None for matches. The answer to an earlier question
+    with the same content may be used again, and then has the offset of that time.
+    """
     positions: DigestedPositions = ()
-    """The highest positions of computed results in this digest and in earlier ones; empty for matches of events."""
+    """For computed results (`PendingMatches.computed`), the highest positions in this digest and all earlier digests;
+    empty for matches of events.
+    """
 
     @property
     def written(self) -> bool:
-        """Whether there is a digest to write, or to try again."""
+        """Whether the tick must lead to a record, now or at a later try: a digest, or a dead letter in its place."""
         return True
 
 
@@ -50,9 +56,9 @@ class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
     counted: int
     """The number of matches in the aggregates."""
     late: int = 0
-    """How many of these matches have a record time before the digest begins."""
+    """How many of these matches have a record time before the beginning of the digest."""
     left_out: str = ""
-    """A full sentence on why some rows are left out: they are too large for a record. Empty if no row is."""
+    """Why some rows are left out (they are too large for a record), as a full sentence; "" if no row is left out."""
 
     @property
     def written(self) -> bool:
@@ -61,13 +67,13 @@ class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
 
 
 class DigestUnavailable(LaterMatches, frozen=True, kw_only=True):
-    """There is no room for the rows, or their aggregation failed; the digest is tried again."""
+    """The digest cannot be made now: there is no room for its rows, or their aggregation failed. It is tried again."""
 
     reason: str
 
 
 class DigestRefused(LaterMatches, frozen=True, kw_only=True):
-    """The digest can never be made."""
+    """The digest can never be made, so the destination gets a dead letter in its place."""
 
     reason: str
     code: str = "result-too-large"

@@ -1,4 +1,4 @@
-"""The digest of a tick's matches: the rows selected by its clause, and their parts. No I/O."""
+"""The digest of a tick's matches: the rows that its clause selects, divided into parts for records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from grouping.values.times import instant
 __all__ = ["PART_BYTES", "Digest", "DigestTimes", "column_type", "digest_parts", "parts_of", "shown"]
 
 PART_BYTES = 900_000
-"""Most bytes of rows in a part: Kafka's default limit of 1 MiB for a record, with a margin.
+"""The largest number of bytes of rows in a part: Kafka's default limit of 1 MiB for a record, less a margin.
 
 A longer row has a part of its own.
 """
@@ -48,11 +48,11 @@ class Digest(NamedTuple):
     matches: int
     """The number of matches."""
     late: int
-    """The number of matches with times before the digest begins."""
+    """The number of matches with times before the beginning of the digest."""
 
     @classmethod
     def of(cls, clause: DigestClause, sql_type: SqlType, matches: DigestRows, from_ms: int) -> Digest:
-        """Select the rows of a digest. Afterwards, writing its records needs no further disk space.
+        """Select the rows of a digest. Afterwards, the records of the digest can be written without further disk space.
 
         Args:
             clause: The digest clause; its columns are names of the SELECT list.
@@ -83,7 +83,7 @@ def digest_parts(
 
 
 def column_type(clause: DigestClause, select: SelectList | None) -> SqlType:
-    """Return the type of TOP's column from the SELECT list, `UNKNOWN` for clauses that need no type."""
+    """Return the type of TOP's column from the SELECT list; `UNKNOWN` for clauses other than TOP."""
     if clause.kind != "top":
         return UNKNOWN
     assert select is not None, "TOP compares by a column's type"
@@ -163,7 +163,7 @@ _descending = cmp_to_key(_compared)
 
 
 def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
-    """Return a function from JSON values to values with their SQL type's order."""
+    """Return a function that makes, from JSON values of an SQL type, values with the order of this type."""
     if sql_type.is_decimal:
         return Decimal
     if sql_type == TIMESTAMP:
@@ -181,8 +181,8 @@ def parts_of(rows: Iterable[DigestRow], count: int, frame: DigestTimes) -> Itera
     """Yield the values of a digest's records, at least one.
 
     Args:
-        rows: The digest's rows. They are read twice if there are several parts, since each part has the number of
-            parts.
+        rows: The digest's rows. If there are several parts, the rows are read twice, since each part has the number
+            of parts.
         count: The number of matches.
         frame: The digest's times.
     """

@@ -1,6 +1,6 @@
-"""Data types for aggregates of digests: questions to the evaluator's code, and its answers.
+"""Data types for aggregates of digests: the questions to the evaluator's code, and the answers of this code.
 
-In `spark_jobs/engine/operators/aggregate/`, `aggregate_digests.py` asks, and the other files answer.
+The code is in `spark_jobs/engine/operators/aggregate/`: `aggregate_digests.py` asks, and the other files answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AggregateDestination(NamedTuple):
     """A destination of a query."""
 
     aggregates: Any
-    """From `AggregateMerge.aggregates`; destinations that differ only in constants of HAVING share the aggregates."""
+    """The aggregates from `AggregateMerge.aggregates`. Destinations that differ only in HAVING share them."""
     row: ConstantRow
     with_none: bool
     """Whether the digest has a row even without matches, as for queries without GROUP BY."""
@@ -45,6 +45,6 @@ class DigestAggregates(NamedTuple):
     matches: int
     """The number of counted matches, including aggregates that do not satisfy HAVING."""
     left_out: str = ""
-    """Why some of the rows are missing, a full sentence."""
+    """Why some of the rows are missing, as a full sentence; "" if no row is missing."""
     failure: str = ""
     """Why there are no rows; empty if there is no failure."""

@@ -17,12 +17,12 @@ __all__ = ["BOUNDS", "Bounds", "DigestQuestion", "gather"]
 
 
 class Bounds(NamedTuple):
-    """Most records in memory at the same time."""
+    """Limits on the number of records in memory at the same time."""
 
     one: int = 64
-    """Records of a single destination; if there are more, they are read one by one."""
+    """The largest number of records of one destination that are read together. More records are read one by one."""
     together: int = 256
-    """Records of several destinations that are read together."""
+    """The largest number of records of several destinations that are read together."""
 
 
 class DigestQuestion(NamedTuple):
@@ -43,15 +43,15 @@ class DigestQuestion(NamedTuple):
 
 BOUNDS = Bounds()
 _NONE = (-1, 0)
-"""The mark before the first match."""
+"""A position and row number below all matches."""
 
 
 def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds = BOUNDS) -> Iterator[DigestAnswer]:
-    """Answer questions of destinations in order; a record that several questions need is read once.
+    """Answer the questions of destinations, in order. A record that neighbouring questions need is read once.
 
     Args:
         log: The log of pending matches.
-        questions: A question for each destination; the iterator is advanced along with the answers.
+        questions: A question for each destination. They are taken one by one, only when needed for the next answers.
         bounds: Limits on the records in memory.
     """
     asked: list[tuple[DigestQuestion, list[Place] | None]] = []
@@ -83,16 +83,17 @@ def _answers(
 
 
 def _places(question: DigestQuestion, most: int) -> list[Place] | None:
-    """Return the positions of the matches that no digest of the destination had, in the order of the log.
+    """Return the positions of records with matches that no digest of the destination has had, in the order of the log.
 
-    The result is None, for `_scanned`, if there are very many, or if the index lacks positions of older matches.
+    The result is None if there are more than `most` positions, or if the index lacks positions of older matches. The
+    records must then be read by `_scanned`.
     """
     stored, cursor = question.stored, question.cursor
     if stored is None:
         return []
     first = bisect_left(stored.positions, cursor.next)
     if len(stored.positions) - first > most or (stored.older is not None and cursor.next < stored.positions[0]):
-        return None  # without positions, there are no older records either
+        return None  # if `older` is set, there is a first position
     offsets = stored.positions[first:]
     return [(stored.partition, offset) for offset in (sorted({*cursor.held, *offsets}) if cursor.held else offsets)]
 
@@ -100,7 +101,7 @@ def _places(question: DigestQuestion, most: int) -> list[Place] | None:
 def _scanned(log: PendingLog, question: DigestQuestion) -> Iterator[tuple[int, PendingMatches]]:
     """Yield the records of a question in the order of the log, one in memory at a time.
 
-    Only the records that the cursor names are read together.
+    The records that the cursor names are an exception: they are in memory together.
     """
     stored, cursor = question.stored, question.cursor
     assert stored is not None, "there is something to read"
@@ -154,7 +155,7 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
                     repeats += 1
             else:
                 left = True
-                wanted_ms = 0 if computed else time_ms  # a computed result waits for any tick after it arose
+                wanted_ms = 0 if computed else time_ms  # a computed result is due at the next tick
                 left_ms = wanted_ms if left_ms is None else min(left_ms, wanted_ms)
         if left:
             held.append(position)

@@ -42,7 +42,7 @@ class Job(msgspec.Struct, frozen=True):
     name: str = ""
     """The evaluator's name."""
     of_rows: bool = False
-    """Whether digests of a table's rows are among the orders: a single task then reads the table for all of them."""
+    """Whether some orders are for digests of a table's rows. A single task then reads the table for all of them."""
 
 
 _encode = msgspec.json.encode
@@ -72,13 +72,13 @@ class DigestJobs:
         return bool(holder == owner.token.encode())
 
     def look(self) -> Job | None:
-        """Return the request."""
+        """Return the present request; None without one."""
         with mapped():
             body = self._redis.get(self._key)
         return msgspec.json.decode(body, type=Job) if body else None
 
     def ask(self, job: Job) -> str:
-        """Replace the request; return the run id of the Redis server."""
+        """Write a request in place of any present one; return the run id of the Redis server."""
         with mapped():
             pipeline = self._redis.pipeline(transaction=True)
             pipeline.set(self._key, _encode(job))

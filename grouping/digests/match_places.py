@@ -9,7 +9,7 @@ from grouping.model.ids import DestinationId
 __all__ = ["MatchPlaces"]
 
 _MOST_POSITIONS = 512
-"""Most positions of a store; older matches are found by reading the log from `older` on."""
+"""The largest number of positions of a store. Older matches are found by reading the log from `older` on."""
 
 
 class MatchPlaces:
@@ -40,14 +40,16 @@ class MatchPlaces:
         self.positions = array("q") if positions is None else positions
         """Offsets of records, ascending."""
         self.older = older
-        """The first of the older records: each record from here to the first position may hold matches of the store."""
+        """The offset of the first older record: each record from this offset to the first position may have matches of
+        the store. None if `positions` has all records with matches.
+        """
         self.rolled = rolled
-        """The rolled record, which replaces all records before `rolled_before`; None if no rolled record is needed."""
+        """The offset of the rolled record that replaces all records before `rolled_before`; None without one."""
         self.rolled_before = rolled_before
         self.earliest_ms = earliest_ms
-        """All readers are armed for matches from this time on; None if they are not armed."""
+        """All readers are armed for matches from this time on (epoch milliseconds); None if they are not armed."""
         self.idle: set[DestinationId] = set()
-        """The readers that the next match arms."""
+        """The readers that must be armed when the next match comes."""
         self.readers = 0
         """The number of readers at the last count."""
         self.fired = 0
@@ -68,7 +70,7 @@ class MatchPlaces:
     def roll(self, offset: int, before: int) -> None:
         """Note a rolled record, which replaces all records of the store before another offset."""
         if before <= self.rolled_before:
-            return  # the log is read again after a server failed
+            return  # known already: the log is read again after a server failed
         self.rolled, self.rolled_before = offset, before
         self.positions = array("q", (place for place in self.positions if place >= before))
         if self.older is not None:
@@ -93,7 +95,7 @@ class MatchPlaces:
 
     @property
     def first(self) -> int | None:
-        """The first record that is still needed."""
+        """The offset of the first record that is still needed; None if no record is needed."""
         single = self.older
         if single is None and self.positions:
             single = self.positions[0]

@@ -1,7 +1,7 @@
-"""Orders of digests: at a tick of very many destinations the gateway only decides which destinations are served.
+"""Orders of digests: at a tick with very many destinations, the gateway only decides which destinations get a digest.
 
 The gateway writes *orders* to `cq.orders`, and a Spark job makes the digests. The digests of an order depend only on
-the order and on `cq.pending`, so repeats are the same records.
+the order and on `cq.pending`, so a job that carries out an order again writes the same records.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ ORDERS, ANSWERS = 0, 1
 """Partitions of `cq.orders`."""
 
 _MANY = 64
-"""Most positions that an order names. If there are more, the order names the first and the last, and the job reads all
-records between.
+"""The largest number of positions that an order names. If there are more, the order names only the first and the last,
+and the job reads all records from the first to the last.
 """
 
 
@@ -63,7 +63,7 @@ def places_after(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) 
     Args:
         stored: The store's positions.
         cursor: The destination's cursor.
-        most: The most positions to name.
+        most: The largest number of positions that the result names.
 
     Example:
         >>> places_after(MatchPlaces(3, array("q", [5, 8, 9])), Cursor(next=6))
@@ -113,9 +113,9 @@ class TableCut(msgspec.Struct, array_like=True, frozen=True):
     stream: bytes
     """The stream of the table's changes, as JSON."""
     ends: SourceOffsets
-    """By source partition: the rows are as the records before this position have set them."""
+    """By source partition, a position. The rows are those that the records before these positions have set."""
     segment: bytes
-    """A `Segment` with an entry for each store of the digests; an entry's number is its place."""
+    """An encoded `Segment` with an entry for each store of the digests. An entry's number is the place of its store."""
     plans: bytes
     """The plans of the groups, as JSON."""
     selects: bytes
@@ -123,7 +123,7 @@ class TableCut(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Order(msgspec.Struct, array_like=True, frozen=True):
-    """A record of `cq.orders`: digests that are made together, of one tick or several."""
+    """A record of `cq.orders`: digests of one or several ticks that are made together."""
 
     stream_id: StreamId
     source: str
@@ -137,7 +137,7 @@ class Order(msgspec.Struct, array_like=True, frozen=True):
     """The table for digests with `DigestOrder.of_rows`; None without such digests."""
 
     def only(self, *, of_rows: bool) -> Order:
-        """Return the order with only its digests of a table's rows, or only its other digests."""
+        """Return the order with only its digests of a table's rows, or with only its other digests."""
         digests = tuple(each for each in self.digests if (each.of_rows is not None) == of_rows)
         return msgspec.structs.replace(self, digests=digests, table=self.table if of_rows else None)
 
@@ -150,9 +150,9 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
     tick_ms: int
     reached: int
     cursor: Cursor | None
-    """The destination's new cursor; None if there was no match and the cursor stays."""
+    """The destination's new cursor; None if the cursor does not change."""
     late: int
-    """The number of matches with times before the digest begins."""
+    """The number of matches with times before the beginning of the digest."""
     left_ms: int | None
     """The earliest time of the matches that are left for later ticks."""
     oldest: tuple[int, int] | None
@@ -164,7 +164,7 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def incarnation(self) -> str:
-        """The name under which the cursor is kept."""
+        """The name of the incarnation, under which the cursor is stored."""
         return f"{self.destination_id}/{self.born_ms}"
 
     @property
@@ -209,7 +209,7 @@ def carry_out(
         log: The log of pending matches.
         order: The order.
         bounds: Limits on the records in memory.
-        most_held: The most records that a cursor names.
+        most_held: The largest number of records that a cursor names.
     """
     questions = (
         DigestQuestion(each.store, _stored(each.places), each.cursor, each.visibility, each.tick_ms, order.covered)

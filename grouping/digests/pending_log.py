@@ -19,9 +19,9 @@ RecordsReader = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
 """Reads offsets and values of a partition's records, from a first offset to a last one, both included."""
 
 _KEPT_BYTES = 128 << 20
-"""Bytes of the records kept in memory, in their packed form; unpacked records take somewhat more."""
+"""The largest number of bytes of the records kept in memory, in packed form. Unpacked, they take somewhat more."""
 _NEAR = 64
-"""Longest gap, in records, that is read through; longer gaps are skipped by a seek."""
+"""The longest gap between two wanted records, in offsets, that is read through. A seek skips a longer gap."""
 
 
 class PendingLog:
@@ -32,7 +32,7 @@ class PendingLog:
 
         Args:
             span: Reads the log.
-            most_bytes: Size of the records kept in memory, as packed on the log.
+            most_bytes: The largest number of bytes of the records kept in memory, in packed form.
             keeping: Whether `load` itself keeps records, for callers that do not call `keep`.
         """
         self._span = span
@@ -44,7 +44,7 @@ class PendingLog:
     def keep(self, place: Place, record: PendingMatches, size: int) -> None:
         """Keep a record in memory for a while, since most ticks need recent records."""
         if place in self._kept:
-            return  # the log is read again after a server failed
+            return  # known already: the log is read again after a server failed
         self._kept[place] = (record, size)
         self._bytes += size
         while self._bytes > self._most_bytes:
@@ -80,7 +80,7 @@ class PendingLog:
 
 
 def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
-    """Join neighbouring offsets to runs; yields the first and last offset of each."""
+    """Join offsets with small gaps into runs; yield the first and the last offset of each run."""
     first = last = offsets[0]
     for offset in offsets[1:]:
         if offset > last + _NEAR:

@@ -20,7 +20,7 @@ from grouping.model.ids import StreamId
 __all__ = ["ID_BYTES", "PendingAggregates", "PendingMatches", "aggregate_record", "pack_aggregates", "pack_pending"]
 
 ID_BYTES = 12
-"""Length of a store's id without its prefix."""
+"""The length of a store's id without its prefix, in bytes."""
 _ORDINAL_BITS = 31
 _ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
 
@@ -28,13 +28,13 @@ _ORDINAL_MASK = (1 << _ORDINAL_BITS) - 1
 class PendingAggregates(NamedTuple):
     """Items that are partial aggregates: matches of a store with the same key and pane, from one range of offsets.
 
-    A replay writes the matches of a store and range in the same order as before.
+    A replay writes the items of a store and range in the same order as before.
     """
 
     partitions: NDArray[np.int32]
     """The source partition."""
     first: NDArray[np.int64]
-    """The first offset of the range; it grows within a store and partition."""
+    """The first offset of the range, ascending within a store and partition."""
     last: NDArray[np.int64]
     """The last offset of the range."""
     ordinals: NDArray[np.int32]
@@ -42,7 +42,7 @@ class PendingAggregates(NamedTuple):
     times: NDArray[np.int64]
     """When the pane begins, epoch milliseconds."""
     rows: NDArray[np.int32]
-    """The number of the row in the table of states."""
+    """The number of the item's row in the table of states."""
 
     def at(self, places: NDArray[np.int64]) -> PendingAggregates:
         """Return the items at the given places."""
@@ -59,11 +59,11 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     ids: bytes
     """The distinct stores, 12 bytes each."""
     ends: bytes
-    """By store (int32): the end of its items, which begin at the end of the store before."""
+    """By store (int32): the end of its items. They begin at the end of the items of the store before."""
     partitions: bytes
     """By item (int32): the source partition."""
     offsets: bytes
-    """By item (int64): the source offset; the position in the computation for computed results."""
+    """By item (int64): the source offset; for computed results, the position in the computation."""
     times: bytes
     """By item (int64): the time of the source record, or of the computed result, epoch milliseconds."""
     rows: bytes
@@ -105,7 +105,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
 
     @cached_property
     def spans(self) -> dict[bytes, tuple[int, int]]:
-        """By store: its items, first and after the last."""
+        """By store: the number of its first item, and the number after its last item."""
         spans, begin = {}, 0
         for number, end in enumerate(np.frombuffer(self.ends, np.int32).tolist()):
             spans[self.ids[number * ID_BYTES : (number + 1) * ID_BYTES]] = (begin, end)
@@ -170,7 +170,7 @@ _decode = msgspec.msgpack.Decoder(PendingMatches).decode
 def pack_aggregates(
     stream_id: StreamId, table: tuple[int, int], ids: NDArray[np.uint8], aggregates: PendingAggregates, states: bytes
 ) -> bytes:
-    """Encode partial aggregates as a record's value; the arguments are as for `aggregate_record`."""
+    """Encode partial aggregates as a record's value. The arguments are those of `aggregate_record`."""
     return aggregate_record(stream_id, table, ids, aggregates, states).encode()
 
 
@@ -227,7 +227,7 @@ def pack_pending(
         computed: Whether the items are computed results.
     """
     names = np.ascontiguousarray(ids).view(f"V{ID_BYTES}").ravel()
-    order = np.lexsort(ids.T[::-1])  # stable: items of one store stay in source order
+    order = np.lexsort(ids.T[::-1])  # stable, so the items of a store stay in source order
     names = names[order]
     last = np.flatnonzero(np.append(names[1:] != names[:-1], True))
     partitions, offsets, times = events

@@ -1,4 +1,4 @@
-"""Questions about aggregates as columns: the offsets of their cuts and cursors, and the visible times."""
+"""Questions about aggregates, as arrays: the offsets of their cuts and cursors, and the times that they see."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class EarlierDigests:
             self._levels.append((ticks, CoveredOffsets([each.covered for each in some])))
 
     def holds(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell for each item whether an earlier digest held it."""
+        """Tell for each item whether the item was in an earlier digest."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items)

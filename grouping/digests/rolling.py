@@ -1,9 +1,9 @@
-"""Decides which stored aggregates may be merged, because every later digest of each reader has both or neither.
+"""Decides which stored aggregates may be merged: two of which every later digest of each reader has both or neither.
 
-This is so if the aggregates have the same pane and source partition; if their ranges of offsets are committed, so each
-later cut covers both; if each reader saw both or neither at their versions of the tables; and if each earlier digest of
-a reader that still matters had both or neither. The last range of a source partition is not merged, since a later
-record may continue or repeat the range.
+Two aggregates may be merged under these conditions: They have the same pane and source partition. Their ranges of
+offsets are committed, so each later cut covers both. Each reader saw both or neither at their versions of the tables.
+Each earlier digest of a reader that still matters had both or neither. The last range of a source partition is never
+merged, since a later record may continue or repeat the range.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from grouping.digests.question_columns import Flags, QuestionNumbers
 __all__ = ["Piece", "RolledParts", "StoreReaders", "plan_roll"]
 
 _NEVER_REPEATED = np.iinfo(np.int32).max
-"""The ordinal of a merged aggregate, so that a repeat of its first range never counts as new."""
+"""The ordinal of a merged aggregate. With this ordinal, a repeat of its first range never counts as new."""
 
 
 class StoreReaders(NamedTuple):
@@ -34,7 +34,7 @@ class StoreReaders(NamedTuple):
     versions: tuple[tuple[int, int], ...]
     """Epochs and versions of the tables at which the visible times of a reader change; ascending."""
     covered: tuple[SourceOffsets, ...]
-    """The cuts of their digests."""
+    """The cuts of the readers' digests."""
 
     @classmethod
     def of(
@@ -69,11 +69,11 @@ class Piece(NamedTuple):
     record: PendingMatches
     rows: QuestionNumbers
     parts: QuestionNumbers
-    """By row: the number of its part; rows of one part with the same key become a single row."""
+    """By row: the number of the row's part. Rows of one part with the same key become a single row."""
 
 
 class RolledParts(NamedTuple):
-    """The merged records of some stores. The columns are by part."""
+    """The merged records of some stores. The arrays have an entry for each part."""
 
     pieces: list[Piece]
     stores: QuestionNumbers
@@ -89,7 +89,7 @@ class _Items(NamedTuple):
 
     store: QuestionNumbers
     sight: QuestionNumbers
-    """The index, among its store's versions, of the version at which the item was found."""
+    """The number of `StoreReaders.versions` up to the version at which the item was found."""
     version: QuestionNumbers
     aggregates: PendingAggregates
 
@@ -101,14 +101,14 @@ def plan_roll(
     covered: SourceOffsets,
     before: int,
 ) -> RolledParts:
-    """Return the merged records of stores before an offset, without stores that cannot be merged.
+    """Return the merged records of stores before an offset. Stores whose records cannot be merged are left out.
 
     Args:
         records: The stores' records, rolled ones first, then in the order of the log.
         names: The stores.
-        readers: By store.
-        covered: The committed offsets.
-        before: The offset.
+        readers: The readers of each store.
+        covered: The committed source offsets.
+        before: The offset of the log before which records are merged.
     """
     numbers = {name: number for number, name in enumerate(names)}
     first_times, stays = FirstTimes(len(names)), np.zeros(len(names), np.bool_)
@@ -204,7 +204,7 @@ def _parts(
 ) -> RolledParts:
     """Return the parts.
 
-    Parts of a source partition that look the same to all readers of the store get the latest of their versions.
+    Parts of a store and source partition that all readers see in the same way get the latest of their versions.
     """
     known = sorted(versions)
     place = np.empty(len(known), np.int64)

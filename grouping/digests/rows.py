@@ -15,10 +15,10 @@ from grouping.model.errors import OperationalError
 __all__ = ["IN_MEMORY", "DigestRow", "RowFile", "DigestRows", "RowsUnavailable", "size_of"]
 
 IN_MEMORY = 16 << 20
-"""Most bytes of a digest's rows in memory."""
+"""The largest number of bytes of a digest's rows in memory."""
 _HEAD = struct.Struct("<iqqi")
 _ROW_BYTES = 250
-"""Approximate bytes of memory of a row besides its body."""
+"""The approximate bytes of memory that a row takes in addition to its body."""
 _READ_BYTES = 64 << 10
 _WRITE_BYTES = 1 << 20
 
@@ -34,7 +34,7 @@ class DigestRow(NamedTuple):
     offset: int
     time_ms: int
     body: bytes
-    """The JSON object."""
+    """The row as JSON, in the form of `stored_rows.py`."""
 
 
 def size_of(row: DigestRow) -> int:
@@ -100,7 +100,7 @@ class RowFile:
             at += size
 
     def _more(self, left: bytes, begin: int, end: int, least: int) -> tuple[bytes, int, int]:
-        """Append bytes of the file to the unread bytes; return them with the next positions in them and in the file."""
+        """Append bytes of the file to the unread bytes. Return all, and the next positions in them and in the file."""
         wanted = min(max(_READ_BYTES, least - len(left)), end - begin)
         with _kept():
             read = os.pread(self._file.fileno(), wanted, begin)
@@ -123,14 +123,14 @@ def _kept() -> Iterator[None]:
 
 
 class DigestRows:
-    """Rows in the order of appending, to be read any number of times: a digest of any size is written in passes."""
+    """Rows in the order in which they were appended. They can be read several times, so digests can be of any size."""
 
     def __init__(self, rows: Iterable[DigestRow] = (), *, in_memory: int = IN_MEMORY) -> None:
         """Begin with the given rows.
 
         Args:
             rows: Appended one by one.
-            in_memory: The most bytes of rows that are not in a file.
+            in_memory: The largest number of bytes of rows that are not in a file.
         """
         self._rows: list[DigestRow] = []
         self._in_memory = self._most = in_memory

@@ -21,8 +21,9 @@ def sorted_rows(
 
     Args:
         rows: The rows; they are read once.
-        key: Returns the key of a row; rows with equal keys, which come from one event, keep their order.
-        cut: Selects from sorted rows. A row that it selects among all rows must also be selected in any subset.
+        key: Returns the key of a row. Rows with equal keys come from one event, and keep their order.
+        cut: Selects from sorted rows. A row that is selected from all rows must also be selected from each subset that
+            contains the row.
         in_memory: Approximate bytes of rows that are held at once.
 
     Raises:

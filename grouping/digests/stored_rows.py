@@ -16,11 +16,11 @@ __all__ = ["shown_row", "stored_row", "stored_values"]
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.encode
 _LINE_END = b"\n"
-"""The separator: stored JSON contains no bare line end."""
+"""The separator of the two objects. Stored JSON contains no bare line end."""
 
 
 def stored_row(shown: bytes, specials: Mapping[str, float]) -> bytes:
-    r"""Return a row with its NaN and infinities, by column.
+    r"""Return the stored form of a row, given its NaN and infinities by column.
 
     Example:
         >>> stored_row(b'{"d":null}', {"d": float("inf")})
