@@ -29,7 +29,7 @@ _PRIMITIVES = {
     "fixed": "BINARY",
 }
 _NARROW = {"int": ("TINYINT", "SMALLINT"), "float": ("FLOAT",)}
-"""Avro type → narrower SQL types that a column may have; values of an int are then checked."""
+"""Avro type → narrower SQL types that a column may have. Values of an int are then checked against the narrow type."""
 _LOGICAL = {
     ("int", "date"): "DATE",
     ("long", "timestamp-millis"): "TIMESTAMP",
@@ -41,9 +41,9 @@ _COUNTS = {
     "local-timestamp-nanos": "timestamp_micros({} div 1000)",
     "timestamp-nanos": "timestamp_micros({} div 1000)",
 }
-"""Logical types of times that are counts here, and the call that makes a TIMESTAMP of a count."""
+"""Logical type of times → the call that makes a TIMESTAMP. A column with this logical type is the plain number."""
 _MOST_DIGITS = 38
-"""Digits of the widest DECIMAL; a decimal with more digits is its bytes."""
+"""The number of digits of the widest DECIMAL. A decimal with more digits becomes a BINARY."""
 _READ_AS_TIMES = frozenset(logical for _, logical in _LOGICAL)
 _PROMOTED = {
     "int": ("BIGINT", "FLOAT", "DOUBLE"),
@@ -51,11 +51,11 @@ _PROMOTED = {
     "bytes": ("STRING",),
     "string": ("BINARY",),
 }
-"""Avro type → wider SQL types that a column may have, by the rules of Avro's schema resolution."""
+"""Avro type → other SQL types that a column may have, by the rules of Avro's schema resolution."""
 
 
 class AvroMismatch(ValueError):
-    """The schema is not valid, or does not give a stream's columns (``stream-mismatch``)."""
+    """The schema is not valid, or does not fit the columns of a stream (``stream-mismatch``)."""
 
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)
@@ -66,13 +66,13 @@ class AvroMismatch(ValueError):
 
 
 def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], *, resolved: bool = False) -> None:
-    """Check that the schema has each column in its type.
+    """Check that the schema has a field of the right type for each column.
 
     Args:
         schema_text: The writer's schema, JSON.
-        columns: Names and SQL types (`grouping.model.sql_type`), or the texts of types without parts.
-        resolved: Whether records may be written with other schemas than the columns': fields are then promoted to the
-            types of their columns by Avro's rules, and a column without a field is NULL.
+        columns: Names and SQL types (`grouping.model.sql_type`). A type without parts may be given as text.
+        resolved: Whether Avro's schema resolution applies, since records may be written with several schemas. Fields
+            are then promoted to the types of their columns, and a column without a field is NULL.
 
     Raises:
         AvroMismatch: The schema lacks a column, has it in another type, or is nested too deep; the error names the
@@ -116,7 +116,7 @@ class AvroTypes:
         self._named = parsed["__named_schemas"]
 
     def found(self, avro: Any) -> dict[str, Any]:
-        """Return the definition of a type; for a union with null, that of the other member; {} for any other union.
+        """Return the definition of a type; for a union with null, that of its other member; {} for any other union.
 
         Example:
             >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'
@@ -133,10 +133,10 @@ class AvroTypes:
         return definition
 
     def sql_text(self, avro: Any, wanted: object, *, promote: bool = False) -> str | None:
-        """Return the text of the SQL type of an Avro type, given the declared type; None without such a type.
+        """Return the text of the SQL type of an Avro type, given the declared type; None if no SQL type fits.
 
-        A record becomes a STRUCT of the declared fields that the schema has; other fields are skipped, as in JSON. So
-        the text of a recursive schema is as deep as the declared type.
+        A record becomes a STRUCT of the declared fields that the schema has. Other fields are skipped, as in JSON, so
+        the text for a recursive schema is only as deep as the declared type.
 
         Args:
             avro: The Avro type.
@@ -170,7 +170,7 @@ class AvroTypes:
         return _LOGICAL.get((str(kind), str(logical))) or _PRIMITIVES.get(str(kind))
 
     def advice(self, avro: Any, name: str, wanted: object) -> str:
-        """Return a sentence, after a blank, about a field that cannot be a column of the declared type; empty for most.
+        """Return a blank and a sentence about a field that cannot be a column of the declared type; "" without advice.
 
         Args:
             avro: The Avro type of the field.
@@ -202,9 +202,9 @@ def single_object_header(schema_text: str) -> bytes:
 def reading_schema(schema_text: str, columns: Iterable[str]) -> dict[str, Any]:
     """Return the parsed schema with which fastavro reads the records.
 
-    Logical types are kept only for DATE and TIMESTAMP columns: fastavro rounds decimals to their precision, and a bad
-    value in a field without a column must not make the record unreadable. Decimals are read as bytes, and times within
-    nested columns as numbers.
+    Logical types are kept only for DATE and TIMESTAMP columns. Otherwise fastavro would round decimals to their
+    precision, and a bad value in a field without a column would make the record unreadable. Decimals are read as bytes,
+    and times within nested columns as numbers.
 
     Raises:
         AvroMismatch: The text is no Avro schema of a record.
@@ -220,7 +220,7 @@ def reading_schema(schema_text: str, columns: Iterable[str]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Return the record schema in fastavro's normal form: full names, and ``__named_schemas`` beside the fields."""
+    """Return the record schema in fastavro's normal form: with full names, and with the key ``__named_schemas``."""
     message = "the Avro schema cannot be used"
     try:
         schema = fastavro.parse_schema(json.loads(text))

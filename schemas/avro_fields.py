@@ -9,24 +9,25 @@ from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns
 __all__ = ["MOST_FIELDS", "avro_fields", "too_many_fields"]
 
 MOST_FIELDS = 1_000
-"""Most fields of all levels, so that the gateway can also parse the statement with all columns."""
+"""The largest number of fields on all levels. With this limit, the gateway can parse the statement with all columns."""
 _MOST_DIGITS = 38
-"""Most digits of a DECIMAL."""
+"""The largest number of digits of a DECIMAL."""
 _DEEPEST = 16
-"""Deepest nesting of types in a column."""
+"""The largest depth of nested types in a column."""
 
 
 def avro_fields(schema: str) -> dict[str, str | None]:
-    """Return, by name, the SQL types of a record's fields; None for a field that no column can hold.
+    """Return the SQL types of a record's fields, by name; None for a field that gets no column.
 
-    Columns cannot hold unions of two types besides null, records that contain themselves, and decimals of more than 38
-    digits. A STRUCT leaves these fields out.
+    Some fields get no column: unions of two types other than null, records that contain themselves, types that are
+    nested too deep, decimals of more than 38 digits, and bytes of another logical type. A STRUCT leaves these fields
+    out.
 
     Args:
         schema: The JSON of a record's schema.
 
     Raises:
-        AvroMismatch: The text is no schema of a record, or has more than 1,000 fields of all levels.
+        AvroMismatch: The text is no schema of a record, or has more than 1,000 fields on all levels.
 
     Example:
         >>> price = '{"name": "price", "type": ["null", "double"]}, {"name": "either", "type": ["string", "int"]}'
@@ -56,7 +57,7 @@ class _FieldTypes:
         return {name: self._text(avro, ()) for name, avro in fields.items()}
 
     def _text(self, avro: Any, around: tuple[str, ...]) -> str | None:
-        """Return the SQL type of an Avro type, given the types around it (records by name)."""
+        """Return the SQL type of an Avro type, given the names of the types around it; None if it gets no column."""
         self._count += 1
         if self._count > MOST_FIELDS:
             raise too_many_fields()

@@ -13,18 +13,20 @@ from typing import Any
 __all__ = ["MAX_DEPTH", "body_check"]
 
 MAX_DEPTH = 128
-"""Most levels of nested records, arrays and maps, and of a schema's JSON."""
+"""The largest number of levels of nested records, arrays and maps, and of a schema's JSON."""
 _PER_BYTE = 4
-"""Most values per byte of a body: in an array of records with one INT, a byte has two values."""
+"""The largest number of values per byte of a body. In an array of records with one INT, for example, each byte has two
+values: the record and the INT.
+"""
 _BESIDES = 10_000
-"""Most further values of a body, beyond `_PER_BYTE` per byte."""
+"""The number of values that a body may have in addition to `_PER_BYTE` for each byte."""
 
 _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
-"""Least bytes of a value of a primitive type, if not 1."""
+"""Primitive type → the least number of bytes of a value. For any other primitive type, the number is 1."""
 
 
 def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
-    """Return a check of bodies of a parsed schema before decoding; None if the schema bounds every body.
+    """Return a check of bodies of a parsed schema before decoding; None if the schema itself limits every body.
 
     The check takes a record's value and the position at which the body begins. The check raises ValueError for an
     oversized body, and ValueError, EOFError or IndexError for a body that does not fit the schema.
@@ -53,12 +55,12 @@ class _NoBound(Exception):  # noqa: N818 - no error: it never leaves this module
 
 
 class _Extent:
-    """Upper bounds for bodies of a schema: values beyond `_PER_BYTE` for each byte, and levels."""
+    """Upper bounds for bodies of a schema: for values beyond `_PER_BYTE` for each byte, and for levels."""
 
     def __init__(self, named: dict[str, Any]) -> None:
         self._named = named
         self._known: dict[str, tuple[int, int] | None] = {}
-        """Name of a type → its bounds; None while they are computed, so that a recursive record is noticed."""
+        """Name of a type → its bounds; None while the bounds are computed, by which a recursive record is noticed."""
 
     def of(self, avro: Any, level: int) -> tuple[int, int]:
         """Return upper bounds for a value of a type: the values beyond the allowance for its bytes, and the levels.
@@ -133,7 +135,7 @@ class _Body:
         """Skip a value of a type."""
         self._count(1)
         if isinstance(avro, list):
-            self._left += 1  # a union is no value of its own
+            self._left += 1  # a union is not counted, only its value
             self.walk(avro[self._long()], depth)
             return
         if isinstance(avro, str):
@@ -171,7 +173,7 @@ class _Body:
             if keyed:
                 self._skip(self._long())
             self.walk(item, depth + 1)
-            if self._at == at:  # an item without bytes is always the same
+            if self._at == at:  # the item has no bytes, so all further items are equal
                 self._count((left - self._left) * (items - number - 1))
                 return
 

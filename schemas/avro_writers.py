@@ -13,14 +13,14 @@ __all__ = ["CONFLUENT_BYTES", "MOST_ID", "MOST_SCHEMAS", "check_writers", "id_he
 CONFLUENT_BYTES = 5
 """Bytes before a body: a zero byte, and the id of the schema as a big-endian number of four bytes."""
 MOST_ID = 2**31 - 1
-"""The largest id of a schema: ids of registries are signed 32-bit numbers."""
+"""The largest id of a schema, since registries have signed 32-bit numbers as ids."""
 MOST_SCHEMAS = 1_000
-"""Most schemas of a stream."""
+"""The largest number of schemas of a stream."""
 _REFUSED = 'the option "schemas" cannot be used'
 
 
 def id_header(schema_id: int) -> bytes:
-    r"""Return the bytes before the bodies of a schema.
+    r"""Return the bytes that stand before each body of a schema.
 
     Example:
         >>> id_header(258)
@@ -30,7 +30,7 @@ def id_header(schema_id: int) -> bytes:
 
 
 def read_writers(text: str) -> dict[int, Any]:
-    """Return the schemas of the option by id; the schemas are not checked.
+    """Return the schemas in the value of the option, by their ids. The schemas are not checked.
 
     Raises:
         AvroMismatch: The text is no JSON object of ids.

@@ -27,7 +27,7 @@ Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 _LONGEST = 1024
-"""Most characters of a command id and of a subscriber's name: each reply repeats both."""
+"""The largest number of characters of a command id, and of a subscriber's name. Each reply repeats both."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -42,7 +42,7 @@ class _CommandFields(msgspec.Struct, frozen=True):
 
 
 class _CommandId(msgspec.Struct, frozen=True):
-    """The only field that the reply to a malformed command needs."""
+    """The id in a malformed command, which is all that the reply needs."""
 
     command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
 
@@ -51,7 +51,7 @@ class Command(msgspec.Struct, frozen=True):
     """A statement of a subscriber."""
 
     command_id: str
-    """Chosen by the sender; never empty, and of 1,024 characters at most."""
+    """The id that the sender has chosen: at most 1,024 characters, and not empty."""
     subscriber: str
     """At most 1,024 characters, without control characters."""
     text: str
@@ -75,7 +75,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     detail: str | None = None
     hint: str | None = None
     result: Any = None
-    """The result of the statement: a JSON object, in Avro as a string of JSON."""
+    """The result of the statement, a JSON object. In Avro, the object is written as a string."""
     replied_at: Instant
 
 
@@ -163,7 +163,7 @@ def encode_command(command: Command) -> bytes:
 
 
 def encode_reply(reply: Reply, encoding: Encoding) -> bytes:
-    """Encode a reply in the encoding of its command; its time is truncated to milliseconds.
+    """Encode a reply in the encoding of its command. The reply's time is truncated to milliseconds.
 
     Example:
         >>> now = datetime(2026, 11, 21, 10, tzinfo=UTC)

@@ -47,7 +47,7 @@ _KNOWN_FILES = {
 _MOST_FILES = 1_000
 _REFUSED = 'the option "descriptor" cannot be used'
 _SHOWN = 20
-"""Most names in an error message."""
+"""The largest number of names that an error message lists."""
 
 _SIGNED = ("INT", "BIGINT", "SMALLINT", "TINYINT")
 _UNSIGNED = ("BIGINT", "INT", "SMALLINT", "TINYINT")
@@ -70,7 +70,7 @@ _TYPES = {
     18: ("BIGINT",),
 }
 """Number of a field's type (`FieldDescriptorProto.Type`) → the SQL types that a column may have. The first type is the
-natural type; for narrower types, values are checked.
+natural type. If the column has a narrower type, values are checked.
 """
 
 
@@ -106,7 +106,7 @@ def message_type(descriptor: str, name: str) -> Any:
 
 
 def check_proto_columns(descriptor: str, message: str, columns: Iterable[tuple[str, object]]) -> None:
-    """Check that a message has each column in its type.
+    """Check that a message has a field of the right type for each column.
 
     Args:
         descriptor: A FileDescriptorSet in base64.
@@ -128,16 +128,17 @@ def check_proto_columns(descriptor: str, message: str, columns: Iterable[tuple[s
 
 
 def proto_fields(descriptor: str, message: str) -> dict[str, str | None]:
-    """Return, by name, the SQL types of a message's fields; None for a field that no column can hold.
+    """Return the SQL types of a message's fields, by name; None for a field that no column can hold.
 
-    A STRUCT leaves out these fields, and messages that contain themselves.
+    No column can hold a message that contains itself, or a map whose keys are no strings. A STRUCT leaves these fields
+    out.
 
     Args:
         descriptor: A FileDescriptorSet in base64.
         message: The full name of the message.
 
     Raises:
-        AvroMismatch: The descriptor lacks the message, or the message has more than 1,000 fields of all levels.
+        AvroMismatch: The descriptor lacks the message, or the message has more than 1,000 fields on all levels.
     """
     count = 0
 
@@ -211,7 +212,7 @@ def _files(text: str) -> dict[str, Any]:
 
 
 def _in_order(files: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of files, each after its imports; a circle of imports is noticed later, and refused."""
+    """Yield the names of files, each after its imports. A circle of imports is only noticed and refused later."""
     done: set[str] = set()
     waiting = [(name, False) for name in reversed(files)]
     while waiting:
@@ -238,7 +239,7 @@ def _messages(files: dict[str, Any]) -> Iterator[str]:
 
 
 def _sql_text(field: Any, wanted: Any) -> str | None:
-    """Return the text of the SQL type of a field, given the declared type; None without such a type."""
+    """Return the text of the SQL type of a field, given the declared type; None if no SQL type fits."""
     if is_map(field):
         key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
         element = _single_text(value, getattr(wanted, "element", None))

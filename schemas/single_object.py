@@ -73,7 +73,7 @@ class SingleObject:
         body.seek(len(self.header))
         try:
             record: dict[str, Any] = fastavro.schemaless_reader(body, self._schema, None)  # type: ignore[assignment]
-        # fastavro has no error class for a malformed body, so errors of reading bytes come through.
+        # fastavro has no error class for a malformed body. The errors that its reading code raises are caught here.
         except (ArithmeticError, EOFError, LookupError, MemoryError, TypeError, ValueError):
             raise ValueError("Its Avro body is cut short, or has another form.") from None
         if body.tell() != len(data):

@@ -15,7 +15,7 @@ from typing import Literal
 __all__ = ["COMMAND_PLACE_HEADER", "ClientNames", "TopicNames", "gateway_prefixes"]
 
 COMMAND_PLACE_HEADER = "command_place"
-"""Header of a reply: the place of its command on the topic of commands, ``<partition>/<offset>``."""
+"""The header of a reply with the place of its command on the topic of commands: ``<partition>/<offset>``."""
 
 _OWNER = re.compile(r"\.([dg])_[0-9a-f]+")
 
@@ -157,7 +157,7 @@ class ClientNames:
 
 
 def gateway_prefixes(topics: Set[str]) -> Iterator[str]:
-    """Yield the prefixes of the gateways of a cluster: prefixes under which all topics of a gateway exist.
+    """Yield the prefixes of the gateways of a cluster: prefixes under which the main topics of a gateway exist.
 
     Example:
         >>> list(gateway_prefixes({"a.commands", "a.replies", "a.catalog", "a.pending", "shop.commands"}))

@@ -1,4 +1,4 @@
-"""Access paths: the conjuncts of a group that its index looks up, and the residual, which is checked afterwards.
+"""Access paths: the conjuncts of a group that an index looks up, and the residual that is checked afterwards.
 
 The evaluator and EXPLAIN call the same function, so EXPLAIN shows the index that runs.
 """
@@ -20,9 +20,9 @@ __all__ = ["AccessPath", "IndexKind", "access_paths", "branches_of", "choose_ind
 IndexKind = Literal["hash", "ordered", "composite", "interval", "prefix", "elements", "union", "scan"]
 
 _MOST_PATHS = 12
-"""Most access paths of a group that are compared."""
+"""The largest number of access paths of a group that are compared."""
 _MOST_BRANCHES = 8
-"""Most branches of an OR with an access path for each branch."""
+"""The largest number of branches of an OR that gets an access path for each branch."""
 
 _LOWER = frozenset((">", ">="))
 _UPPER = frozenset(("<", "<="))
@@ -32,10 +32,11 @@ class AccessPath(msgspec.Struct, frozen=True):
     """The way in which candidates of a group are found. Conjuncts are named by their positions in the plan."""
 
     kind: IndexKind
-    """``hash``: the keys in `equal`, or the values of the set in `set_member`. ``composite``: `equal`, then one bound
-    or both within them. ``ordered``: one bound. ``interval``: both bounds. ``prefix``: the beginning or a part of
-    texts, for LIKE, startswith, endswith and contains. ``elements``: each element of an event's array. ``union``: each
-    branch of an OR by a path of its own. ``scan``: every row is a candidate.
+    """What the index looks up. ``hash``: the keys in `equal`, or the values of the set in `set_member`. ``composite``:
+    the same, then one or both bounds among the rows found. ``ordered``: one bound. ``interval``: both bounds.
+    ``prefix``: the beginning or a part of a text, for LIKE, startswith, endswith and contains. ``elements``: each
+    element of an event's array. ``union``: each branch of an OR, by a path of its own. ``scan``: nothing; every row is
+    a candidate.
     """
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""
@@ -46,18 +47,18 @@ class AccessPath(msgspec.Struct, frozen=True):
     upper: int | None = None
     """The ``column < :c`` or ``column <= :c`` conjunct, on the column of `lower` if there is one."""
     prefix: int | None = None
-    """The ``column LIKE :c``, startswith, endswith or contains conjunct; the residual checks it too."""
+    """The conjunct ``column LIKE :c``, startswith, endswith or contains. The residual checks this conjunct too."""
     element: int | None = None
-    """The ``array_contains(column, :c)`` conjunct; each element of an event's array is looked up."""
+    """The conjunct ``array_contains(column, :c)``. The index looks up each element of an event's array."""
     filters: tuple[int, ...] = ()
-    """Conjuncts without constants: they select events before any lookup."""
+    """The conjuncts without constants. They select events before the lookup."""
     residual: tuple[int, ...] = ()
-    """The other conjuncts, checked on candidate pairs."""
+    """The other conjuncts. They are checked for each candidate pair of an event and a constant row."""
     union_of: int | None = None
-    """For ``union``, the OR conjunct."""
+    """For ``union``, the conjunct with the OR."""
     branches: tuple[AccessPath, ...] = ()
-    """For ``union``, the paths of the branches; their numbers are positions in the branch's conjuncts
-    (`branches_of`).
+    """For ``union``, the path of each branch. The numbers in a branch's path are positions in the conjuncts of this
+    branch (`branches_of`).
     """
 
     @property
@@ -72,7 +73,8 @@ def choose_index(conjuncts: Sequence[Expression], cost: Callable[[AccessPath], f
 
     Args:
         conjuncts: The conjuncts of the group.
-        cost: The expected number of candidates of a path; without this function the predicate's shape alone decides.
+        cost: Returns the expected number of candidates of a path. Without this function, only the form of the conjuncts
+            decides.
 
     Example:
         >>> price = Column("price", "DOUBLE")
@@ -84,10 +86,11 @@ def choose_index(conjuncts: Sequence[Expression], cost: Callable[[AccessPath], f
 
 
 def access_paths(conjuncts: Sequence[Expression]) -> list[AccessPath]:
-    """Return the possible access paths of a group, at least one; the best by its shape comes first.
+    """Return the possible access paths of a group, at least one. The best path by the form of its conjuncts is first.
 
-    The paths are: every ``=`` as a key, with bounds on one further column; one IN, alone or with such bounds; an OR
-    with an access path for each branch; both bounds of a column; one bound; the beginning of a text.
+    The paths are: all ``=`` as keys, perhaps with bounds on one further column; one IN, perhaps with bounds on another
+    column; an OR with an access path for each branch; both bounds of a column; one bound; the beginning or a part of a
+    text; an element of an array; and a scan if there is no other path.
     """
     filters = tuple(i for i, conjunct in enumerate(conjuncts) if not _slotted(conjunct))
     plain = {i: found for i, conjunct in enumerate(conjuncts) if (found := _plain_comparison(conjunct))}
@@ -138,9 +141,10 @@ def _unions(conjuncts: Sequence[Expression]) -> Iterator[AccessPath]:
 
 
 def _completed(path: AccessPath, filters: tuple[int, ...], count: int) -> AccessPath:
-    """Add the remaining conjuncts to the residual, and an OR too, unless the indexes decide all its branches.
+    """Return a path with its filters, and with all conjuncts in the residual that the index does not decide.
 
-    A LIKE is in the residual as well, since an index has only the beginning of its texts.
+    The index does not decide an OR if a branch has a residual or filters. The index also does not decide a LIKE, since
+    the index has only the beginning or a part of the texts.
     """
     covered = path.prefix is None and all(not branch.residual and not branch.filters for branch in path.branches)
     taken = {*filters, *(path.keys if covered else ())}
@@ -172,7 +176,7 @@ def _is_key(expression: Expression) -> bool:
 
 
 def _index_of(conjunct: Expression) -> str | None:
-    """Return the special index of a predicate on its first argument; None for any other conjunct."""
+    """Return the index that a function as a predicate has on its first argument; None for any other conjunct."""
     match conjunct:
         case Call(op, (left, Slot())) if op in FUNCTIONS and _is_key(left):
             return FUNCTIONS[op].index
@@ -184,7 +188,7 @@ def _columns(plain: dict[int, tuple[str, Reference]], *positions: int | None) ->
 
 
 def _bounds(plain: dict[int, tuple[str, Reference]], keyed: set[Reference]) -> list[tuple[int | None, int | None]]:
-    """Return the bounds of each column without a key: first pairs of bounds, then lower bounds."""
+    """Return the bounds of each column that is no key: first pairs, then single lower, then single upper bounds."""
     lowers: dict[Reference, int] = {}
     uppers: dict[Reference, int] = {}
     for i, (op, column) in plain.items():

@@ -29,7 +29,7 @@ def explain(
     Args:
         query: The query to explain.
         stream: Its stream.
-        statistics: The workers' statistics of the stream. With them EXPLAIN shows the index in use.
+        statistics: The workers' statistics of the stream. With statistics, EXPLAIN shows the index in use.
         use: The numbers of CQs that use the query's parts.
     """
     statistics = statistics or StreamStatistics()
@@ -74,10 +74,10 @@ def explain(
 
 
 def explain_stages(select: str, catalog: Catalog, budget: Budget | None = None) -> dict[str, Any]:
-    """Return the result of EXPLAIN STAGES: the tree after each stage of the compiler, by stage and as one text.
+    """Return the result of EXPLAIN STAGES: the tree after each stage of the compiler, as data and as one text.
 
     Raises:
-        InputError: The SELECT is wrong; with the code of docs/commands.md.
+        InputError: The SELECT is wrong. docs/commands.md lists the codes.
     """
     trees = dict(stage_texts(select, catalog, budget))
     plan = {"stages": [{"stage": name, "tree": tree} for name, tree in trees.items()]}
@@ -85,7 +85,7 @@ def explain_stages(select: str, catalog: Catalog, budget: Budget | None = None) 
 
 
 def _expected_index(query: CompiledQuery, statistics: StreamStatistics) -> AccessPath:
-    """Return a group's first index, or, with statistics, the index with the fewest candidates for this query's row."""
+    """Return the index with the fewest expected candidates for the query's row; without statistics, the first one."""
 
     def cost(path: AccessPath) -> float:
         found = statistics.candidates(path, query.plan.conjuncts, query.row)

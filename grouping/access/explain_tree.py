@@ -22,7 +22,9 @@ from grouping.plan.silence import SilentKeys
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
 
 _LONGEST_PART = 200
-"""Most characters of a conjunct shown beside each of its slots, so that the size of EXPLAIN stays linear."""
+"""The largest number of characters of a conjunct that are shown with each of its slots. With this limit, the size of
+EXPLAIN grows linearly with the query.
+"""
 _SLOT_TEXT = re.compile(r":c([0-9]+)")
 
 
@@ -37,14 +39,14 @@ class SourceUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The number of live CQs that use each part of a query; the explained query need not be a live CQ."""
+    """The number of live CQs that use each part of a query. The explained query itself need not be a live CQ."""
 
     group: int = 0
     computation: int = 0
     computation_groups: int = 0
     stream: int = 0
     tables: Mapping[str, SourceUse] = field(default_factory=dict)
-    """By table id."""
+    """The tables of the query, by their ids."""
 
 
 def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def _source(plan: GroupPlan, stream: Stream) -> dict[str, Any]:
 
 
 def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]:
-    """Yield each slot, the text of its conjunct (around the slot, if long), and the part that decides the conjunct."""
+    """Yield each slot, its conjunct's text (if long, only around the slot), and the part that decides the conjunct."""
     placed = [(conjunct, "index" if at in path.keys else "residual") for at, conjunct in enumerate(plan.conjuncts)]
     placed += [(conjunct, "having") for conjunct in (plan.kept.having if plan.kept else ())]
     placed += [(plan.stay.end.conjunct, "until")] if plan.stay else []
@@ -95,7 +97,7 @@ def _slots(conjunct: Expression, text: str) -> dict[int, int]:
 
 
 def _around(text: str, at: int) -> str:
-    """Return a text; a long text is cut to the part around a place, with ``…`` for the omitted ends."""
+    """Return a short text unchanged, and the part of a long text around a place, with ``…`` for the omitted ends."""
     if len(text) <= _LONGEST_PART:
         return text
     first = max(0, min(at - _LONGEST_PART // 2, len(text) - _LONGEST_PART))
@@ -132,7 +134,7 @@ def _silence(silence: SilentKeys) -> dict[str, Any]:
 
 
 def _lasting(lasting: LastingMatches) -> dict[str, Any]:
-    """Return the key and the interval of stays, and the conditions of WHERE that decide which rows may be matches."""
+    """Return the key and the interval of stays, and the conditions of WHERE that all matches must meet."""
     constants = [{"in": render_part(condition), "decided_by": "stays"} for condition in lasting.where]
     by = list(map(render_part, lasting.by))
     return {"lasting_by": by, "lasting_milliseconds": lasting.milliseconds, "constants": constants}

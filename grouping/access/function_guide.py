@@ -57,12 +57,12 @@ _SERVED = {
 
 @lru_cache(maxsize=1)
 def function_names() -> tuple[str, ...]:
-    """Return the names of all functions that a query may call, in order."""
+    """Return the names of all functions that a query may call, in alphabetical order."""
     return tuple(sorted({*_ROWS, *_ALIASES}))
 
 
 def function_item(name: str) -> dict[str, object]:
-    """Return the item of a function in SHOW FUNCTIONS; `returns` is empty if the type depends on the arguments."""
+    """Return the item of a function in SHOW FUNCTIONS. `returns` is "" if the type depends on the arguments."""
     row = _row(name)
     returns = str(row.result) if isinstance(row.result, SqlType) else ""
     return {"function": name, "form": shown_form(row).replace(row.name, name, 1), "returns": returns}
@@ -95,7 +95,7 @@ def describe_function(written: str) -> dict[str, object]:
 
 
 def example_of(row: Function) -> str:
-    """Return an example call over the sample stream: from the function's row, or made from its parameters."""
+    """Return an example call over the sample stream, from the function's row or made from its parameters."""
     if row.example:
         return row.example
     needed = row.params[: len(row.params) - row.optional]
@@ -112,7 +112,7 @@ def _index(example: str) -> dict[str, object]:
     where = example if kind == "BOOLEAN" else f"{example} = {_LITERALS.get(kind, '1')}"
     try:
         plan = compile_select(f"SELECT symbol FROM quotes WHERE {where}", _SAMPLE).plan
-    except InputError:  # values with parts do not compare
+    except InputError:  # values with parts, such as MAPs, are not compared
         return {"index": False, "note": "Its value does not compare with a constant."}
     path = choose_index(plan.conjuncts).kind
     return {"index": path != "scan", "note": _SERVED[path]}

@@ -47,7 +47,7 @@ _NOTES = (
 
 
 def function_page() -> str:
-    """Return the section as Markdown, without the lines around it."""
+    """Return the section as Markdown, without the lines that mark its beginning and end."""
     casts = [f"| {source} | {', '.join(sorted(targets))} |" for source, targets in sorted(CASTS.items())]
     lines = [f"**Operators**: {_OPERATORS}.", "", *_functions(), "", "| CAST of | to |", "|---|---|", *casts]
     for note in _NOTES:
@@ -56,7 +56,7 @@ def function_page() -> str:
 
 
 def _functions() -> Iterator[str]:
-    """Yield a table of all functions, by group; aliases are in the row of their function."""
+    """Yield the lines of a table of all functions for each group. Aliases are in the row of their function."""
     yield "| function | result | meaning | example | index |"
     yield "|---|---|---|---|---|"
     functions = FUNCTIONS | AGGREGATES

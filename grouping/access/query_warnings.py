@@ -1,4 +1,4 @@
-"""Warnings about accepted queries whose condition probably is not what the author intended."""
+"""Warnings about accepted queries with a condition that their author probably did not intend."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NOT_NULL = frozenset(("<>",))
 _AS_WHOLE = frozenset(("<>", "<", "<=", ">", ">="))
 """Comparisons that may be TRUE for a text with a fraction, but are NULL once the text is CAST to BIGINT."""
 _PASSING = frozenset("+-*/%") | {"neg", "div", "case", "coalesce"}
-"""Operators whose value depends on an operand that is NULL."""
+"""Operators that may pass a NULL on: if an operand is NULL, their result may be NULL."""
 _WHOLE_CAST = " AS BIGINT)"
 _WHOLE_NAME = re.compile(r"\b(?:BIGINT|LONG)\b", re.IGNORECASE)
 _DOUBLED = re.compile(r"\\\\[dwsbDWSB.+*?()\[\]{}|^$]")
 """Two backslashes before a character that has a meaning after a single backslash."""
 _MOST = 80
-"""Most characters of an operand in a warning."""
+"""The largest number of characters of an operand that a warning shows."""
 
 
 def query_warnings(
@@ -33,15 +33,16 @@ def query_warnings(
 ) -> tuple[str, ...]:
     r"""Return the distinct warnings about a query with these constants.
 
-    Three mistakes are found: in the predicate, a comparison with NULL, which is never TRUE, and a regular expression
-    with doubled backslashes, which match backslashes in the text; and, in the SELECT list as well, a comparison of a
-    STRING with a whole number, in which Spark casts the STRING to BIGINT, so a text such as ``99.5`` becomes NULL.
+    Three mistakes are found. A comparison with NULL is never TRUE. A regular expression with doubled backslashes
+    matches backslashes in the text. In a comparison of a STRING with a whole number, Spark casts the STRING to BIGINT,
+    so a text such as ``99.5`` becomes NULL. The first two mistakes are searched for in the predicate, the third one
+    also in the SELECT list.
 
     Args:
         plan: The group of the query.
         row: The constants of the query.
         text: The command; a command with the word BIGINT gets no warning about a CAST to BIGINT.
-        select: The SELECT list of the query, if it is to be checked.
+        select: The SELECT list of the query; None if it is not to be checked.
 
     Example:
         >>> equal = Call("=", (Column("price", "DOUBLE"), Slot(0)), "BOOLEAN")
@@ -64,7 +65,7 @@ def _calls(parts: Iterable[Expression]) -> Iterator[Call]:
 
 
 def _may_be_odd(row: ConstantRow) -> bool:
-    """Return whether a constant is or contains NULL, or has two backslashes; few queries have these."""
+    """Return whether a constant is or contains NULL, or has two backslashes. For most queries the search ends here."""
     return any(
         value is None or (isinstance(value, tuple) and None in value) or (isinstance(value, str) and "\\\\" in value)
         for value in row.values
@@ -122,7 +123,7 @@ def _text_as_whole(operand: Expression) -> Expression | None:
 
 
 def _number(operand: Expression, row: ConstantRow) -> int | None:
-    """Return the whole number that an operand is; None for any other operand."""
+    """Return the value of an operand that is a constant whole number; None for any other operand."""
     constant = row.values[operand.index] if isinstance(operand, Slot) else None
     constant = operand.value if isinstance(operand, Value) else constant
     return constant if isinstance(constant, int) else None

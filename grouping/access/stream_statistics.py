@@ -1,7 +1,7 @@
-"""Statistics of a stream from its workers (samples of columns, cost of each group), and estimates from them.
+"""Statistics of a stream from its workers (samples of columns, cost of each group), and estimates from the statistics.
 
-EXPLAIN shows the figures; the choice of an index and admission use them. No result depends on them: values are rounded
-to doubles, strings are truncated, and conjuncts are assumed to be independent.
+EXPLAIN shows the estimates; admission and the choice of an index use them. The estimates are rough, and no result
+depends on them: values are rounded to doubles, strings are truncated, and conjuncts are assumed to be independent.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["ColumnSample", "GroupLoad", "PartitionStatistics", "Rounded", "Strea
 _UNKNOWN = 0.1
 """The share of events assumed to satisfy a conjunct without an estimate, as in System R."""
 _ENOUGH = 100
-"""Least number of sampled events for an estimate."""
+"""The least number of sampled events for an estimate."""
 _STALE_MS = 60_000
-"""Figures of a partition that are older than the newest figures by this time are ignored."""
+"""In milliseconds: statistics of a partition are ignored if the newest statistics are younger by this time."""
 _TEXT = 64
 
 Rounded = float | str
@@ -62,7 +62,7 @@ class ColumnSample(msgspec.Struct, frozen=True, array_like=True):
         return self.nulls + len(self.values)
 
     def below(self, constant: Rounded, *, equal: bool) -> int:
-        """Return the number of values that are less than, or equal to, a constant."""
+        """Return the number of values that are less than a constant. With `equal`, values equal to it count too."""
         found = bisect_right if equal else bisect_left
         return found(self.values, constant)
 
@@ -73,12 +73,12 @@ class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
     path: AccessPath
     """The index in use."""
     rows: int
-    """Entries of its constant tables."""
+    """The number of entries in the group's constant table."""
     events: float
     candidates: float
     """The total number of candidates of the index."""
     matches: float
-    """The total number of records for destinations; at most one per event in a virtual group."""
+    """The total number of records for destinations. A virtual group has at most one record per event."""
     micros: float
     """The total time in microseconds."""
 
@@ -105,19 +105,19 @@ class StreamStatistics:
     """The statistics of all partitions together."""
 
     def __init__(self, parts: Iterable[PartitionStatistics] = ()) -> None:
-        """Take the statistics of the partitions' tasks; statistics much older than the newest are ignored."""
+        """Take the statistics of the partitions' tasks. Statistics that are much older than the newest are ignored."""
         found = list(parts)
         newest = max((part.at_ms for part in found), default=0)
         self._parts = [part for part in found if part.at_ms > newest - _STALE_MS]
         self._columns: dict[str, ColumnSample | None] = {}
         self._groups: dict[str, GroupLoad | None] = {}
         self.version = min(((part.epoch, part.version) for part in self._parts), default=(0, 0))
-        """The lowest epoch and version of the constant tables that any of the figures is about."""
+        """The lowest epoch and version of the constant tables among the statistics."""
         self.table_bytes = max((part.table_bytes for part in self._parts), default=None)
         """Bytes of the constant tables in the worker with the largest tables; None without a worker's report."""
 
     def column(self, name: str) -> ColumnSample | None:
-        """Return the sample of a column; None for too few sampled events."""
+        """Return the sample of a column; None if too few events were sampled."""
         if name not in self._columns:
             samples = [part.columns[name] for part in self._parts if name in part.columns]
             values = list(merge(*(sample.values for sample in samples)))
@@ -141,7 +141,7 @@ class StreamStatistics:
         return self._groups[group_id]
 
     def matches(self, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
-        """Return the expected share of events that match a query; None for too few sampled events."""
+        """Return the expected share of events that match a query; None if no conjunct has an estimate."""
         if not conjuncts:
             return 1.0
         if not self._parts:
@@ -150,7 +150,7 @@ class StreamStatistics:
         parts = [self._part(each, row) for each in conjuncts if _bounded(each) not in bounds]
         parts += bounds.values()
         known = [part for part in parts if part is not None]
-        # Without any sample there is no estimate; otherwise, the parts without a sample are guessed.
+        # If no part has a sample, there is no estimate. Otherwise, the share of each part without a sample is guessed.
         return prod(known) * _UNKNOWN ** (len(parts) - len(known)) if known else None
 
     def candidates(self, path: AccessPath, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
@@ -158,7 +158,7 @@ class StreamStatistics:
         return self.matches([conjuncts[position] for position in path.keys], row)
 
     def _bounds(self, conjuncts: Sequence[Expression], row: ConstantRow) -> dict[str, float]:
-        """Return the share of events within the bounds of a column; two bounds of a column are estimated together."""
+        """Return the share of events between the lower and the upper bounds of each column with both, by column."""
         sides: dict[str, tuple[list[float], list[float]]] = {}
         for conjunct in conjuncts:
             part, name = self._part(conjunct, row), _bounded(conjunct)
@@ -226,7 +226,7 @@ def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
 
 
 def _beginning(sample: ColumnSample, prefix: tuple[Rounded, bool] | None) -> float | None:
-    """Return the share of sampled events that begin with a text; None for a pattern of another form."""
+    """Return the share of sampled texts with a prefix; 0 if no text matches, None for a pattern of another form."""
     if prefix is None:
         return 0.0
     text, is_all = prefix

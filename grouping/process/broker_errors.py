@@ -1,4 +1,4 @@
-"""Limits the log lines of a Kafka client that reaches no broker to one a minute, instead of twenty a second."""
+"""Limits the log of a Kafka client that reaches no broker to one line a minute, instead of twenty lines a second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EVERY_SECONDS = 60.0
 
 
 class BrokerErrors:
-    """Logs a client's broker errors: the first at once, then one line a minute with the count since.
+    """Logs a client's broker errors: the first at once, then one line a minute with the number of errors since then.
 
     librdkafka calls `note` in the thread that polls the client.
     """

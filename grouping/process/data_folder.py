@@ -1,7 +1,7 @@
-"""The format of a data folder, in `format.json`; a folder of a newer format is refused.
+"""The format of a data folder, which `format.json` in the folder names. A folder of a newer format is refused.
 
-A folder without this file has the first format. A release that changes the files of the folder (checkpoints, files of
-the servers) increases `FORMAT`, and this module converts an older folder before its first use.
+A folder without this file has the first format, which is the only one so far. A release that changes the files of the
+folder (checkpoints, files of the servers) must increase `FORMAT`, and must convert folders of older formats here.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ _FILE = "format.json"
 
 
 def claim(data: Path) -> None:
-    """Ensure that an existing folder has this format.
+    """Check that this version can read the format of an existing folder, and let only this user read the folder.
+
+    A folder without `format.json` gets the file.
 
     Raises:
-        OperationalError: A later version has written the folder, or its format cannot be read.
-        OSError: The folder cannot be read, or written to.
+        OperationalError: A later version has written the folder, or `format.json` cannot be read.
+        OSError: The folder cannot be read or written.
     """
     _close(data)
     path = data / _FILE
@@ -40,14 +42,14 @@ def claim(data: Path) -> None:
 
 
 def _close(data: Path) -> None:
-    """Let only the user of this process read the folder; the rights of another user's volume stay."""
+    """Let only the user of this process read the folder, unless another user owns the folder or shares it."""
     found = data.stat()
     if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX and found.st_mode & 0o077:
         data.chmod(0o700)
 
 
 def _read(path: Path) -> int | None:
-    """Return the format recorded in a folder, None if there is no record."""
+    """Return the format in the file `format.json`; None without the file."""
     try:
         found = json.loads(path.read_text("utf-8"))["format"]
     except FileNotFoundError:
@@ -63,7 +65,7 @@ def _read(path: Path) -> int | None:
 
 
 def _write(path: Path) -> None:
-    """Write the file atomically: after an interruption it is missing or complete."""
+    """Write the file atomically. After an interruption the file is missing or complete."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     with aside.open("w", encoding="utf-8") as file:
         json.dump({"format": FORMAT}, file)

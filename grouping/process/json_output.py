@@ -1,4 +1,4 @@
-"""Makes all lines that a process writes JSON objects: also lines of libraries, of Java, and of Python itself."""
+"""Turns all lines that a process writes into JSON objects, also lines of libraries, of Java and of Python itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DRAIN_SECONDS = 0.5
 
 
 def json_line(line: str) -> str:
-    """Return a JSON object unchanged, and any other line as the message of an object, without the line end.
+    """Return a line that is a JSON object unchanged, and any other line as the message of an object.
 
     Example:
         >>> json_line('{"level": "ERROR"}')
@@ -72,11 +72,11 @@ class JsonOutput:
 
 
 _outputs: list[JsonOutput] = []
-"""The output of this process, once it was replaced."""
+"""The replaced output of this process; empty if the output was not replaced."""
 
 
 def log_to_standard_error(level: int | str, form: Literal["text", "json"]) -> None:
-    """Log to standard error; with JSON, all other lines of this process and its children become objects, too.
+    """Log to standard error. With JSON, all other lines of this process and its children become JSON objects too.
 
     Args:
         level: The lowest level that is logged.

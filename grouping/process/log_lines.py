@@ -1,4 +1,4 @@
-"""The form of log lines: time, level, logger, message, and fields as ``name=value``; or all of this as JSON."""
+"""The form of log lines: a text of time, level, logger, message and fields (``name=value``), or a JSON object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Literal, TextIO
 __all__ = ["Sparing", "change_level_by_signals", "last_error", "log_to"]
 
 _LONGEST = 500
-"""Most characters of the last error in a report."""
+"""The largest number of characters of the last error that a report shows."""
 
 ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """The attributes of every log record; any other attribute is a field."""
@@ -50,7 +50,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class _LastError(logging.Handler):
-    """Keeps the last line of level WARNING or above."""
+    """Keeps the last log line of level WARNING or above."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -68,12 +68,12 @@ _last = _LastError()
 
 
 def last_error() -> dict[str, str] | None:
-    """Return time, level and text of this process's last line of level WARNING or above; None without such a line."""
+    """Return time, level and text of this process's last line of level WARNING or above; None without one."""
     return _last.line
 
 
 class Sparing:
-    """Decides when a repeated line is written: at once, and then once a minute."""
+    """Decides when a repeated line is written: the first time at once, and then at most once a minute."""
 
     _EVERY_SECONDS = 60.0
 
@@ -82,7 +82,7 @@ class Sparing:
         self._due: dict[str, float] = {}
 
     def due(self, line: str) -> bool:
-        """Return whether a line is due, which then counts as written."""
+        """Return whether a line should be written now. If so, the line counts as written."""
         now = self._clock()
         if now < self._due.get(line, now):
             return False
@@ -103,7 +103,7 @@ class _SparingLibraries(logging.Filter):
 
 
 def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "text") -> None:
-    """Send log lines from a level up to a stream, and the stack trace of an exception that ends the process.
+    """Write log lines of a level and above to a stream, also the stack trace of an exception that ends the process.
 
     Args:
         stream: The stream for the lines.
@@ -116,7 +116,7 @@ def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "te
     handler.addFilter(_SparingLibraries(Sparing()))
     logging.basicConfig(level=level, handlers=[handler, _last], force=True)
     logging.captureWarnings(capture=form == "json")
-    if form == "json":  # Python's default hook would write lines of text
+    if form == "json":  # Python's default hooks would write text instead
         sys.excepthook = _log_uncaught
         threading.excepthook = lambda args: _log_uncaught(args.exc_type, args.exc_value, args.exc_traceback)
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["SILENT_SECONDS", "MetricsServer", "RoleMetric", "RoleState"]
 
 SILENT_SECONDS = 10.0
-"""A role without a report for this time counts as hanging or ended."""
+"""A role that has reported nothing for this number of seconds is considered to be hanging or ended."""
 _ROLE_TEXT = "1 for the state that the role has (`active`, `standby`, `waiting`), else 0"
 _KINDS = ("active", "standby", "waiting")
 _CONNECTIONS = 16
-"""Most simultaneous connections; each takes a thread of the role."""
+"""The largest number of simultaneous connections. Each connection takes a thread of the role."""
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - the operator's choice, recognised here
 
 
@@ -45,22 +45,22 @@ class RoleState:
         self.tell("starting")
 
     def tell(self, state: str) -> None:
-        """Note a state, as reported now."""
+        """Note the state of the role, which is reported now."""
         self.state = state
         self.still()
 
     def still(self) -> None:
-        """Note that the state still holds."""
+        """Note that the role still has the state, so that the report is not too old."""
         self._reported_at = self._clock()
 
     @property
     def kind(self) -> str:
-        """``active``, ``standby`` or ``waiting``; a role may wait for a server, for its lease, or for its start."""
+        """``active``, ``standby`` or ``waiting`` (for a server, the lease or the start; also if the role hangs)."""
         fine, report = self.probe()
         return {"ready": "active", "standby": "standby"}.get(report["state"], "waiting") if fine else "waiting"
 
     def probe(self, states: Collection[str] = ()) -> tuple[bool, dict[str, Any]]:
-        """Return whether the role lives and has one of the given states (if any are given), and the body of the answer.
+        """Return whether the role is alive (and in one of the given states, if any), and the body of the answer.
 
         Example:
             >>> RoleState(lambda: 7.0).probe(["ready"])
@@ -72,7 +72,7 @@ class RoleState:
 
 
 class MetricsServer:
-    """An HTTP server in threads of its own, until it is closed."""
+    """An HTTP server. The server runs in threads of its own until it is closed."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class MetricsServer:
             port: The port; 0 for any free port.
             state: The state for the probes.
             registry: The metrics.
-            role: The label of ``cq_role``; without a role there is no such metric.
-            connection_seconds: Longest duration of a connection, however slowly its client sends or reads.
+            role: The label of the metric ``cq_role``. Without a role, the server has no metric ``cq_role``.
+            connection_seconds: The longest duration of a connection. A slower client is cut off.
 
         Raises:
             OperationalError: The machine does not have the address, or the port is taken.
@@ -161,14 +161,14 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread; close connections beyond the limit at once."""
+        """Answer a connection in a thread, or close the connection at once if there are too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer a connection, and close it after its longest duration."""
+        """Answer a connection, and cut the connection off if it lasts too long."""
         limit = threading.Timer(self.connection_seconds, _cut_off, [request])
         limit.daemon = True
         limit.start()
@@ -179,7 +179,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Write nothing: a closed connection is no error of the role."""
+        """Write nothing, since a closed connection is no error of the role."""
 
 
 def _cut_off(request: socket.socket) -> None:
@@ -189,4 +189,4 @@ def _cut_off(request: socket.socket) -> None:
 
 class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Write nothing for each request, since there is one every few seconds."""
+        """Write nothing, since requests come every few seconds."""

@@ -6,11 +6,11 @@ __all__ = ["look_seconds"]
 
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 3.0
 _SOURCE_SECONDS = 0.003
-"""Seconds between two looks, for each source. Kafka's description of a topic takes some 0.05 ms of CPU time."""
+"""Seconds between two looks, for each source. To get Kafka's description of a topic takes some 0.05 ms of CPU time."""
 
 
 def look_seconds(sources: int) -> float:
-    """Return how many seconds lie between two looks at sources: the more sources, the longer, so looks stay cheap.
+    """Return the seconds between two looks at all sources. With more sources, looks are rarer, so they stay cheap.
 
     Example:
         >>> [look_seconds(sources) for sources in (20, 500, 5000)]

@@ -1,4 +1,4 @@
-"""Schemas by id from a registry, by its read API: GET /schemas/ids/<id>."""
+"""Gets schemas by their ids from a schema registry, by GET /schemas/ids/<id>."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from schemas.avro_writers import read_writers
 __all__ = ["SchemaAway", "SchemaRegistry"]
 
 _SECONDS = 2.0
-"""Seconds to wait for an answer, since a waiting task holds a core."""
+"""The longest time to wait for an answer, in seconds. The time is short, since a waiting task occupies a core."""
 _MOST_BYTES = 1 << 18
-"""The size of the largest accepted answer."""
+"""The largest accepted size of an answer, in bytes."""
 _NO_SUCH_SCHEMA = 40403
-"""The error code of registries for an unknown id. Another 404 may come from a proxy or a wrong path."""
+"""The error code of registries for an unknown id. A 404 without this code may come from a proxy or a wrong path."""
 _JSON = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 class SchemaAway(OperationalError):
-    """A registry does not answer, or answers wrongly; the records that need the schema wait."""
+    """A registry does not answer, or answers wrongly. The records that need the schema must wait."""
 
 
 class SchemaRegistry:
-    """Asks a registry for schemas. Redirects are not followed: a registry must not choose other hosts to ask."""
+    """Asks a registry for schemas. Redirects are not followed: a registry must not choose which hosts are asked."""
 
     def __init__(self, url: str, login: str = "") -> None:
         """Note the registry, without a request.
@@ -53,11 +53,11 @@ class SchemaRegistry:
         """Return the schema of an id.
 
         Returns:
-            The JSON of the schema; the JSON of a sentence if the schema cannot be used; None if the registry does not
-            know the id.
+            The JSON of the schema. If the schema cannot be used, the result is the JSON of a sentence with the reason.
+            None if the registry does not know the id.
 
         Raises:
-            SchemaAway: The registry does not answer, or gives an answer that no registry gives.
+            SchemaAway: The registry does not answer, or the answer is not one of a registry.
         """
         try:
             status, body = self._get(f"{self._parts.path}/schemas/ids/{schema_id}")
@@ -81,7 +81,8 @@ class SchemaRegistry:
         """Return the status and the body of an answer."""
         host, is_safe = self._parts.hostname or "", self._parts.scheme == "https"
         connected = create_connection((host, self._parts.port or (443 if is_safe else 80)), _SECONDS)
-        # The timeout applies to each read, and a registry may send its bytes one by one.
+        # The socket's timeout applies to each single read, and a registry may send its bytes one by one: a timer is
+        # needed.
         late, second = Event(), connected.dup()
         timer = Timer(_SECONDS, _end, (second, late))
         timer.daemon = True

@@ -1,4 +1,4 @@
-"""Sends traces to an OpenTelemetry collector over OTLP; only this module imports the optional packages."""
+"""Sends traces to an OpenTelemetry collector over OTLP. Only this module imports the packages of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from grouping.settings.settings import Settings
 __all__ = ["Traces"]
 
 _EVERY_MS = 1_000
-"""Time between two requests to the collector, in milliseconds."""
+"""The time between two requests to the collector, in milliseconds."""
 _HALF = (1 << 64) - 1
 
 
 class Traces:
-    """Sends finished spans in the background: callers do not wait for the collector, and unsent spans are lost."""
+    """Sends finished spans in the background. Callers do not wait for the collector; spans may be lost at a crash."""
 
     def __init__(self, processor: SpanProcessor, role: str, prefix: str, share: float) -> None:
         """Begin.
@@ -35,7 +35,7 @@ class Traces:
             processor: The processor of spans.
             role: The role of this process.
             prefix: The prefix of the gateway.
-            share: The share, from 0 to 1, that is reported of traces without a sender's context.
+            share: Which share of the traces without a sender's context is reported, from 0 to 1.
         """
         self._ids = _GivenIds()
         resource = Resource.create(
@@ -58,17 +58,17 @@ class Traces:
         return self._share
 
     def chosen(self, trace: int, parent: Parent | None = None) -> bool:
-        """Tell whether a trace is reported: the sender's context decides, or without one the trace's id."""
+        """Tell whether a trace is reported. The sender's context decides; without a context, the trace's id decides."""
         return parent.sampled if parent is not None else (trace & _HALF) < self._share * (_HALF + 1)
 
     def tell(self, trace: int, whole: Span, parts: Sequence[Span], parent: Parent | None = None) -> None:
         """Report a span and its parts.
 
         Args:
-            trace: The id of the trace, unless the span has a parent.
+            trace: The id of the trace; not used if the span has a parent, whose trace the span then belongs to.
             whole: The span.
-            parts: The spans within it.
-            parent: The sender's span around the span, if any.
+            parts: The spans within this span.
+            parent: The sender's span in which the command was sent, if there is one.
         """
         context = otel.set_span_in_context(otel.INVALID_SPAN)
         if parent is not None:

@@ -1,4 +1,4 @@
-"""Arrow arrays without pandas: pyarrow imports pandas if installed, which takes 0.3 s of CPU time and 36 MB."""
+"""Keeps pyarrow from importing pandas, which would take 0.3 s of CPU time and 36 MB."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["spare_pandas"]
 
 
 def spare_pandas() -> None:
-    """Let pyarrow make arrays from lists without importing pandas, which it needs only to recognise a Series.
+    """Let pyarrow make arrays from lists without importing pandas. PyArrow needs pandas only to recognise a Series.
 
-    PyArrow looks for pandas once, at the first list, and does not find it. Later imports of pandas work, and so does
-    pyarrow's ``to_pandas``.
+    PyArrow looks for pandas only once, when it reads the first list, so this function lets this one import fail. Later
+    imports of pandas work, and also pyarrow's ``to_pandas``.
     """
     absent = _PandasAbsent()
     sys.meta_path.insert(0, absent)

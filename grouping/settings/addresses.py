@@ -1,4 +1,4 @@
-"""Checks of server addresses. No error contains a part of an address, since the part may be a password."""
+"""Checks of server addresses. No error contains a part of an address, since an address may contain a password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assignment of streams to evaluators, by settings that must be equal for the gateway and all evaluators."""
+"""The assignment of streams to evaluators. The gateway and all evaluators must have the same settings for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Assignment:
     """
 
     patterns: tuple[tuple[str, tuple[str, ...]], ...]
-    """By evaluator, the shell patterns of names of streams, folded."""
+    """For each evaluator, the shell patterns of names of streams, in lower case."""
 
     @classmethod
     def of(cls, settings: Settings) -> Assignment:
@@ -34,12 +34,12 @@ class Assignment:
         return cls(tuple((name, tuple(_patterns(text))) for name, text in streams.items()))
 
     def evaluator_of(self, stream: str) -> str:
-        """Return the name of the evaluator of a stream, from the stream's name; empty for the unnamed evaluator."""
+        """Return the name of the evaluator of the stream with this name; "" for the evaluator without a name."""
         return _first(self.patterns, stream.casefold())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The evaluators that must run; the unnamed evaluator is left out if named evaluators have all streams."""
+        """The names of the evaluators that must run. The name "" is left out if named evaluators have all streams."""
         named = tuple(name for name, _ in self.patterns)
         return named if any("*" in patterns for _, patterns in self.patterns) else ("", *named)
 

@@ -19,8 +19,8 @@ def given_settings() -> Settings:
     """Return the settings.
 
     Raises:
-        OperationalError: A value is not JSON or not valid, or a secret's file cannot be read. The error has neither
-            values nor a cause, since both may contain secrets.
+        OperationalError: A value is not JSON or not valid, or the file of a secret cannot be read. The error has
+            neither values nor a cause, since both could reveal secrets.
     """
     try:
         return Settings()
@@ -38,7 +38,7 @@ def given_settings() -> Settings:
 
 
 def _no_json() -> Iterator[str]:
-    """Yield the variables of settings that must be JSON, but are not."""
+    """Yield the names of variables whose values must be JSON, but are not."""
     wanted = set()
     for section, field in Settings.model_fields.items():
         if isinstance(field.default, BaseModel):

@@ -1,6 +1,7 @@
 """Options of Kafka's clients (librdkafka and Java) for the addresses of the cluster and for the login.
 
-Options have librdkafka's names, also in `kafka.extra`; where the Java client has other names, they are derived.
+The options in `kafka.extra` have librdkafka's names. If the Java client has another name for an option, this module
+translates the name.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from grouping.settings.settings import KafkaSettings
 __all__ = ["client_options", "java_options", "token_url"]
 
 _JAVA = "kafka."
-"""Prefix of further options that are only for Spark's source."""
+"""The prefix of options in `kafka.extra` that are only for Spark's Kafka source."""
 _SILENCE = "socket.timeout.ms"
 _SILENT = {_SILENCE: "10000"}
-"""Time after which a client leaves a broker that does not answer. Kafka itself takes the broker for dead after nine
-seconds; the default of librdkafka is a minute.
+"""The time in milliseconds after which a client gives up a broker that does not answer. Kafka itself considers a broker
+dead after nine seconds. The default of librdkafka is a minute.
 """
 _NOT_JAVA = frozenset((
     _SILENCE,
@@ -25,7 +26,7 @@ _NOT_JAVA = frozenset((
     "sasl.username", "sasl.password", "sasl.mechanisms",
     "sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret", "sasl.oauthbearer.scope",
 ))  # fmt: skip
-"""Spellings of librdkafka that the Java client does not know."""
+"""Names of librdkafka's options that the Java client does not know."""
 _LOGIN = "org.apache.kafka.common.security"
 _MODULES = {
     "PLAIN": f"{_LOGIN}.plain.PlainLoginModule",
@@ -36,7 +37,7 @@ _MODULES = {
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, str]:
-    """Return librdkafka's options: typed settings win over `kafka.extra`; options only for Spark are left out.
+    """Return librdkafka's options. Typed settings take precedence over `kafka.extra`; options for Spark are left out.
 
     Example:
         >>> client_options(KafkaSettings(bootstrap="k:1", extra={"client.id": "x", "kafka.client.id": "y"}))
@@ -70,10 +71,10 @@ def _typed(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def java_options(kafka: KafkaSettings) -> dict[str, str]:
-    """Return the options of Spark's source, with the prefix ``kafka.``.
+    """Return the options of Spark's Kafka source. Their names have the prefix ``kafka.``.
 
     Certificates and keys are passed as text, so executors on other machines need no files. Options of `extra` with the
-    prefix ``kafka.`` win over derived options.
+    prefix ``kafka.`` take precedence over derived options.
 
     Raises:
         OSError: The file of a certificate or key cannot be read.
@@ -95,10 +96,11 @@ def java_options(kafka: KafkaSettings) -> dict[str, str]:
 
 
 def _java_patience(silent_ms: int) -> dict[str, str]:
-    """Return the timeouts of a single answer, and of all attempts of a request together.
+    """Return the options for the timeout of a single answer, and of all attempts of a request together.
 
-    Spark looks for events with the Java admin client, which gives up a hanging broker only when all attempts have timed
-    out (its `NetworkClient` waits for an hour); Spark then makes a new client.
+    The second timeout is needed because Spark looks for events with the Java admin client. This client gives up a
+    hanging broker only after all attempts have timed out, since its `NetworkClient` waits for an hour. Then Spark makes
+    a new client.
     """
     return {"kafka.request.timeout.ms": str(silent_ms), "kafka.default.api.timeout.ms": str(2 * silent_ms)}
 
@@ -121,7 +123,7 @@ def _certificate(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _login(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the JAAS configuration for the login of a Java client; empty if the options have no user."""
+    """Return the JAAS configuration for the login of a Java client; {} if the options have no user."""
     mechanism = options.get("sasl.mechanism") or options.get("sasl.mechanisms", "")
     who = {"username": options.get("sasl.username"), "password": options.get("sasl.password")}
     further = {"kafka.sasl.mechanism": mechanism}
@@ -148,5 +150,5 @@ def _quoted(text: str) -> str:
 
 
 def token_url(kafka: KafkaSettings) -> str:
-    """Return the URL of the token endpoint for OAUTHBEARER; empty without one."""
+    """Return the URL of the token endpoint for OAUTHBEARER; "" without one."""
     return client_options(kafka).get("sasl.oauthbearer.token.endpoint.url", "")

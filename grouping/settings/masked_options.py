@@ -1,4 +1,4 @@
-"""Further options of a client, which a dump of settings masks, since they may be secrets."""
+"""Further options of a client. A dump of the settings masks their values, which may be secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def _read(options: object) -> object:
 
 
 Options = Annotated[dict[str, str], BeforeValidator(_read), PlainSerializer(_shown)]
-"""Further options of a client. A dump of settings masks them, since they may be secrets, and can be read again.
-
-A setting of this type also needs ``repr=False``.
+"""Further options of a client, by name. A dump of the settings has the values as `SecretStr`, since they may be
+secrets; settings can be made of the dump again. A setting of this type also needs ``repr=False``.
 """

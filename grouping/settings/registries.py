@@ -30,7 +30,7 @@ def registry_url(text: str) -> str | None:
 
 
 def allowed_registries(settings: Settings) -> dict[str, str]:
-    """Return the logins of the allowed registries by URL: ``user:password``, or empty."""
+    """Return the login of each allowed registry, by URL: ``user:password``, or "" without a login."""
     given = settings.streams.registries.get_secret_value().split(",")
     known = {registry_url(each.strip()): each.strip() for each in given}
     return {url: urlsplit(text).netloc.rpartition("@")[0] for url, text in known.items() if url is not None}

@@ -17,14 +17,14 @@ SUFFIX = "_FILE"
 
 
 class SecretFiles(PydanticBaseSettingsSource):
-    """A source of settings, below the environment: a variable that holds the secret itself wins."""
+    """A source of settings. A variable of the environment that holds the secret itself takes precedence."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Return nothing, since `__call__` reads all secrets of all sections."""
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Return the secrets with files, by section and name.
+        """Return the secrets for which the environment names files, by section and name.
 
         Raises:
             OSError: A file cannot be read.
@@ -32,7 +32,7 @@ class SecretFiles(PydanticBaseSettingsSource):
         found: dict[str, dict[str, str]] = {}
         for section, name in secrets(self.settings_cls):
             if file := os.environ.get(f"CQ_{section}_{name}".upper() + SUFFIX):
-                # Editors and `echo` end a file with a line end, which is not part of the secret.
+                # Editors and `echo` add a line end at the end of a file. This line end is not part of the secret.
                 found.setdefault(section, {})[name] = Path(file).read_text("utf-8").rstrip("\r\n")
         return found
 

@@ -1,4 +1,4 @@
-"""Every setting, with its default; each can also come from the environment as ``CQ_`` and its path in capitals."""
+"""Every setting, with its default. The environment variable of a setting is ``CQ_`` and its path in capitals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Codec = Literal["gzip", "lz4", "none"]
 """Compression of record batches."""
 
 _names = lru_cache(maxsize=16)(TopicNames)
-"""The topics under a prefix, cached, since each command needs them several times."""
+"""Returns the topics under a prefix. They are cached, since each command needs them several times."""
 
 
 class KafkaSettings(BaseModel):
@@ -291,7 +291,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put secrets from files below arguments and environment."""
+        """Let arguments and environment variables take precedence over secrets from files."""
         return init_settings, env_settings, SecretFiles(settings_cls)
 
     @property
