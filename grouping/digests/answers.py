@@ -15,7 +15,7 @@ class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
 
     left_ms: int | None = None
     """The earliest time of the matches that are left, in epoch milliseconds; with GROUP BY, the beginning of the
-    earliest pane. None if no match is left.
+    earliest pane. The time is 0 if a computed result is left, and None if no match is left.
     """
     held: tuple[int, ...] = ()
     """The offsets of the records with matches that are left, ascending."""

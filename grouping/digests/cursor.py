@@ -128,7 +128,7 @@ def moved(
 class MovedCursors:
     """Cursors after the ticks of a cut. Equal cursors, as most destinations have, are a single object.
 
-    A cursor that is known already takes 0.7 µs, and a new cursor 2.7 µs. A whole digest takes 42 µs.
+    To find a known cursor takes 0.7 µs, and to make a new cursor 2.7 µs. A whole digest takes 42 µs.
     """
 
     def __init__(self, covered: SourceOffsets) -> None:

@@ -1,4 +1,4 @@
-"""Sends traces to an OpenTelemetry collector over OTLP. Only this module imports the packages of OpenTelemetry."""
+"""Sends traces to an OpenTelemetry collector over OTLP. The roles import OpenTelemetry only in this module."""
 
 from __future__ import annotations
 
