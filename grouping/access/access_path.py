@@ -32,11 +32,11 @@ class AccessPath(msgspec.Struct, frozen=True):
     """The way in which candidates of a group are found. Conjuncts are named by their positions in the plan."""
 
     kind: IndexKind
-    """What the index looks up. ``hash``: the keys in `equal`, or the values of the set in `set_member`. ``composite``:
+    """The kind of the lookup. ``hash``: the keys in `equal`, or the values of the set in `set_member`. ``composite``:
     the same, then one or both bounds among the rows found. ``ordered``: one bound. ``interval``: both bounds.
     ``prefix``: the beginning or a part of a text, for LIKE, startswith, endswith and contains. ``elements``: each
-    element of an event's array. ``union``: each branch of an OR, by a path of its own. ``scan``: nothing; every row is
-    a candidate.
+    element of an event's array. ``union``: each branch of an OR, by a path of its own. ``scan``: no lookup, so every
+    row is a candidate.
     """
     equal: tuple[int, ...] = ()
     """``column = :c`` conjuncts."""

@@ -67,7 +67,7 @@ class AggregatedMatches(DigestMatches, frozen=True, kw_only=True):
 
 
 class DigestUnavailable(LaterMatches, frozen=True, kw_only=True):
-    """The digest cannot be made now: there is no room for its rows, or their aggregation failed. It is tried again."""
+    """The digest cannot be made now: there is no room for its rows, or aggregation failed. A later try follows."""
 
     reason: str
 
