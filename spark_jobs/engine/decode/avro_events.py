@@ -33,7 +33,7 @@ class AvroReader:
 
     @classmethod
     def of_schema(cls, columns: Sequence[StreamColumn], schema: str, framing: str) -> AvroReader:
-        """Return a reader of records that are all written with one schema, whatever id they name."""
+        """Return a reader of records that are all written with one schema, whatever schema id the records name."""
         body, begin = AvroBody(columns, schema), _BODIES[framing]
         header = single_object_header(schema)
         return cls(lambda value: (body, begin(value, header)))

@@ -1,4 +1,4 @@
-"""Avro's values as values of columns: checked against the column's type, and reduced to its named parts."""
+"""Avro's values as values of columns: checked against the column's type, and with only the parts that the type has."""
 
 from __future__ import annotations
 

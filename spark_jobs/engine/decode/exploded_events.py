@@ -179,7 +179,7 @@ class _ExplodedReader:
         Args:
             values: The records of the batch.
             rows: By event, the row of its record; ascending.
-            numbers: By event, its place among the elements.
+            numbers: By event, its place among the elements of its record.
         """
         found: list[bytes] = []
         bounds = np.flatnonzero(np.diff(rows, prepend=-1, append=-1)).tolist()

@@ -246,7 +246,7 @@ def _is_raw(sql_type: SqlType) -> bool:
 
 
 def _raw_reader(sql_type: SqlType, leniency: Leniency) -> Callable[[bytes], object] | None:
-    """Return a reader of a column from its JSON text; None where the decoder reads the column."""
+    """Return a reader of a column from its JSON text; None if the decoder reads the column."""
     if sql_type == VARIANT:
         return variant_text
     if sql_type == TIMESTAMP and leniency != STRICT:

@@ -124,7 +124,7 @@ def read_json(value: bytes | None, *, any_json: bool) -> object:
 
 
 def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
-    """Tell whether records may be other JSON values than objects: if a column is the whole value, or an element."""
+    """Tell whether records need not be objects: if a column is the whole value, or an element of the whole value."""
     return any(not column.place.path or isinstance(column.place.path[0], int) for column in columns)
 
 

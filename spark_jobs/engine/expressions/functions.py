@@ -1,6 +1,6 @@
 """The implementation of each operator and function.
 
-Each gives NULL where Spark's ``try_`` form does.
+An implementation returns NULL where Spark's ``try_`` form of the operator or function does.
 """
 
 from __future__ import annotations

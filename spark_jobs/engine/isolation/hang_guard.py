@@ -1,4 +1,4 @@
-"""Ends a worker that makes no progress for too long; the worker then counts as dead (`worker_deaths`)."""
+"""Ends a worker that makes no progress for too long; the driver then treats the worker as dead (`worker_deaths`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ __all__ = ["HangGuard"]
 T = TypeVar("T")
 
 _SUSPECTED = 5
-"""Divisor of the time of a step that evaluates suspected work units."""
+"""The time of a step is divided by this number if the step evaluates suspected work units."""
 
 
 class HangGuard:
-    """The time that a step of a task may take; at its end the process ends, with its stack in the log.
+    """The limit on the time of a step of a task. After this time the process logs its stack and ends.
 
-    A timer of the system watches the time: its signal has faulthandler log the stack, and then ends the process. The
-    timer does not need the interpreter, which a never-returning library may hold, and costs a microsecond.
+    A timer of the operating system watches the time. At the timer's signal, faulthandler logs the stack, and the
+    process ends. The timer works even while a library that never returns holds the interpreter. Its cost is a
+    microsecond.
     """
 
     def __init__(
@@ -29,9 +30,9 @@ class HangGuard:
         """Begin with no step under way.
 
         Args:
-            seconds: Longest time of a step.
-            arm: Is called when a piece is begun.
-            disarm: Is called when a piece is made.
+            seconds: The longest time of a step.
+            arm: Called before a piece is made.
+            disarm: Called after a piece was made.
         """
         self._seconds = seconds
         self._limit = seconds
@@ -43,10 +44,10 @@ class HangGuard:
     def pieces(self, made: Iterator[T]) -> Iterator[T]:
         """Yield the pieces of an iterator, under the limit.
 
-        The consumer's own time does not count: it may wait for Kafka for any time.
+        The time that the consumer takes between two pieces is not limited: the consumer may wait for Kafka.
 
         Args:
-            made: Pieces, none of them None.
+            made: The pieces. No piece may be None.
         """
         self._limit = self._seconds
         while True:

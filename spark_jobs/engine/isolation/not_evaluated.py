@@ -17,11 +17,14 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["NotEvaluatedLetters"]
 
 _SINGLE = 1_000
-"""Dead letters of a task for single events; further events share a letter for each unit and batch of records."""
+"""The largest number of a task's dead letters for single events.
+
+Further events share one dead letter for each unit and batch of records.
+"""
 
 
 class NotEvaluatedLetters:
-    """Writes these dead letters of one task; the code is ``not-evaluated`` where a unit is left out."""
+    """Makes these dead letters for one task; their code is ``not-evaluated`` if a unit was left out."""
 
     def __init__(self, stream: Stream, settings: Settings) -> None:
         self._stream = stream
@@ -37,7 +40,7 @@ class NotEvaluatedLetters:
             events: The batch.
             rows: The events that may match the unit, ascending.
             unit: The unit that is left out.
-            reason: Why, without any text of a subscriber or an event.
+            reason: Why the unit is left out; the reason must not contain any text of a subscriber or an event.
         """
         self.reasons[unit] = reason
         text = f"{described(unit)} was not evaluated for"
@@ -56,7 +59,7 @@ class NotEvaluatedLetters:
         Args:
             offsets: Partition, first and last offset of the task's events.
             unit: The unit that is left out.
-            reason: Why.
+            reason: Why the unit is left out.
         """
         self.reasons[unit] = reason
         partition, first, last = offsets
@@ -64,7 +67,7 @@ class NotEvaluatedLetters:
         return dead_letters(no_record(partition, first), {0: detail}, "not-evaluated", self._stream, self._settings)
 
     def incomplete(self, unit: str, offsets: tuple[int, int, int], matches: int) -> pa.RecordBatch:
-        """Return the dead letter of matches that do not count, since their unit was left out for some events.
+        """Return the dead letter of matches that are not counted, because their unit was left out of some events.
 
         Args:
             unit: The unit.
@@ -79,7 +82,10 @@ class NotEvaluatedLetters:
         return dead_letters(no_record(partition, first), {0: detail}, "not-evaluated", self._stream, self._settings)
 
     def too_many_rows(self, events: RowSource, row: int, computation: Computation) -> pa.RecordBatch:
-        """Return the dead letter (``too-many-rows``) of an event for which no group over a join was evaluated."""
+        """Return the dead letter (``too-many-rows``) of an event that joins too many rows.
+
+        No group over the join was evaluated for this event.
+        """
         most = self._settings.evaluator.event_rows
         detail = (
             f'Join "{computation.computation_id}" makes more than {most} rows of this event '

@@ -22,7 +22,7 @@ class Step(Protocol):
         """Yield the records of some units, None for all."""
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
-        """Yield the dead letters of a unit that is left out; safely: without evaluating anything of the unit."""
+        """Yield the dead letters of a unit that is left out; if `safely`, nothing of the unit may be evaluated."""
 
 
 @runtime_checkable
@@ -48,7 +48,7 @@ class SharedStep(Protocol):
         """Do the work of the next piece."""
 
     def passed(self, piece: Any) -> Records:
-        """Yield the records of a piece: further steps, under their own guard."""
+        """Yield the records of a piece; further steps make these records, each under the guard."""
 
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
         """Yield the dead letters of a unit, for the events of the pieces that are not made."""

@@ -1,9 +1,10 @@
-"""The guarded run of a step of the evaluation: a work unit that fails, fails alone.
+"""Runs a step of the evaluation so that a fault in one work unit does not affect the other units.
 
-All units are evaluated together, at no cost of their own. If this raises, each half of the units is tried, and so on:
-the unit at fault is left out, its events become dead letters, and from then on the worker evaluates it apart. A unit
-that takes more CPU time than its budget is stopped midway and quarantined. Quarantined units are not tried, and
-suspects of a death are evaluated apart: each lot is marked before its evaluation (`unit_selection`).
+All units are evaluated together, without a cost for each unit. If the evaluation raises an error, each half of the
+units is tried, and so on, until the unit at fault is found. This unit is left out: its events become dead letters, and
+from then on the worker evaluates the unit apart. A unit that takes more CPU time than its budget is stopped midway and
+quarantined. Quarantined units are not evaluated. Units that may have killed a worker (*suspects*) are evaluated apart,
+in lots; each lot is marked before its evaluation (`unit_selection`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class UnitGuard:
         Args:
             selection: The units to evaluate, and which of them apart.
             letters: Makes dead letters.
-            failed: Units that have raised in this worker; further ones are added.
+            failed: Units that have raised an error in this worker; the guard adds further units.
             budget: The CPU time of each unit.
         """
         self.selection = selection
@@ -53,13 +54,13 @@ class UnitGuard:
             yield
 
     def add(self, events: int) -> None:
-        """Give the batch the time of further events, which its events have become."""
+        """Give the batch the CPU time of further events, if its events have become more rows."""
         self._budget.add(events)
 
     def run(self, step: AnyStep) -> Records:
         """Yield the records of a step, and the dead letters of units that are left out.
 
-        Suspects are evaluated first, so that a death at their evaluation points to them and not to other culprits.
+        Suspects are evaluated first, so that no other unit can be the cause of a death during their evaluation.
         """
         if isinstance(step, PlainStep):
             yield from step.work()
@@ -73,7 +74,7 @@ class UnitGuard:
                 self._steps.remove(step)
 
     def _shared(self, step: SharedStep) -> Records:
-        """Run a step whose work is the same for all of its units, which are marked together while it is done."""
+        """Run a step that does the same work for all of its units; if a unit is suspected, all are marked meanwhile."""
         selection, units = self.selection, step.shared_by()
         marks: Units = ()
         if selection.concerns(self.failed):
@@ -134,7 +135,7 @@ class UnitGuard:
                 suspects, others = _parted(step.units() if some is None else some, stopped)
                 if not suspects:
                     raise  # no unit of this step is at fault
-            # Outside of the handler, which would keep the memory of the stopped evaluation.
+            # This code follows the handler, because within it the exception keeps the stopped evaluation's memory.
             self._budget.again()
             waiting += _halves(others)
             if stopped.alike or len(suspects) == 1:
@@ -175,7 +176,7 @@ class UnitGuard:
 
 
 def _parted(units: Units, stopped: StoppedEvaluation) -> tuple[list[str], list[str]]:
-    """Return the units that were being evaluated, and the others; all and none if `stopped` names none of them."""
+    """Return the units that were being evaluated, and the others; all units and no others if `stopped` names none."""
     suspects = [unit for unit in units if not stopped.suspects.isdisjoint(parts_of(unit))]
     found = set(suspects)
     return suspects or [*units], [unit for unit in units if unit not in found] if suspects else []

@@ -11,7 +11,11 @@ from spark_jobs.engine.isolation.hang_guard import HangGuard
 __all__ = ["Division", "UnitSelection"]
 
 _LOTS = 32
-"""Lots into which suspects are divided: the lot that is marked when a worker dies has the suspects of the next try."""
+"""The number of lots into which suspects are divided.
+
+Each lot is marked before its evaluation. If the worker dies, only the units of the marked lot are suspects in the next
+try of the batch.
+"""
 
 
 class Division(NamedTuple):
@@ -19,7 +23,7 @@ class Division(NamedTuple):
 
     together: list[str]
     apart: list[list[str]]
-    """Lots, each evaluated by itself, before the others."""
+    """Lots; each lot is evaluated by itself, before the units that are evaluated together."""
     left_out: list[str]
 
 
@@ -40,10 +44,10 @@ class UnitSelection:
         Args:
             left_out: Quarantined units, with the reason.
             watched: Units that were quarantined before, and are tried again.
-            suspects: Units that may have killed a worker at this batch, all units if empty; None where no worker died.
-            mark: Writes which units are evaluated now, for the case that the worker dies.
+            suspects: Units that may have killed a worker at this batch; empty: all units. None: no worker died.
+            mark: Notes which units are evaluated now, for the case that the worker dies.
             guard: Ends a worker that hangs.
-            quarantine: Writes that units are quarantined for being slow.
+            quarantine: Notes that units are quarantined for being slow.
         """
         self.left_out = dict(left_out or {})
         """Quarantined units, with the reason."""
@@ -59,12 +63,12 @@ class UnitSelection:
         """Tell whether any unit is left out, or evaluated apart.
 
         Args:
-            failed: Units that have raised in this worker.
+            failed: Units that have raised an error in this worker.
         """
         return bool(failed or self.left_out or self._watched) or self._suspects is not None
 
     def divide(self, units: Sequence[str], failed: Collection[str]) -> Division:
-        """Divide some units."""
+        """Divide units by how they are evaluated; `failed` has the units that raised an error in this worker."""
         left_out = [unit for unit in units if unit in self.left_out]
         tried = [unit for unit in units if unit not in self.left_out] if left_out else units
         alone = [unit for unit in tried if unit in failed or unit in self._watched or self._suspected(unit)]
@@ -75,18 +79,22 @@ class UnitSelection:
         return Division(together, apart, left_out)
 
     def quarantine(self, units: Sequence[str]) -> None:
-        """Leave units that were too slow out from now on."""
+        """Leave units out from now on, because they were too slow."""
         self.left_out |= dict.fromkeys(units, SLOW)
         self._quarantine(units)
 
     def begin_step(self, units: Sequence[str]) -> None:
-        """Begin a step of the evaluation, and mark its units; none are marked while none is suspected."""
+        """Begin a step of the evaluation, and mark units.
+
+        Args:
+            units: The units of the step; empty if none of them is suspected.
+        """
         if self._guard is not None:
             self._guard.begin_step(suspected=bool(units))
         self.mark(units)
 
     def mark(self, units: Sequence[str]) -> None:
-        """Mark units, and no others."""
+        """Mark units, in place of the units that were marked before."""
         if self._mark is not None and units != self.marked:
             self._mark(units)
             self.marked = units

@@ -1,7 +1,7 @@
 """Ends a process whose evaluation is over its CPU budget and does not return to a check.
 
-A call of a library may take minutes for one long text. A thread of the worker, or of the gateway, notices, quarantines
-the charged work units, and ends the process: so the next try leaves them out, after a single death.
+A call of a library may take minutes for one long text. A thread of the worker, or of the gateway, then quarantines the
+charged work units, and ends the process. So the next try leaves these units out, after a single death.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["BudgetWatchdog"]
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 2.0
-"""CPU time over the budget at which the process ends: a step between two checks takes less, for most expressions.
+"""The CPU time beyond the budget after which the process is ended. Most expressions take less between two checks.
 
-Units of a subscriber with a part of the budget have the same part of this time.
+Units of a subscriber who has only a part of the budget have the same part of this time.
 """
 _EVERY_SECONDS = 0.25
 
@@ -45,7 +45,7 @@ class BudgetWatchdog:
             self._thread.start()
 
     def rest(self) -> None:
-        """Watch nothing."""
+        """Stop watching."""
         self._watched = None
 
     def _run(self) -> None:

@@ -1,10 +1,10 @@
 """Edges of entries whose candidates form one run of an index: only entries in exactly one of two runs are checked.
 
-An index by one range conjunct, alone or beside equalities, sorts its entries, so the entries that a row satisfies are a
+An index on one range conjunct, with or without equalities, sorts its entries, so the entries that a row satisfies are a
 run of positions. The row enters the entries of its own run that are not in the run of the row before. The row leaves
-the entries of the run before that are not in its own run. Among a million thresholds, only the ones between two prices
-are looked at. An entry that began after the row before is *young*; for a young entry the row before is no match, so the
-row enters whatever the row before was.
+the entries of the run before that are not in its own run. Among a million thresholds, only those between the two prices
+are looked at. An entry that began after the row before is *young*. For a young entry the row before is no match, so the
+row enters the entry, whatever the values of the row before.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["Crossings"]
 
 @dataclass(frozen=True, slots=True)
 class _EntryRuns:
-    """By row, a run of positions, empty where the end is not behind the begin."""
+    """A run of positions for each row, from `first` to before `last`; empty if `last` is not greater than `first`."""
 
     first: Ints
     last: Ints
 
     def without(self, other: _EntryRuns) -> tuple[_EntryRuns, _EntryRuns]:
-        """Return the runs without the other runs: by row, the part before the other run and the part behind it."""
+        """Return the runs without the other runs: for each row, the parts before and after the other run."""
         empty = other.last <= other.first
         begin, end = np.where(empty, self.last, other.first), np.where(empty, self.last, other.last)
         return _EntryRuns(self.first, np.minimum(self.last, begin)), _EntryRuns(np.maximum(self.first, end), self.last)
@@ -84,12 +84,13 @@ class Crossings:
     ) -> Crossings | None:
         """Return the edges of a part.
 
-        None where the candidates are no runs, an entry may be in several runs, or further conjuncts decide.
+        None if a row's candidates are not one run, if an entry may be at several positions, or if further conjuncts
+        must be checked.
         """
         lookup = now or earlier
         assert lookup is not None, "one of the two was looked up"
         if lookup.part.shape.residual or any(kind.is_set for kind in lookup.part.shape.types):
-            return None  # an entry with a set stands at several positions
+            return None  # an entry with a set is at several positions
         runs, entries = [], None
         for side, count in ((now, rows.count), (earlier, before.count)):
             first, last = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -109,9 +110,9 @@ class Crossings:
         return cls(lookup, entries, runs[0], _EntryRuns(*spread), rows, before)
 
     def _young_entries(self) -> tuple[Ints, NDArray[np.int32], _EntryRuns] | None:
-        """Return the begins of entries by position, the young entries sorted by begin, and each row's run among these.
+        """Return the begins of entries by position, the young entries sorted by begin, and each row's run in these.
 
-        None where no entry began after a row before. The run is empty for a row without a row before, which enters
+        None if no entry began after a row before. A row without a row before has an empty run here, because it enters
         every entry of its own run anyway.
         """
         partition = int(self._rows.partitions[0]) if self._rows.count else 0
@@ -132,7 +133,7 @@ class Crossings:
             counts += np.minimum(self._young[2].counts, self._now.counts)
 
     def edges(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
-        """Yield rows in [first, last), the entries beside them, and 0 for enters or 1 for exits."""
+        """Yield rows in [first, last), the entry of each of these rows, and 0 for enters or 1 for exits."""
         for number, runs in enumerate((self._enters, self._exits)):
             for run in runs:
                 for row, entry in run.pairs(self._entries, first, last):
@@ -146,7 +147,7 @@ class Crossings:
             yield (*self._counting(row, entry, counts), 0)
 
     def _young_pairs(self, first: int, last: int) -> Iterator[Pairs]:
-        """Yield the pairs of a row and the position of a young entry in the row's run; the shorter run is walked."""
+        """Yield pairs of a row and a young entry in the row's run, by the shorter of the row's two runs."""
         if self._young is None:
             return
         begins, order, young = self._young
@@ -166,7 +167,7 @@ class Crossings:
     def _counting(
         self, row: NDArray[np.intp], entry: NDArray[np.int32], counts: NDArray[np.bool_]
     ) -> tuple[Ints, Ints]:
-        """Return the pairs that count: the entry is live, and the row's time lies within its window."""
+        """Return the valid pairs: the entry is live, and the row's time is within the entry's window."""
         part = self._lookup.part
         if part.alive is not None:
             counts &= part.alive[entry]

@@ -1,12 +1,11 @@
 """Edges and changes: which entries does a row enter or leave, compared with the row before it of the same key?
 
-An entry's conjuncts are looked up for the rows of a batch and for the rows before them. A pair that is a match for the
-row alone is an enter, and a pair that is a match for the row before alone is an exit. The row before is no match where
-there is none, or where it lies before the entry's begin. PAUSE, START and EXPIRE are checked for the later
-row alone.
+An entry's conjuncts are looked up for the rows of a batch and for the rows before them. A pair that is a match only for
+the row is an enter, and a pair that is a match only for the row before is an exit. The row before is no match if it
+does not exist, or if it is before the entry's begin. PAUSE, START and EXPIRE are checked only for the later row.
 
-For the changes of a table the row before counts wherever it lies, and a pair that matches by both rows is an update. A
-removed row is no match, and no row before.
+For the changes of a table, the row before may be older than the entry's begin, and a pair that is a match for both rows
+is an update. A removed row is no match, and is no row before for the next row.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = ["EdgeMatches", "coded_edges", "edge_candidates", "edge_matches"]
 
 _ROW_BITS = 32
 _KINDS_OF = ((ENTER, INSERT), (EXIT, DELETE), (UPDATE,))
-"""The kinds of a pair that is a match by the row alone, by the row before alone, and by both."""
+"""The kinds of a pair that is a match only for the row, only for the row before, and for both."""
 
 
 class EdgeMatches(NamedTuple):
@@ -63,7 +62,7 @@ def edge_matches(
     loads: Loads | None = None,
     value_bytes: int = VALUE_BYTES,
 ) -> Iterator[EdgeMatches]:
-    """Yield the edges of a batch in slices of its rows with edges, which bounds the memory for any number of edges.
+    """Yield the edges of a batch in slices, so that the memory is bounded for any number of edges.
 
     The arguments and the exceptions are those of `coded_edges`.
     """
@@ -79,18 +78,18 @@ def coded_edges(
     loads: Loads | None = None,
     value_bytes: int = VALUE_BYTES,
 ) -> Iterator[Matches]:
-    """Yield the edges of a batch as matches in which a row is a code: the row's bits above the kind's bits.
+    """Yield the edges of a batch as matches whose rows are codes: the row's number times 2^`KIND_BITS`, plus the kind.
 
     Args:
         snapshot: The tables of groups over one computation with rows before.
         rows: The rows.
         before: The rows before them.
-        limit: Candidate pairs in a slice, unless a single row has more.
+        limit: The largest number of candidate pairs in a slice, unless a single row has more.
         loads: Where to count the costs of each table.
-        value_bytes: Longest text that an expression computes; a longer text is NULL.
+        value_bytes: The largest size of a text that an expression computes; a longer text is NULL.
 
     Raises:
-        Exception: Any exception, since predicates run code of libraries (`faults.FAULTS`).
+        Exception: Any exception, because predicates run code of libraries (`faults.FAULTS`).
     """
     loads, groups = loads or Loads(), dict[GroupId, int]()
 
@@ -112,7 +111,7 @@ def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> 
 
 
 def _renumbered(rows: RowSource, before: RowsBefore, found: Matches) -> EdgeMatches:
-    """Return matches with rows of their own; in `found` a row is a code: the row's bits above the kind's bits."""
+    """Return the edges with their rows, numbered from 0; in `found` rows are codes (`coded_edges`)."""
     codes, place = np.unique(found.event, return_inverse=True)
     kinds = (codes & (1 << KIND_BITS) - 1).astype(np.int8)
     source = EdgeRows(rows, (codes >> KIND_BITS).astype(np.int64), kinds, before)
@@ -132,13 +131,13 @@ class _EdgeLookup:
     """The look-ups of one part of a table, or of one shared index."""
 
     now: _Side | None
-    """None where no row passes the table's conjuncts without constants."""
+    """None if no row satisfies the table's conjuncts without constants."""
     earlier: _Side | None
     rows: RowSource
     before: RowsBefore
     snapshot: Snapshot
     crossings: Crossings | None
-    """The edges, where the candidates of a row are one run."""
+    """The edges, if the candidates of each row are one run; else None."""
     stays: StayLookup | None
     """Decides which rows enter and leave, for a group with UNTIL."""
 
@@ -169,7 +168,7 @@ class _EdgeLookup:
             counts[self.before.of] += own
 
     def meet(self, first: int, last: int) -> Iterator[MatchedPairs]:
-        """Yield the results of the rows in [first, last); a row is a code: the row's bits above the kind's bits."""
+        """Yield the results of the rows in [first, last); rows are codes (`coded_edges`)."""
         began, lookup, snapshot = time.perf_counter(), self._side.lookup, self.snapshot
         kept = {ENTER: snapshot.enters, EXIT: snapshot.exits}
         kept |= dict.fromkeys((INSERT, DELETE, UPDATE), snapshot.changes)
@@ -184,7 +183,7 @@ class _EdgeLookup:
         lookup.took(time.perf_counter() - began)
 
     def _edges(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
-        """Yield rows in [first, last), the entries beside them, and the index into `_KINDS_OF`."""
+        """Yield rows in [first, last), the entry of each of these rows, and their index in `_KINDS_OF`."""
         found = self._differences(first, last) if self.crossings is None else self.crossings.edges(first, last)
         for row, position, side in found if self.stays is None else self.stays.edges(found):
             if (after := self.before.after) is None:
@@ -194,7 +193,7 @@ class _EdgeLookup:
                 yield row[counts], position[counts], side
 
     def _differences(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
-        """Yield rows, the entries beside them, and the index into `_KINDS_OF`."""
+        """Yield rows, the entry of each of these rows, and their index in `_KINDS_OF`."""
         now, earlier = self._now(first, last), self._earlier(first, last)
         found = [np.setdiff1d(now, earlier, assume_unique=True), np.setdiff1d(earlier, now, assume_unique=True)]
         if self.snapshot.changes is not None:
@@ -216,7 +215,7 @@ class _EdgeLookup:
         return begins
 
     def _now(self, first: int, last: int) -> Ints:
-        """Return the matches of rows as codes, ascending: the row's bits above the bits of the entry's position."""
+        """Return the matches of rows as codes, ascending: the row times 2^`_ROW_BITS`, plus the entry's position."""
         if self.now is None:
             return np.empty(0, np.int64)
         offsets, removals = cause_offsets(self.rows), self.rows.removals
@@ -236,7 +235,7 @@ class _EdgeLookup:
             self.earlier.events, *np.searchsorted(before.of, (first, last)).tolist()
         ):
             offsets = before.own_offsets[pair]
-            if changes is not None:  # a table's rows count though older than the entry
+            if changes is not None:  # a table's row is valid even if it is older than the entry
                 offsets = np.where(changes[rows.variant[position]], before.offsets[pair], offsets)
             found.append(self._counting(before.of[pair], position, offsets))
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))

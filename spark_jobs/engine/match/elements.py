@@ -56,7 +56,7 @@ class ElementSource:
         return self.column(name)
 
     def result(self, call: Call, body: pl.Series) -> pl.Series:
-        """Return a function's value for each array, given the body's value for each element; not for reduce."""
+        """Return a function's value for each array, given the body's value for each element (not for reduce)."""
         if call.op in ("exists", "forall"):
             return self._decided(body, by=call.op == "exists")
         values, of = body.to_arrow(), self.of

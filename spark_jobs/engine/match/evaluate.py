@@ -50,17 +50,17 @@ def matches(
     loads: Loads | None = None,
     value_bytes: int = VALUE_BYTES,
 ) -> Iterator[Matches]:
-    """Yield the matches of a batch in slices of its events, which bounds the memory for any number of matches.
+    """Yield the matches of a batch in slices of its events, so that the memory is bounded for any number of matches.
 
     Args:
         snapshot: The tables.
         source: The events.
-        limit: Candidate pairs in a slice, unless a single event has more.
+        limit: The largest number of candidate pairs in a slice, unless a single event has more.
         loads: Where to count the costs of each table.
-        value_bytes: Longest text that an expression computes; a longer text is NULL.
+        value_bytes: The largest size of a text that an expression computes; a longer text is NULL.
 
     Raises:
-        Exception: Any exception, since predicates run code of libraries (`faults.FAULTS`).
+        Exception: Any exception, because predicates run code of libraries (`faults.FAULTS`).
     """
     events = EventColumns(KeySource(source, value_bytes), value_bytes)
     groups: dict[GroupId, int] = {}

@@ -1,4 +1,4 @@
-"""Matches of rows with which stays began or ended: crossings between the value before and the value now."""
+"""Matches of rows with which stays began or ended: edges between the value before and the value now."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def lasting_matches(
     loads: Loads | None = None,
     value_bytes: int = VALUE_BYTES,
 ) -> Iterator[Matches]:
-    """Yield the matches of rows in slices, which bounds the memory for any number of matches.
+    """Yield the matches of rows in slices, so that the memory is bounded for any number of matches.
 
-    An enter is a match for an entry where the key entered with the row, and each row that followed within the interval
-    was a match, too. Conditions of the entry grow with the values, so the lowest value decides for all rows. An exit is
-    a match where such a stay ended with the row.
+    An enter is a match for an entry if the key entered with the row, and each later row within the interval was a
+    match, too. A value above a value that satisfies the entry satisfies the entry too, so the lowest value decides for
+    all these rows. An exit is a match if a stay with an enter ended with the row.
 
     Args:
         snapshot: The tables of groups over one computation with keys that stay in.
         rows: The rows.
-        limit: Candidate pairs in a slice, unless a single row has more.
+        limit: The largest number of candidate pairs in a slice, unless a single row has more.
         loads: Where to count the costs of each table.
-        value_bytes: Longest text that an expression computes; a longer text is NULL.
+        value_bytes: The largest size of a text that an expression computes; a longer text is NULL.
 
     Raises:
-        Exception: Any exception, since predicates run code of libraries (`faults.FAULTS`).
+        Exception: Any exception, because predicates run code of libraries (`faults.FAULTS`).
     """
     for found in coded_edges(snapshot, rows.now, rows.before, limit, loads, value_bytes):
         event, kind = found.event >> KIND_BITS, found.event & (1 << KIND_BITS) - 1

@@ -34,13 +34,13 @@ __all__ = ["BYTES", "ELEMENTS", "evaluate_expression", "holds", "truth"]
 PairPositions = NDArray[np.integer]
 
 _AT_ONCE = 32
-"""Most conjuncts that are evaluated singly; more are joined in chunks of this size."""
+"""The largest number of conjuncts that are evaluated one by one; more conjuncts are joined in chunks of this size."""
 BYTES = 64 << 20
-"""Most bytes of texts that are read and computed at once, unless a single row has more."""
+"""The largest number of bytes of texts that are read and computed at once, unless a single row has more."""
 _IN_MEMORY = 8
-"""Most bytes in memory for each byte of a value."""
+"""An upper bound of the bytes in memory for each byte of a value."""
 ELEMENTS = 1 << 20
-"""Most elements for which the body of a lambda is evaluated at once, unless a single row has more."""
+"""The largest number of elements for which a lambda's body is evaluated at once, unless a single row has more."""
 
 
 def holds(
@@ -103,7 +103,7 @@ def evaluate_expression(
         expression: The expression to compute.
         events: The batch.
         rows: The indexes of the events.
-        value_bytes: Longest text that the expression computes; a longer text is NULL.
+        value_bytes: The largest size of a text that the expression computes; a longer text is NULL.
     """
     result: pa.Array = _PairFrame(EventColumns(events, value_bytes), rows, (), (), None).evaluate(expression).to_arrow()
     return result
@@ -181,7 +181,7 @@ class _PairFrame:
         return texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
 
     def at_once(self, expression: Expression, most: int | None) -> pl.Series:
-        """Compute an expression for all rows; texts longer than `most` (when given) are NULL."""
+        """Compute an expression for all rows; texts longer than `most` bytes are NULL, if `most` is given."""
         compiled = compile_expression(expression, self._types, most)
         columns = [self._event(column).alias(column.stored) for column in compiled.columns]
         for slot in compiled.slots:
@@ -191,7 +191,7 @@ class _PairFrame:
             columns += self._keys(pair)
         columns += [self._member(member) for member in compiled.members]
         columns += [self.of_elements(each.call).alias(each.name) for each in compiled.lambdas]
-        # The column ":row" sets the number of rows: an expression of constants alone would give a single row.
+        # The column ":row" sets the number of rows: an expression of constants only would give a single row.
         frame = pl.DataFrame([pl.Series(":row", np.zeros(self._positions.size, np.int8)), *columns])
         check_cpu()
         for name, step in compiled.steps:
@@ -236,7 +236,7 @@ class _PairFrame:
         return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
 
     def _array_sizes(self, arrays: Expression) -> Ints:
-        """Return about how many bytes each row's array takes; with nested lambdas, many rows share an event's array."""
+        """Return about how many bytes each row's array takes. With nested lambdas, many rows share an event's array."""
         if isinstance(arrays, Column):
             if self._events.longest(arrays.reference) * self._positions.size <= BYTES:
                 return np.zeros(self._positions.size, np.int64)
@@ -258,7 +258,7 @@ class _PairFrame:
         return steps.result()
 
     def _left_on(self, call: Call) -> pl.Series:
-        """Return for each pair whether ON keeps the row: ON is TRUE for it, or for no partner of a row of NULLs."""
+        """Return for each pair whether ON keeps the row: a joined row if ON is TRUE, NULLs if ON is TRUE for none."""
         prefix, condition = call.args
         assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)

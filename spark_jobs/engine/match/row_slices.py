@@ -12,11 +12,16 @@ from spark_jobs.engine.index import Ints
 __all__ = ["numbered", "slices"]
 
 _DENSE = 16
-"""Rows of the table for each pair, up to which distinct rows are found by marking all of them; else by sorting."""
+"""If a table has at most this many rows for each given row, distinct rows are found by marking; else by sorting."""
 
 
 def slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Yield slices of at most `most`, given the running total of the rows' sizes; a larger row is a slice alone."""
+    """Yield slices of rows with a size of at most `most` together; a larger row is a slice of its own.
+
+    Args:
+        total: The running total of the rows' sizes.
+        most: The largest size of a slice.
+    """
     first = 0
     while first < total.size:
         before = int(total[first - 1]) if first else 0

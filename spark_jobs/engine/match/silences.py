@@ -26,17 +26,17 @@ def silent_matches(
     loads: Loads | None = None,
     value_bytes: int = VALUE_BYTES,
 ) -> Iterator[Matches]:
-    """Yield the matches of rows in slices, which bounds the memory for any number of matches.
+    """Yield the matches of rows in slices, so that the memory is bounded for any number of matches.
 
     Args:
         snapshot: The tables of groups over one computation with silences.
         rows: The rows.
-        limit: Candidate pairs in a slice, unless a single row has more.
+        limit: The largest number of candidate pairs in a slice, unless a single row has more.
         loads: Where to count the costs of each table.
-        value_bytes: Longest text that an expression computes; a longer text is NULL.
+        value_bytes: The largest size of a text that an expression computes; a longer text is NULL.
 
     Raises:
-        Exception: Any exception, since predicates run code of libraries (`faults.FAULTS`).
+        Exception: Any exception, because predicates run code of libraries (`faults.FAULTS`).
     """
     events, groups = EventColumns(KeySource(rows, value_bytes), value_bytes), dict[GroupId, int]()
     lookups = list(looked_up(snapshot, rows, events, loads or Loads(), groups))

@@ -1,9 +1,9 @@
 """Edges of groups with UNTIL: which keys were in for an entry before a row?
 
-A group with UNTIL has two tables with the same entries, one looked up by WHERE and the other by UNTIL. A row for which
-WHERE becomes TRUE enters where the key was out, and a row for which UNTIL becomes TRUE leaves where the key was in. If
-WHERE was TRUE for the row before already, the key has been in since that row at the latest, so the row cannot enter.
-The same holds for UNTIL: the key has been out since the row before at the latest.
+A group with UNTIL has two tables with the same entries: one is looked up by WHERE and the other by UNTIL. A row for
+which WHERE becomes TRUE enters if the key was out, and a row for which UNTIL becomes TRUE leaves if the key was in. If
+WHERE was already TRUE for the row before, the key has been in since that row at the latest, so the row cannot enter. In
+the same way, a row cannot leave if UNTIL was already TRUE for the row before.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class StayLookup:
         """Yield the edges among rows for which the table's condition becomes TRUE or stops being TRUE.
 
         Args:
-            found: Rows, the entries beside them, and 0 where the condition becomes TRUE or 1 where it stops being TRUE.
+            found: Rows, the entry of each of these rows, and 0 if the condition becomes TRUE or 1 if it stops being so.
         """
         ending = self.lookup.part.shape.ending
         for row, entry, number in found:
@@ -63,10 +63,10 @@ class StayLookup:
                 yield row[kept], entry[kept], int(ending)
 
     def _lasts(self, row: Ints, entry: Ints) -> NDArray[np.bool_]:
-        """Tell for pairs of a row with which stays began or ended, and an entry, whether it is such a stay's edge.
+        """Tell for pairs of a row and an entry whether the row began or ended a stay for the entry.
 
-        The extremes are those before the row with which the stays began; for exits of stays that had begun before the
-        rises that wait, those before the first of these rises.
+        The extremes are from before the row with which the stays began. If this row is not known, because the stays
+        began before all rises that wait, the extremes are from before the first of these rises.
         """
         lasting, ending = self.lasting, self.lookup.part.shape.ending
         assert lasting is not None, "a group with FOR"

@@ -24,16 +24,16 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["PAIRS", "RESIDUAL_PAIRS", "TableLookup", "selected_events"]
 
 PAIRS = 4_000_000
-"""Most pairs in memory at once, which take some 300 MB with their columns."""
+"""The largest number of pairs in memory at once; with their columns, so many pairs take some 300 MB."""
 RESIDUAL_PAIRS = 500_000
-"""Most pairs for which constants are gathered and residuals are evaluated at once."""
+"""The largest number of pairs for which constants are gathered and residuals are evaluated at once."""
 
 
 def selected_events(shape: TableShape, source: PlacedColumns, events: EventColumns) -> Ints:
-    """Return the events that the table still sees and for which all conjuncts without constants are TRUE."""
+    """Return the events that entries of the table may match, and for which all conjuncts without constants are TRUE."""
     everything = np.arange(source.count)
     if shape.until:
-        # All rows of the table are leaving; the table sees no events of partitions that were added since.
+        # All entries of the table are leaving: events from these offsets on, and in new partitions, are not theirs.
         until = np.array([*shape.until, 0])
         ends = until[np.minimum(source.partitions, until.size - 1)]
         everything = np.flatnonzero(source.offsets < ends)

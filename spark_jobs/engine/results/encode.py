@@ -37,16 +37,16 @@ _encoder = msgspec.json.Encoder()
 
 
 _SCALAR_BYTES = 64
-"""Most bytes of a value that has no text, with the JSON around it."""
+"""An upper bound of the bytes of a value that is no text, with the JSON around the value."""
 
 
 class EncodedRows(NamedTuple):
     """The JSON objects of some rows."""
 
     values: pa.BinaryArray
-    """Null for a row that is known beforehand to exceed the size of a record."""
+    """Null for a row that is not encoded, because its texts exceed the size of a record."""
     sizes: NDArray[np.int64]
-    """By row: its size in bytes; for a null, a lower bound by its texts."""
+    """The size of each row in bytes; for a null, a lower bound: the bytes of some of its texts."""
 
 
 def encode(
@@ -63,8 +63,8 @@ def encode(
     Args:
         events: The decoded events.
         select: The columns and expressions to publish, in their order.
-        rows: The events; distinct and ascending, at least one.
-        evaluate_expression: For the items that are no plain column.
+        rows: The numbers of the events: at least one, distinct and ascending.
+        evaluate_expression: Evaluates the items that are no plain column.
         large: Whether some row may be larger than a record (`row_bytes`).
         stored: Whether rows keep their NaN and infinities, for which JSON has null (`grouping.digests.stored_rows`).
     """

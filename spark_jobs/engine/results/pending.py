@@ -1,6 +1,6 @@
-"""Matches that wait for a tick → records of `cq.pending`, many matches to a record.
+"""Writes matches that wait for a tick as records of `cq.pending`, with many matches in a record.
 
-The gateway makes digests of them later. A match is stored once for its constant row and SELECT list, whatever
+The gateway makes digests of these matches later. A match is stored once for its constant row and SELECT list, whatever
 the number of ticks and digests (NiagaraCQ §3.6.2).
 """
 
@@ -34,7 +34,7 @@ _ITEM_BYTES = 40
 _BATCH_RECORDS = 20
 
 MAX_ROW_BYTES = MAX_RECORD_BYTES - 10_000
-"""Longest row that fits into a digest of its own, with its envelope."""
+"""The size of the longest row that fits into a digest with the digest's envelope."""
 
 
 def pending_records(
@@ -51,9 +51,9 @@ def pending_records(
         events: The decoded events, or rows that waited for the watermark, of one source partition.
         matches: Pairs of event and store; other modes are ignored.
         stream: The events' stream.
-        version: The version of the tables that met the events, for the visibility of CQs.
+        version: The version of the tables by which the events were matched, for the visibility of CQs.
         settings: For the topics' prefix.
-        evaluate_expression: For the items of a SELECT list that are no plain column.
+        evaluate_expression: Evaluates the items of a SELECT list that are no plain column.
 
     Yields:
         Batches of `rows.output.OUTPUT`; dead letters (``result-too-large``) among them.

@@ -1,7 +1,7 @@
 """Columns as values that the JSON encoder writes in the form of docs/results.md; nested values by their parts.
 
-An array of structs is read as a column for each field, and the values are then put together: Arrow's own way, value by
-value, takes some ten times as long.
+An array of structs is read as a column for each field, and the values are then put together. Arrow's own conversion
+goes value by value, and takes some ten times as long.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
 
 @lru_cache(maxsize=1024)
 def shown_as_decoded(sql_type: SqlType) -> _TextMaking | None:
-    """Return a function that prepares decoded values of a nested type for the encoder, None where only Arrow can.
+    """Return a function that prepares decoded values for the encoder; None if the values must come from Arrow arrays.
 
-    A struct is a dict that may lack fields, in any order; a map is a dict. No array is made of them first.
+    A decoded struct is a dict that may lack fields, and has them in any order; a decoded map is a dict.
 
     Example:
         >>> show = shown_as_decoded(SqlType.of("ARRAY<STRUCT<a: INT, b: INT>>"))
@@ -109,7 +109,7 @@ def _objects(array: pa.Array, sql_type: SqlType) -> list[Any]:
 
 
 def _lists(array: pa.Array, sql_type: SqlType) -> list[Any]:
-    """Return arrays, or the objects that maps are."""
+    """Return arrays as lists, or maps as objects."""
     assert sql_type.element is not None
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     spans = list(pairwise([0, *np.cumsum(lengths).tolist()]))
@@ -135,9 +135,9 @@ def _scalars(array: pa.Array, sql_type: SqlType) -> list[Any]:
 
 @lru_cache(maxsize=1024)
 def object_maker(names: tuple[str, ...]) -> Callable[..., object]:
-    """Return a function that makes an object with these names, in this order, of its values."""
+    """Return a function that makes an object of its arguments, with these names in this order."""
     fields = [(f"c{number}", Any, msgspec.field(name=name)) for number, name in enumerate(names)]
     try:
         return msgspec.defstruct("Result", fields, gc=False)  # 0.11 µs an object, 0.25 with the collector's share
-    except ValueError:  # it takes no names that JSON must escape
+    except ValueError:  # msgspec refuses names that JSON must escape
         return lambda *values: dict(zip(names, values, strict=True))

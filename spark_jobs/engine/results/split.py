@@ -1,4 +1,4 @@
-"""Matches → records: one for each destination, with its topic, key and id (the paper's split operator).
+"""Writes matches as records: one for each destination, with topic, key and id (the paper's split operator).
 
 A value is encoded once for each distinct (event, SELECT list), and headers once for each event, however many
 destinations share them. Each mode of a destination has a function that says where its records go.
@@ -49,7 +49,7 @@ def split(
         matches: Which event meets which destination.
         stream: The stream of the events, whose name is the CloudEvents source.
         settings: For the topics' prefix.
-        evaluate_expression: For the items of a SELECT list that are no plain column.
+        evaluate_expression: Evaluates the items of a SELECT list that are no plain column.
 
     Yields:
         Batches of `rows.output.OUTPUT`, of bounded size; dead letters (``result-too-large``) among them.
@@ -132,7 +132,7 @@ class _PoolWriter:
 
         Args:
             value: For each record the index of its value in the pool.
-            address: Gives key, topic and partition of some of the records.
+            address: Returns key, topic and partition of some of the records.
         """
         sizes, before = self._pool.sizes[value], self._pool.before
         fits = sizes <= MAX_RECORD_BYTES
@@ -168,7 +168,7 @@ class _PoolWriter:
 
 
 def _chunks(rows: Ints, sizes: Ints) -> Iterator[Ints]:
-    """Cut rows into runs of bounded count and bytes, none of them empty."""
+    """Cut rows into runs with a bounded number of rows and bytes; no run is empty."""
     ends = np.cumsum(sizes)
     start = 0
     while start < len(rows):

@@ -1,4 +1,4 @@
-"""Updates of a table's rows: only those that change the SELECT list are results."""
+"""Updates of a table's rows: only updates that change a value of the SELECT list are results."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 def without_unchanged(rows: RowSource, matches: Matches, evaluate_expression: EvaluateExpression) -> Matches:
-    """Return matches without the updates that leave their SELECT list as it was.
+    """Return matches without the updates that leave all values of the SELECT list unchanged.
 
     Values are compared as GROUP BY compares them: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0.
 
     Args:
         rows: The rows of the matches.
         matches: Pairs of a row and an entry.
-        evaluate_expression: For the items that are no plain column.
+        evaluate_expression: Evaluates the items that are no plain column.
     """
     if not isinstance(rows, EdgeRows) or rows.kinds is None:
         return matches

@@ -21,9 +21,12 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["ValuePool", "value_pools"]
 
 _BLOCK_ROWS = 1024
-"""Events encoded in one call."""
+"""The largest number of matches whose values are encoded in one call, not counting further matches of an event."""
 _BLOCK_BYTES = 32 << 20
-"""Bytes of values while they are encoded, unless a single event has more; JSON escapes may make it sixfold."""
+"""The largest number of bytes of values that are encoded in one call, unless a single event has more.
+
+JSON's escapes may take six times as many bytes.
+"""
 _POOL_BYTES = 32 << 20
 
 
@@ -61,11 +64,11 @@ def value_pools(
         selects: The SELECT lists.
         select: For each match the index of its SELECT list.
         event: For each match its event.
-        evaluate_expression: For the items that are no plain column.
+        evaluate_expression: Evaluates the items that are no plain column.
         stored: Whether the values wait for a digest (`spark_jobs.engine.results.encode.encode`).
 
     Yields:
-        Pools that hold each match once. The matches of a SELECT list come in the order of their events, over all pools.
+        Pools; each match is in one pool. Over all pools, a SELECT list's matches come in the order of their events.
     """
     parts: list[ValuePool] = []
     count = size = 0

@@ -28,7 +28,7 @@ class CountingStep:
 
     counting: AggregateCounting
     taken: dict[str, UnitMatches]
-    """By work unit, the matches that are not counted yet: a unit is counted once, also when others fail."""
+    """By work unit, the matches that are not counted yet; so no unit is counted twice if another unit fails."""
     columns: dict[Reference, pl.Series] = field(default_factory=dict)
 
     def units(self) -> list[str]:
@@ -50,7 +50,7 @@ class CountingStep:
 
 
 def counting_step(counting: AggregateCounting) -> CountingStep | None:
-    """Return the step for the matches that were taken in since the last call; None where there are none."""
+    """Return the step for the matches that were taken in since the last call; None if no matches were taken in."""
     taken = counting.taken()
     return CountingStep(counting, taken) if taken else None
 

@@ -38,7 +38,7 @@ class LookupStep:
     snapshot: Snapshot
     rows: RowSource
     before: RowsBefore | None
-    """The rows before, where edges are results."""
+    """The rows before, if results are edges; else None."""
     then: Then
 
     def units(self) -> list[str]:

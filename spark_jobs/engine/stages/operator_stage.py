@@ -33,14 +33,14 @@ def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
 
 
 def advanced(task: Task, mark: ClockMark, then: Then) -> Iterator[AnyStep]:
-    """Give the rows that are complete by a mark of the clock to the groups over them."""
+    """Give the rows that a mark of the clock completes to the groups over them."""
     for each in task.joins:
         if each.timed is not None:
             yield ClockStep(task, each, mark, then)
 
 
 class ClockStep:
-    """The rows that are complete by a mark of the clock (`isolation.step.SharedStep`)."""
+    """The rows that a mark of the clock completes (`isolation.step.SharedStep`)."""
 
     def __init__(self, task: Task, joined: JoinedGroups, mark: ClockMark, then: Then) -> None:
         self._task = task
@@ -102,7 +102,7 @@ class JoinStep:
         return self._joined.snapshot.groups
 
     def piece(self) -> GroupRows | None:
-        """Make the rows of the next events; returns None where an event makes too many rows."""
+        """Make the rows of the next events; return None if an event makes too many rows."""
         self._done, rows = next(self._slices)
         if rows is None:
             return None

@@ -1,4 +1,4 @@
-"""Digests of a table's rows: the rows as of a cut are the matches of the tick, as if they had just come in.
+"""Digests of a table's rows: the rows at a cut are taken as the matches of the tick, as if they had just come in.
 
 The rows go through the stages of matches that wait for a tick. The records that these stages make go to a temporary
 file instead of `cq.pending`, and the digests are gathered from this file by the code that gathers all digests.
@@ -37,10 +37,10 @@ from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateReq
 __all__ = ["AggregatesStep", "CutQueries", "RowMatches", "RunStep", "WriteDigest", "left_out", "row_digests"]
 
 _ALL_TIMES = 1 << 62
-"""A tick later than any row: every row counts, although publishers may set times of records in the future."""
+"""A tick after the time of any row, so that every row is in the digest; publishers may set times in the future."""
 _TOO_LARGE = "result-too-large"
 _VISIBLE: tuple[VisibilityInterval, ...] = ((0, 0, [(None, None)]),)
-"""The visibility of the rows: every row counts, at every version of the tables."""
+"""The visibility of the rows: every row is visible, at every version of the tables."""
 WriteDigest = Callable[[MadeDigest], Records]
 RunStep = Callable[[AnyStep], Records]
 
@@ -82,7 +82,7 @@ class RowMatches:
         self.log = PendingLog(self._span)
         """The records, in a log of one partition."""
         self.rows = 0
-        """The number of the table's rows, set by whoever adds the records."""
+        """The number of the table's rows; the code that adds the records sets it."""
         self.reasons: dict[str, str] = {}
         """Work units that were not evaluated for some of the rows, with the reason; their digests are left out."""
 
@@ -145,7 +145,7 @@ def row_digests(order: Order, matches: RowMatches, write: WriteDigest, run: RunS
 class AggregatesStep:
     """The digests of a query with aggregates, one in each piece (`isolation.step.SharedStep`).
 
-    Each digest has the CPU time of a work unit, in which HAVING and the SELECT list are evaluated for it.
+    Each digest has the full CPU time of a work unit to evaluate HAVING and the SELECT list.
     """
 
     kind = "aggregates"
@@ -219,7 +219,7 @@ def _answered(order: Order, each: DigestOrder, answer: DigestAnswer) -> MadeDige
 
 
 def left_out(order: Order, reason: str) -> Iterator[MadeDigest]:
-    """Yield the digests of an order, all of which are left out for a reason, a full sentence."""
+    """Yield all digests of an order as left out; `reason` must be a full sentence."""
     for each in order.digests:
         yield _made(order, each, None, _not_made(reason))
 

@@ -24,7 +24,7 @@ __all__ = ["TableRows"]
 
 _NO_ROW = -1
 _SMALL = 100_000
-"""Among up to this many rows, those that are overwritten are kept."""
+"""The number of rows up to which overwritten rows are kept, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class _TopicRows:
 class TableRows:
     """The last row of each key, with the place and time of the record that set it.
 
-    The rows of a batch are kept as they come; rows that later ones overwrite are dropped once they are half of all.
+    The rows of a batch are kept as they come. Overwritten rows are dropped once they are half of all rows.
     """
 
     def __init__(self, stream: Stream, partition: int) -> None:
@@ -79,7 +79,7 @@ class TableRows:
         if rows.removals is not None:
             places[rows.removals] = _NO_ROW
         self._places = grown(self._places, self._keys.count, _NO_ROW)
-        self._places[numbers] = places  # NumPy leaves the last of several changes of a key
+        self._places[numbers] = places  # NumPy keeps the last assignment, if a key has several changes
         columns = {column.name: rows.column(column.name) for column in self._stream.columns}
         change = np.zeros(rows.count, np.int64) if rows.number is None else rows.number
         self._runs.append(_TopicRows(columns, np.stack([rows.offsets, rows.time_ms, rows.record_bytes, change])))
@@ -102,7 +102,7 @@ class TableRows:
         return self._keys.of(key_columns([rows.column(name) for name in self._stream.partition_key]))
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None where no key has a row."""
+        """Return a column of the rows with some keys, NULL for a key without a row; None if no key has a row."""
         if not self._runs:
             return None
         rows = self._last_rows()
@@ -111,7 +111,7 @@ class TableRows:
         return rows.columns[name].take(pa.array(places, mask=places == _NO_ROW))
 
     def keys(self) -> dict[str, pa.Array]:
-        """Return the PRIMARY KEY columns of all rows, by name; no columns where no key was ever met."""
+        """Return the PRIMARY KEY columns of all rows, by name; no columns if no key has ever come."""
         rows = self._last_rows() if self._runs else None
         return {name: rows.columns[name] for name in self._stream.partition_key} if rows is not None else {}
 
@@ -121,7 +121,7 @@ class TableRows:
         return EdgeRows(rows, np.arange(rows.count), np.full(rows.count, SNAPSHOT, np.int8))
 
     def events(self) -> TableEvents:
-        """Return the rows in the order of the records that set them, as if each record had come anew."""
+        """Return the rows in the order of the records that set them, as if each record had just come in."""
         rows = self._last_rows() if self._runs else _TopicRows({}, np.empty((4, 0), np.int64))
         positions, times, sizes, changes = rows.marks
         number, count = changes if is_change_format(self._stream.format) else None, positions.size

@@ -51,7 +51,7 @@ class GroupRows(NamedTuple):
     rows: RowSource
     snapshot: Snapshot
     before: RowsBefore | None = None
-    """The rows before these rows, for groups with edges; None for groups whose matches are results."""
+    """The rows before these rows, for groups whose results are edges; None for groups whose results are matches."""
 
 
 class Found(NamedTuple):
@@ -76,7 +76,7 @@ class JoinedGroups(NamedTuple):
 
     @property
     def state(self) -> LogState | None:
-        """The state, of a computation that has one."""
+        """The state of the computation; None if it keeps no state."""
         kept = self.before or self.frames or self.timed
         return None if kept is None else kept.state
 
@@ -92,11 +92,11 @@ class KeptRows(NamedTuple):
         return self.operator.numbers(self.state, rows)
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None where no key has a row."""
+        """Return a column of the rows with some keys, NULL for a key without a row; None if no key has a row."""
         return self.state.values(name, numbers)
 
     def keys(self) -> dict[str, pa.Array]:
-        """Return the columns of the key of all rows, by stored name; no columns where no key was ever met."""
+        """Return the key columns of all rows, by stored name; no columns if no key has ever come."""
         there = self.state.present()
         kept = self.state.taken((column.stored for column in self.operator.by), there)
         return {
@@ -120,7 +120,7 @@ class KeptTimed(NamedTuple):
 
 
 class Observer:
-    """Observes the progress of a task; this class ignores everything."""
+    """Observes the progress of a task; this base class does nothing."""
 
     def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
         """Take note of decoded events, and of the dead letters of the other records."""
@@ -180,10 +180,10 @@ class Task:
             guard: Runs the steps.
             snapshot: The constant tables.
             views: By table id, the joined tables at the batch's pins.
-            singly_until: By source partition, the offset before which matches are written by single offsets.
+            singly_until: By source partition, an offset. Each partial aggregate of earlier events is for one offset.
             loads: Where to count the costs of each table.
             observer: Observes the progress of the task.
-            states: By computation id, the states of operators; None where the task's rows are the first ones.
+            states: By computation id, the states of operators; None for a task without earlier rows.
         """
         value_bytes, event_rows = settings.evaluator.value_bytes, settings.evaluator.event_rows
         evaluate = partial(evaluate_expression, value_bytes=value_bytes)

@@ -1,6 +1,6 @@
-"""Changes of a table with all that their records lack: values that were not sent, and rows that a truncate removes.
+"""Completes the changes of a table: adds values that a record lacks, and the rows that a truncate removes.
 
-Both are in the rows before the change, so the rows after each change are a function of the log alone.
+Both are in the table's rows before the change. So the rows after each change depend only on the log.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class RowsByKey(Protocol):
         """Return the number of each row's key."""
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None where no key has a row."""
+        """Return a column of the rows with some keys, NULL for a key without a row; None if no key has a row."""
 
     def keys(self) -> dict[str, pa.Array]:
-        """Return the PRIMARY KEY columns of all rows, by name; no columns where no key was ever met."""
+        """Return the PRIMARY KEY columns of all rows, by name; no columns if no key has ever come."""
 
 
 def whole_rows(rows: RowSource, before: RowsByKey) -> RowSource:
-    """Return rows with the values that keep those of the row before, and a truncate as the removal of each row.
+    """Return rows with unsent values taken from the row before; a truncate becomes the removal of each row.
 
     Args:
-        rows: The next rows; rows of a declared stream, and changes that lack nothing, are returned as they are.
-        before: The rows of the table before them.
+        rows: The next rows; rows of a declared stream, and changes that lack nothing, are returned unchanged.
+        before: The rows of the table before `rows`.
     """
     if not isinstance(rows, TableEvents):
         return rows

@@ -11,7 +11,7 @@ __all__ = ["executors_note", "worker_bytes"]
 
 _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 << 20}
-"""Bytes of Spark's units; these options are in MiB where they have no unit."""
+"""The bytes of Spark's units; an option without a unit is in MiB."""
 _LIMITING = ("yarn", "k8s:")
 """Prefixes of masters that kill an executor beyond its memory limit."""
 
@@ -21,7 +21,7 @@ def executors_note(options: Mapping[str, str], cores: int, executors: int) -> Ex
 
     Args:
         options: Spark's options.
-        cores: The cores of all executors, or of the driver, where a local master has none.
+        cores: The cores of all executors; with a local master, which has no executors, the cores of the driver.
         executors: How many executors there are.
 
     Example:
@@ -33,7 +33,7 @@ def executors_note(options: Mapping[str, str], cores: int, executors: int) -> Ex
 
 
 def worker_bytes(options: Mapping[str, str], cores: int) -> int | None:
-    """Return the memory of a Python worker, None where no option says how much there is.
+    """Return the memory of a Python worker in bytes; None if no option sets this memory.
 
     The value is `spark.executor.pyspark.memory`; without it, on clusters that enforce memory limits, the rest of
     `spark.executor.memoryOverhead`. Spark's own default of that option says nothing about the memory of workers.

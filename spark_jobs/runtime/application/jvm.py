@@ -29,13 +29,13 @@ _SUBMITTER = _submitter()
 
 
 def started_jvm() -> subprocess.Popen[bytes] | None:
-    """Return the JVM that this process started, None when there is none."""
+    """Return the JVM that this process started; None if there is none."""
     gateway: Any = SparkContext._gateway  # noqa: SLF001  # pyspark has no public way to its process
     return getattr(gateway, "proc", None)
 
 
 def jvm_process() -> psutil.Process | None:
-    """Return the JVM, None when there is none yet. Under `spark-submit` it is this process's parent."""
+    """Return the JVM; None if there is none yet. Under `spark-submit` the JVM is the parent of this process."""
     if _SUBMITTER is not None:
         return _SUBMITTER
     started = started_jvm()
@@ -46,7 +46,7 @@ def jvm_process() -> psutil.Process | None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Tell whether a process runs: an ended process stays a zombie until its parent asks."""
+    """Tell whether a process runs. An ended process, which does not run, is a zombie until its parent waits for it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -56,7 +56,7 @@ def is_alive(process: psutil.Process) -> bool:
 def end_jvm() -> None:
     """End the JVM and its workers: ask first, and kill a JVM that does not end in time.
 
-    Queries are not stopped singly: an uncommitted batch is replayed from the checkpoint in any case.
+    Queries need not be stopped one by one: an uncommitted batch is replayed from the checkpoint in any case.
     """
     process = jvm_process()
     if process is None or not is_alive(process):

@@ -19,7 +19,7 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 def properties_file(options: Mapping[str, str]) -> Iterator[None]:
     """Pass options to a JVM that is started in the block, by a file that only this user can read; then remove the file.
 
-    ``spark-defaults.conf`` counts as before, below these options.
+    ``spark-defaults.conf`` stays valid for options that are not given here.
     """
     if not options:
         yield

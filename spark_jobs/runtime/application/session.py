@@ -60,7 +60,7 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
         raise OperationalError(
             "spark did not start",
             detail=" ".join(str(exc).splitlines()[:2])
-            or type(exc).__name__,  # py4j tells Java's exception in the second
+            or type(exc).__name__,  # py4j has Java's exception in the second line
             hint="Spark 4.2 needs Java 17 or 21 (JAVA_HOME, or java on the PATH), and options that it knows.",
         ) from exc
 
@@ -95,14 +95,14 @@ def say_lost_connections_once(server: BaseServer) -> None:
 
 
 def silence_jvm() -> None:
-    """Have the JVM log nothing more: it is about to end, and its batches fail then with a stack trace each.
+    """Have the JVM log nothing more. The JVM is about to end, and then each of its batches fails with a stack trace.
 
     A JVM that does not answer within a second keeps its log.
     """
     jvm: Any = SparkContext._jvm  # noqa: SLF001  # pyspark has no other way
 
     def silence() -> None:
-        with suppress(Exception):  # py4j's, where the JVM has ended
+        with suppress(Exception):  # py4j's, if the JVM has ended
             log4j = jvm.org.apache.logging.log4j
             log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
 
@@ -118,7 +118,7 @@ def jobs_started(spark: SparkSession) -> int:
 
 
 def core_count(spark: SparkSession) -> int:
-    """Return how many tasks run at once, on a standalone cluster by its live executors."""
+    """Return how many tasks can run at once; on a standalone cluster, the number of cores of its live executors."""
     return spark.sparkContext.defaultParallelism
 
 

@@ -20,32 +20,38 @@ __all__ = ["JAVA_OPTIONS", "SHUFFLE_PARTITIONS", "archive_path", "hidden_options
 _LOOPBACK = "127.0.0.1"
 
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""The manager of checkpoint files in local folders, where Spark's default forks some 42 processes for each micro-batch.
-URLs keep the default."""
+"""The manager of checkpoint files in local folders: Spark's default would fork some 42 processes for each micro-batch.
+
+Checkpoints at a URL keep Spark's default.
+"""
 
 JAVA_OPTIONS = "-XX:+UseParallelGC"
 """Java options of the driver: 15% less CPU for each event than the default, with short pauses on a small heap."""
 
 SHUFFLE_PARTITIONS = {"spark.sql.shuffle.partitions": "2"}
-"""No query shuffles; Spark's offset log must have the option all the same."""
+"""An option that Spark's offset log must contain, although no query shuffles."""
 
 _JSON_LINES = "-Dlog4j2.configurationFile=org/apache/spark/log4j2-json-layout.properties"
-"""Java's option for Spark's own form of JSON lines; `spark.log.structuredLogging.enabled` does nothing in pyspark."""
+"""Java's option for a driver's log in Spark's own form of JSON lines.
+
+Under pyspark, `spark.log.structuredLogging.enabled` does not change the driver's log.
+"""
 
 _OPTIONS = {
-    # A task run twice at once could write a result behind a reader's mark (spark_jobs/README.md).
+    # Readers see each result exactly once only if no task runs twice at once (docs/design/015-tasks-write-to-kafka.md).
     "spark.speculation": "false",
     # Digest jobs have a pool (`digest_jobs.py`), and all streams share the default pool, which serves the oldest job
-    # first. With a pool for each stream some got nothing: Spark orders pools with equally many tasks by their names.
+    # first. With a pool for each stream, some streams would get nothing: Spark orders pools with equally many tasks by
+    # their names.
     "spark.scheduler.mode": "FAIR",
-    # There is a worker for each core: more threads in each only wait for each other, at a fifth more CPU.
+    # There is a worker for each core. More threads in a worker would only wait for each other, and use 20% more CPU.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
     "spark.locality.wait": "0s",
     "spark.python.daemon.module": "spark_jobs.runtime.worker.daemon",
     "spark.python.worker.reuse": "true",
+    # A batch's work is small, and the same each time: adaptive planning would only add to the cost of planning.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # A batch's work is small, and the same each time: the cost is in planning and starting.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     **SHUFFLE_PARTITIONS,
@@ -74,7 +80,7 @@ _SETTINGS = {
 
 
 def hidden_options(settings: Settings) -> dict[str, str]:
-    """Return the session's options that may be secrets: they must not be arguments of a process."""
+    """Return the session's options that may be secrets, and so must not be arguments of a process."""
     secret = settings.evaluator.spark_secret.get_secret_value()
     return (_guarded(secret) if secret else {}) | settings.evaluator.spark
 
@@ -91,7 +97,8 @@ def spark_options(settings: Settings) -> dict[str, str]:
     """Return the options of the session: the evaluator's own options, and the further options of the settings.
 
     Raises:
-        OperationalError: The jars are not there, or an option is given that is the evaluator's own.
+        OperationalError: The jars are not there; the master is not local, and no secret is set; or a further option is
+            the evaluator's own, or is no option of Spark.
     """
     evaluator = settings.evaluator
     allowed = _allowed_urls(settings)
@@ -154,15 +161,15 @@ def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:
 
 
 def _allowed_urls(settings: Settings) -> str:
-    """Return Java's option that lets Kafka's client ask for tokens; nothing without OAUTHBEARER."""
+    """Return Java's option that lets Kafka's client ask for tokens; an empty text without OAUTHBEARER."""
     url = token_url(settings.kafka)
     return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else ""
 
 
 def shared_classes() -> str:
-    """Return Java's options for this environment's archive of classes; none without one.
+    """Return Java's options for this environment's archive of classes; an empty text without an archive.
 
-    An archive that does not fit is skipped without a message.
+    With these options, Java ignores an archive that does not fit, without a message.
     """
     archive = archive_path()
     if archive is None or not archive.is_file():
@@ -171,9 +178,10 @@ def shared_classes() -> str:
 
 
 def archive_path() -> Path | None:
-    """Return where this environment's archive of Java classes is kept (`class_archive.py`), None without a Java.
+    """Return where this environment's archive of Java classes is kept (`class_archive.py`).
 
-    Each Java and each version of pyspark has its own archive: Java passes over an archive of other jars.
+    None if there is no Java, or if the environment's path has a blank. Each Java and each version of pyspark has its
+    own archive, because Java ignores an archive of other jars.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)

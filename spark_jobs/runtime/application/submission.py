@@ -11,12 +11,12 @@ __all__ = ["options_left"]
 _AT_START = {"spark.driver.extraJavaOptions", "spark.driver.memory", "spark.jars"}
 """Options that a JVM takes when it starts."""
 _AGREED = {"spark.master": "CQ_EVALUATOR_MASTER", "spark.driver.memory": "CQ_EVALUATOR_DRIVER_MEMORY"}
-"""Options that a setting has as well; both must say the same."""
+"""Options that are also settings; both must have the same value."""
 _DEFAULTS = {"spark.driver.memory": "1g"}
 
 
 def options_left(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the session's options that can still be set, after checking options in force.
+    """Return the session's options that can still be set; the options that are in force already are checked.
 
     Args:
         ours: The evaluator's options.

@@ -1,4 +1,4 @@
-"""A Spark job, on request of the gateway, writes the digests of a tick with very many destinations."""
+"""Spark jobs that write the digests of a tick with very many destinations, at the gateway's request."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.3
 _AGAIN_SECONDS = 2.0
-"""Pause before a job with digests of a table's rows is carried out again."""
+"""The pause before a job with digests of a table's rows is carried out again."""
 _POOL = "digests"
 _OFFSETS_A_TASK = 4
-"""Offsets of `cq.orders` in a task: two orders, each followed by the mark of its transaction.
+"""The number of offsets of `cq.orders` in a task: two orders, each followed by the mark of its transaction.
 
 A task takes a fraction of a second, since micro-batches of streams wait for a free core.
 """
@@ -107,7 +107,7 @@ class DigestJobThread:
 def write_digests(spark: SparkSession, settings: Settings, job: Job, fences: EvaluatorFences) -> None:
     """Write the digests for a range of orders, and the answers to the orders, by one Spark job."""
     begun = time.monotonic()
-    # A pool of its own: streams keep their share of the cores.
+    # The job has a pool of its own, so that streams keep their share of the cores.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
     topic, tasks = settings.topics.orders, 1 if job.of_rows else -(-(job.end - job.first) // _OFFSETS_A_TASK)
     source = (

@@ -15,9 +15,9 @@ GONE_SECONDS = 30.0
 class Executors:
     """Watches how many executors there are.
 
-    A standalone master drops an application with a silent driver, and Spark's driver does not register again: it waits
-    for the master's failover. So an evaluator that has lost all executors ends, and its successor registers. An
-    evaluator that never had any waits: its cluster may have no room yet.
+    A standalone master drops an application with a silent driver. Spark's driver does not register again, but waits for
+    a failover of the master. So an evaluator that has lost all executors ends, and its successor registers. An
+    evaluator that has never had an executor waits: its cluster may have no room yet.
     """
 
     def __init__(self, count: Callable[[], int], clock: Callable[[], float]) -> None:
@@ -36,7 +36,7 @@ class Executors:
         """Return the number of executors.
 
         Args:
-            awaited: Whether events wait to be evaluated. Without waiting events a cluster may take executors back.
+            awaited: Whether events wait to be evaluated; if none wait, a cluster may take executors back.
 
         Raises:
             OperationalError: The evaluator had executors, and has had none for `GONE_SECONDS` while events waited.

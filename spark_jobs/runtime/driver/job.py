@@ -90,7 +90,7 @@ def _run(settings: Settings, leadership: Leadership, status: EvaluatorStatusFile
         def waiting() -> None:
             started = opening is None or opening.done()
             if opening is not None and started:
-                opening.result()  # where Spark did not start, another process is to stand by
+                opening.result()  # if Spark did not start, this raises, and another process stands by
             if settings.standby and started and status.role_state.state != "standby":
                 status.write("standby", metrics_url=metrics.url)
             status.still()
@@ -103,7 +103,7 @@ def _run(settings: Settings, leadership: Leadership, status: EvaluatorStatusFile
 
 
 def _opened(settings: Settings, leadership: Leadership) -> tuple[SparkSession, bool]:
-    """Start Spark; where another evaluator leads, run some batches too. Return whether they were run."""
+    """Start Spark; if another evaluator leads, run some batches too. Return the session, and whether batches ran."""
     spark = open_session(settings)
     jvm = jvm_process()
     if jvm is not None:

@@ -1,4 +1,4 @@
-"""The leadership of an evaluator's name: takes the lease, waits for it, and ends the process after a loss."""
+"""The leadership of an evaluator's name: takes the lease or waits for it, and ends the process after a loss."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 _RENEW_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
-"""Time between two looks at a lease held by another process."""
+"""The time between two looks at a lease that another process holds."""
 _REDIS_SECONDS = 30.0
-"""How long Redis may take to answer until an evaluator that does not stand by gives up."""
+"""How long Redis may fail to answer before an evaluator that does not stand by gives up."""
 _MARGIN_SECONDS = 3.0
-"""How long before the lease lapses the process must begin to end."""
+"""If the lease cannot be renewed, the process ends itself this long before the lease lapses."""
 
 
 class Leadership:
@@ -51,17 +51,17 @@ class Leadership:
         """Whether this process leads."""
 
     def take(self, *, standby: bool, waiting: Callable[[], None] = lambda: None) -> None:
-        """Take the lease; while another process has it, wait as long as that process may be dead.
+        """Take the lease. If another process has the lease, wait until the lease lapses or is given back.
 
-        A lease without renewal belongs to an evaluator that died where its process cannot be checked: in another
-        container, on another host.
+        An evaluator is alive if it renews its lease. An evaluator in another container or on another host may have died
+        without giving its lease back: this process cannot check, and waits until the lease lapses.
 
         Args:
-            standby: Whether to wait for a living evaluator too.
+            standby: Whether to wait for an evaluator that is alive, too.
             waiting: Called now and then while waiting.
 
         Raises:
-            OperationalError: Another evaluator lives, or Redis does not answer, and this one is no standby.
+            OperationalError: This evaluator is no standby, and another evaluator is alive or Redis does not answer.
         """
         answered_at = self._clock()
         before: _Sight | None = None
@@ -95,7 +95,7 @@ class Leadership:
         self._thread.start()
 
     def release(self) -> None:
-        """Give the lease back; only when the JVM is dead."""
+        """Give the lease back. The JVM must be dead, because its tasks might still write."""
         if not self.taken.is_set():
             return
         self._stop.set()
@@ -128,7 +128,7 @@ class _Sight:
     left_ms: int
 
     def lives_since(self, before: _Sight) -> bool:
-        """Tell whether the lease was renewed, or taken anew, since an earlier moment."""
+        """Tell whether the lease was renewed, or taken by another process, since an earlier moment."""
         return self.holder is not None and (self.holder != before.holder or self.left_ms > before.left_ms)
 
 

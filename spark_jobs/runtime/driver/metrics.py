@@ -1,4 +1,4 @@
-"""The evaluator's Prometheus metrics: per stream, from the driver's knowledge at the time of the scrape."""
+"""The evaluator's Prometheus metrics for each stream, from the streams' status at the time of the scrape."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PHASES = ("cq_batch_seconds", "seconds of the last micro-batch, by stream and p
 
 
 class StreamMetrics(Collector):
-    """Metrics of the streams, made anew for each scrape."""
+    """Metrics of the streams, computed for each scrape."""
 
     def __init__(self, status: Callable[[], Mapping[str, Mapping[str, Any]]]) -> None:
         """Keep the source of the status.

@@ -26,7 +26,8 @@ def held(data: Path, prefix: str) -> Iterator[None]:
     """Hold a data folder for the single evaluator of a prefix; the kernel releases the folder when the process dies.
 
     Raises:
-        OperationalError: Another evaluator runs on the folder, or it belongs to another prefix, or a later version.
+        OperationalError: Another evaluator runs on the folder, or the folder belongs to another prefix or a later
+            version of the program.
     """
     data.mkdir(parents=True, exist_ok=True)
     claim(data)
@@ -47,7 +48,7 @@ def held(data: Path, prefix: str) -> Iterator[None]:
 
 
 def end_predecessor(data: Path) -> None:
-    """Kill the JVM noted by the last evaluator under the data folder, if still running, and wait for its death.
+    """Kill the JVM that the last evaluator noted in the data folder, if it still runs, and wait for its death.
 
     A process of the same id that began at another time, or on another machine, is not the predecessor.
     """

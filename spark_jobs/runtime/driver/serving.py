@@ -1,4 +1,4 @@
-"""The evaluator's work once Spark runs: keep its streams in line with the gateway's, and report its state."""
+"""The evaluator's work once Spark runs: keep its streams in line with those of the gateway, and report its state."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def serve(
         warm: Whether batches were run already (`warm_up`).
 
     Raises:
-        OperationalError: The JVM has ended, or the cluster gives it no executors any more.
+        OperationalError: The JVM has ended, or the cluster gives the evaluator no executors any more.
     """
     jvm = jvm_process()
     executors = Executors(partial(executor_count, spark), time.monotonic)

@@ -29,14 +29,14 @@ _LOOK_SECONDS = 0.3
 _LONGEST_WAIT_SECONDS = 10.0
 """The longest wait after a failed job; each failure doubles the wait."""
 _POOL = "digests"
-"""The pool of jobs beside the streams, which keep their share of the cores."""
+"""The scheduler pool of these jobs; with a pool of their own, they leave the streams their share of the cores."""
 
 
 class SnapshotTask:
     """The function that `mapInArrow` runs: it completes the snapshots of one stream."""
 
     def __init__(self, stream: Stream, settings: Settings, fences: EvaluatorFences) -> None:
-        """Take the stream along to the worker."""
+        """Pack the stream and the settings for the worker."""
         self._stream = msgspec.json.encode(stream)
         self._settings = pickle.dumps(settings)
         self._fences = fences

@@ -1,4 +1,4 @@
-"""The file in which the evaluator tells its state, for the supervisor and `cq status`."""
+"""The file in which the evaluator reports its state, for the supervisor and `cq status`."""
 
 from __future__ import annotations
 

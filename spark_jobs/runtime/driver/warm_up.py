@@ -1,7 +1,7 @@
-"""The path of a micro-batch, run a few times before there are events: the first real one is then like the others.
+"""Runs a few micro-batches before there are events, so that the first real micro-batch is as fast as the others.
 
 The first run is slow (2 s and more on two cores): workers start, Spark loads and compiles the planner, the Kafka
-clients connect. A topic of the evaluator's own is read and written as a stream's would be.
+clients connect. The evaluator reads and writes a topic of its own, in the same way as the topics of streams.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOOK_SECONDS = 0.02
 
 
 def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
-    """Run some batches over the evaluator's own topic. The warm-up takes seconds, and does no harm where it fails."""
+    """Run some batches over the evaluator's own topic. The warm-up takes seconds, and does no harm if it fails."""
     topic = settings.topics.warm_up
     # Another evaluator may do the same, with its checkpoints in the same place.
     name = f"warm-up-{secrets.token_hex(4)}"

@@ -1,4 +1,4 @@
-"""The broker's side of a topic: its partitions, and the first and the next offset of each."""
+"""Source topics at the broker: their partitions, with the first offset and the end of each; and dead letters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Broker:
         self._dead_letters = settings.topics.deadletters
 
     def form(self, topic: str) -> SourceForm:
-        """Return the form of a topic; asking never creates a topic, whatever the broker's settings.
+        """Return the id and the offsets of a topic. The request never creates a topic, whatever the broker's settings.
 
         Raises:
             OperationalError: There is no such topic, a partition has no leader, or no broker answers.
@@ -60,7 +60,7 @@ class Broker:
         return found
 
     def forms(self, topics: Iterable[str]) -> dict[str, SourceForm]:
-        """Return the forms of many topics, with three requests in all.
+        """Return the ids and the offsets of many topics, with three requests in all.
 
         Topics that cannot be read, or lack a leader, are left out.
 
@@ -142,7 +142,7 @@ class Broker:
     def ensure_topic(self, topic: str) -> None:
         """Create a topic with one partition, unless it exists, and return when it can be read.
 
-        The controller answers before the brokers know the new topic, on a busy machine by seconds.
+        The controller answers before the brokers know the new topic: on a busy machine, seconds before.
 
         Raises:
             OperationalError: The topic cannot be made, or cannot be read within `ANSWER_SECONDS`.

@@ -18,11 +18,11 @@ __all__ = ["ClientCredentials"]
 
 _TIMEOUT_SECONDS = 10.0
 _FRESH = 0.8
-"""The part of its lifetime for which a token is used again."""
+"""The part of a token's lifetime for which the token is used again."""
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is untyped
-    """A token, asked for anew before it expires."""
+    """A token, which is requested again before it expires."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Take the endpoint, client and scope from librdkafka's options."""

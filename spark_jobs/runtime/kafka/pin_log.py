@@ -1,8 +1,9 @@
 """The topic `cq.pins`: the table offsets of each micro-batch, so a replay sees the same even if Redis is lost.
 
-The log decides. A task writes the present ends of the topics and reads the log up to its own record; among the records
-of a micro-batch the first that names a table counts. Tasks of a batch, and of a replay, so agree without another
-arbiter. Only the latest batch of a stream can be replayed, so the topic is compacted by the stream's source.
+The log decides. A task writes the present ends of the tables' topics, and reads the log up to its own record. For each
+table, the micro-batch's first record that names the table is valid. So all tasks of a batch, and of its replays, agree
+without another arbiter. Only the latest batch of a stream can be replayed, so the topic is compacted by the stream's
+source.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class MicroBatch(NamedTuple):
-    """The permanent identity of a micro-batch: a new checkpoint counts from 0 again, and its query has a new id."""
+    """The permanent identity of a micro-batch: with a new checkpoint, numbers begin at 0 and the query has a new id."""
 
     source_id: str
     query_id: str
@@ -64,7 +65,7 @@ class PinLog:
         self._producer = Producer({**options, "enable.idempotence": True, "linger.ms": 0})
         self._read_to = 0
         self._latest: dict[str, _PinRecord] = {}
-        """By source: the pins of its latest batch. For each table the first record of the batch counts."""
+        """By source: the pins of its latest batch. For each table the batch's first record is valid."""
 
     def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
         """Return the offsets that a batch sees; for a table without known offsets the present ends are taken.
@@ -72,7 +73,7 @@ class PinLog:
         The pins are on Kafka when the method returns.
 
         Args:
-            batch: The batch; it is the source's latest.
+            batch: The batch, which must be the latest one of its source.
             tables: By `Table.source_id`.
 
         Raises:
@@ -90,7 +91,7 @@ class PinLog:
         mine = {source_id: ends[table.topic] for source_id, table in tables.items()} | known
         self._advance(self._write(batch, mine) + 1)
         known = self._known(batch)
-        if known != mine:  # compaction leaves the last record, so the last must be valid
+        if known != mine:  # compaction keeps the last record, so that one must have the valid pins
             self._write(batch, known)
         return known
 

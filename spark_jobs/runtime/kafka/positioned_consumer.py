@@ -1,4 +1,4 @@
-"""A consumer that reads committed records of given partitions from given offsets on, and knows how far each one is."""
+"""A consumer that reads committed records of partitions from given offsets on, and knows how far each one is read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from grouping.settings.settings import Settings
 __all__ = ["PartitionUnreadable", "SourcePlace", "PositionedConsumer"]
 
 _AT_ONCE = 10_000
-"""Most records that are taken at a time."""
+"""The largest number of records that are taken at a time."""
 _ANSWER_SECONDS = 10.0
 _RENEW_AFTER = (3, 15, 35)
-"""Polls in a row without a record at which a new consumer takes over, and looks the topics up again.
+"""The numbers of polls in a row without a record at which a new consumer takes over, and looks the topics up again.
 
 A topic that was deleted and created again has a lower leader epoch. librdkafka may take this epoch for an outdated
 answer, and then never reads the topic again; this happens after a restart of a broker.
 """
-_END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so
+_END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's own codes begin with "_"
 
 SourcePlace = tuple[str, int]
 """A topic and a partition."""
@@ -44,7 +44,7 @@ class PositionedConsumer:
 
         Args:
             settings: The evaluator's settings.
-            group: The consumer's group, by which an operator knows the consumer; no offset is committed.
+            group: The consumer's group, which shows an operator what the consumer is for; no offset is committed.
         """
         self._settings = settings
         self._group = group
@@ -54,9 +54,9 @@ class PositionedConsumer:
         self.shown: set[SourcePlace] = set()
         """Partitions that are read up to their present end."""
         self.rewound: set[SourcePlace] = set()
-        """Partitions that Kafka gives from an earlier offset on: a topic was created again, and has fewer records."""
+        """Partitions whose records come from an earlier offset: the topic was created again, and has fewer records."""
         self.silent = self.empty = 0
-        """Polls in a row without a record, and polls in a row without even the end of a partition."""
+        """The number of polls in a row without a record, and the number without even the end of a partition."""
 
     def _connected(self) -> Consumer:
         return Consumer(
@@ -89,7 +89,7 @@ class PositionedConsumer:
         self._consumer.assign([TopicPartition(*place, offset) for place, offset in self.reached.items()])
 
     def take(self, seconds: float) -> list[Message]:
-        """Return records that have come, each partition's in its order; wait for the first one.
+        """Return records that have come, in order within each partition; wait for the first record.
 
         Args:
             seconds: How long to wait at most.
@@ -117,7 +117,7 @@ class PositionedConsumer:
         return records
 
     def _noted(self, place: SourcePlace, records: list[Message]) -> list[Message]:
-        """Note how far a partition is by its next records; return them if the partition is in use."""
+        """Note how far a partition is read by its next records; return the records if the partition is in use."""
         if place not in self.reached:
             return []  # the records were fetched before their partition was left
         offsets = [int(record.offset() or 0) for record in records]
@@ -128,7 +128,7 @@ class PositionedConsumer:
         return records
 
     def _note_end(self, place: SourcePlace, message: Message) -> None:
-        """Note the end of a partition, or raise what a message reports instead of a record."""
+        """Note the end of a partition, or raise the error that a message has in place of a record."""
         offset, error = int(message.offset() or 0), message.error()
         assert error is not None, "no record"
         if not message.topic():
@@ -162,7 +162,7 @@ class PositionedConsumer:
         self._consumer.incremental_unassign([TopicPartition(*place) for place in left])
 
     def end(self) -> None:
-        """Read nothing: the consumer would go on fetching later records."""
+        """Stop reading all partitions; without this call the consumer would go on fetching later records."""
         self.reached.clear()
         self._consumer.unassign()
 

@@ -19,11 +19,11 @@ __all__ = ["RangeReader", "RecordUnreadable", "SourceRange", "record_batch"]
 
 _POLL_SECONDS = 1.0
 _DOUBT = 1
-"""Polls in a row without a record after which the reader looks whether the topics are there."""
+"""The number of polls in a row without a record after which the reader checks that the topics exist."""
 _PATIENCE = 20
-"""Polls in a row without a record after which the records are given up, although they must be there."""
+"""The number of polls in a row without a record after which the reader gives up, although records must be there."""
 _TOGETHER = 5_000
-"""Records that are read at once; a longer range is read by itself."""
+"""The largest number of records in ranges that are read together; a longer range is read by itself."""
 _HELD_BYTES = 32_000_000
 _MOST_MILLIS = (2**63 - 1) // 1000
 """The latest timestamp that has microseconds in 64 bits."""
@@ -45,7 +45,7 @@ class SourceRange(NamedTuple):
 
 
 class RecordUnreadable(OperationalError):
-    """A record's timestamp is out of range; the text is that of Spark's own source."""
+    """A record's timestamp is out of range; the text begins like the one of Spark's own source."""
 
     def __init__(self, message: Message) -> None:
         place = f"topic {message.topic()} partition {message.partition()} offset {message.offset()}"
@@ -60,7 +60,7 @@ class RangeReader:
 
         Args:
             settings: The evaluator's settings.
-            held_bytes: Bytes of records of incomplete ranges, after which fewer ranges are read at once.
+            held_bytes: The bytes of records in incomplete ranges from which on fewer ranges are read together.
         """
         self._held_bytes = held_bytes
         self._consumer = PositionedConsumer(settings, settings.clients.evaluator_lane)
@@ -69,14 +69,14 @@ class RangeReader:
         """Yield ranges in the order in which they come, each with all its records.
 
         Args:
-            ranges: The ranges, each of another partition; their ends are ends of committed records.
+            ranges: The ranges, each of another partition. Their ends must be ends of committed records.
 
         Yields:
-            A range, and its records in their order as `record_batch` makes them; they are to be taken before the next
-            range.
+            A range, and its records in their order, as `record_batch` makes them. The caller must take the records
+            before the next range.
 
         Raises:
-            PartitionUnreadable: Kafka refuses a partition, or its topic was made anew with fewer records.
+            PartitionUnreadable: Kafka refuses a partition, or its topic was created again with fewer records.
             OperationalError: Kafka failed, or does not give records that must be there.
         """
         try:
@@ -142,7 +142,7 @@ class RangeReader:
 
 
 def _together(ranges: Sequence[SourceRange]) -> Iterator[list[SourceRange]]:
-    """Yield ranges that are read at once."""
+    """Yield lists of ranges that are read together."""
     together: list[SourceRange] = []
     records = 0
     for each in ranges:
@@ -160,7 +160,7 @@ def _size(message: Message) -> int:
 
 
 def record_batch(messages: Sequence[Message], end: int) -> pa.RecordBatch:
-    """Return records of one partition as Spark's Kafka source gives them, with headers.
+    """Return records of one partition in the columns of Spark's Kafka source, with headers.
 
     Args:
         messages: The records, in their order.

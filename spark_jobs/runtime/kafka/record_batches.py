@@ -1,8 +1,8 @@
-"""Output rows → Kafka's record batches (KIP-98, version 2), laid out by Arrow and never record by record.
+"""Makes Kafka's record batches (KIP-98, version 2) of output rows, by Arrow and never record by record.
 
-Half of the cost of an event was Spark's sink, which makes Java objects of each record and of each of its five headers:
-4.2 µs a record. Here the records of a chunk are one concatenation of columns, then cut by partition, compressed and
-given their checksums: 0.5 µs. `record_writer` sends the batches to Kafka.
+Spark's sink makes Java objects of each record and of each of its five headers, which takes 4.2 µs a record, more than
+half of the time of an event. Here the columns of a chunk are concatenated to records, cut by partition, compressed and
+given their checksums, which takes 0.5 µs a record. `record_writer` sends the batches to Kafka.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spark_jobs.engine.rows.varints import varints
 __all__ = ["RecordBatch", "record_batches"]
 
 _BATCH_BYTES = 512 * 1024
-"""Bytes of records in a batch, unless a single record has more: brokers take 1 MiB by default."""
+"""The largest number of bytes in a batch, unless a single record has more. Brokers accept 1 MiB by default."""
 _BEFORE_CHECKSUM = struct.Struct(">qiibI")
 _CHECKED = struct.Struct(">hiqqqhii")
 _VERSION = 2
@@ -34,7 +34,7 @@ _CODECS = {"none": 0, "gzip": 1, "lz4": 3}
 """Kafka's numbers of the codecs."""
 _NO_EPOCH = -1
 _NO_FLAGS_NO_TIME = b"\x00\x00"
-"""A record's attributes, of which there are none, and its time after the batch's."""
+"""The first two fields of a record: its attributes, and the difference of its time from the batch's. Both are zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class RecordBatch:
     codec: Codec
 
     def encode(self, producer_id: int, producer_epoch: int, first_sequence: int, now_ms: int) -> bytes:
-        """Return the batch as the broker takes it.
+        """Return the batch in the form that the broker accepts.
 
         Args:
             producer_id: The producer's id, by which the broker recognises a repetition.
             producer_epoch: The producer's epoch.
-            first_sequence: How many records of the partition that producer has sent before.
+            first_sequence: How many records of the partition the producer has sent before.
             now_ms: The time of writing, epoch milliseconds; brokers may replace it by their own (LogAppendTime).
         """
         codec, last = _CODECS[self.codec], self.count - 1
@@ -66,7 +66,7 @@ class RecordBatch:
 
 
 def record_batches(rows: pa.RecordBatch, codec: Codec = "lz4") -> Iterator[RecordBatch]:
-    """Yield the batches of some rows, each partition's in the rows' order.
+    """Yield the batches of rows; within each partition, records are in the order of the rows.
 
     Args:
         rows: Rows of `spark_jobs.engine.rows.output.OUTPUT`, each with its partition.
@@ -103,7 +103,7 @@ def _compressed(data: memoryview, codec: Codec) -> bytes:
 
 
 def _without_place(rows: pa.RecordBatch) -> tuple[list[pa.Array], Ints]:
-    """Return the parts of each record after its offset in the batch, and their length together."""
+    """Return the fields of each record that follow its offset in the batch, and the length of these fields together."""
     key, value, headers = rows["key"], rows["value"], rows["headers"]
     key_length, value_length = _lengths(key), _lengths(value)
     parts = [varints(key_length), key, varints(value_length), value, headers]
@@ -112,7 +112,7 @@ def _without_place(rows: pa.RecordBatch) -> tuple[list[pa.Array], Ints]:
 
 
 def _lengths(column: pa.Array) -> Ints:
-    """Return the length of each value, -1 where there is none."""
+    """Return the length of each value; -1 for a null."""
     lengths: Ints = pc.binary_length(column).fill_null(-1).to_numpy().astype(np.int64)
     return lengths
 
@@ -123,7 +123,7 @@ def _joined(*parts: pa.Array | pa.Scalar) -> pa.BinaryArray:
 
 
 def _starts(addresses: Ints, sizes: Ints) -> Ints:
-    """Return where batches begin: with each partition, and where one would grow too large."""
+    """Return the rows with which batches begin: with each partition, and where a batch would grow too large."""
     runs = np.flatnonzero(np.diff(addresses, prepend=-1)).tolist()
     ends, cuts = np.cumsum(sizes), []
     for first, last in pairwise([*runs, len(addresses)]):

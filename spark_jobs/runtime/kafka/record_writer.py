@@ -1,8 +1,9 @@
-"""A worker's writer: sends output rows to Kafka in order while the task makes more, and waits for all at its end.
+"""A worker's writer: sends output rows to Kafka in order while the task makes more rows.
 
-aiokafka's producer does all the delicate work: leaders, connections, retries without end or repeats (idempotence), the
-order of batches in a partition. The writer takes batches that are laid out already (`record_batches`). librdkafka and
-Spark's sink take single records, at 4 to 5 µs each.
+At the end of the task the writer waits until Kafka has all rows. aiokafka's producer does all the delicate work: it
+knows the leaders, keeps the connections, retries without a limit and without repetitions (idempotence), and keeps the
+order of batches in a partition. The writer gives it finished batches (`record_batches`). librdkafka and Spark's sink
+take single records, at 4 to 5 µs each.
 """
 
 from __future__ import annotations
@@ -43,17 +44,18 @@ __all__ = [
 T = TypeVar("T")
 
 _WAITING_BYTES = 32 << 20
-"""Most bytes of rows that wait for Kafka."""
+"""The largest number of bytes of rows that wait for Kafka."""
 _ANSWER_SECONDS = 60.0
 """How long a request may take with its retries. A producer that exceeds this time has lost track of the request; the
 task fails, and its successor has another producer."""
 GROWTH_SECONDS = 10.0
-"""How long a topic may take to get the partition of a record."""
+"""How long a record waits for its partition, if its topic does not have this partition yet."""
 _LOOK_SECONDS = 0.1
 _FORGET_SECONDS = 60.0
 """How often the writer forgets topics without recent records.
 
-The leaders of all known topics are asked for now and then, and a broker may create a deleted topic anew when asked.
+The producer asks for the leaders of all known topics now and then, and a broker may create a deleted topic again when
+it is asked.
 """
 
 _OPTIONS = {
@@ -115,7 +117,7 @@ class RecordWriter:
         self._sending.append((rows.nbytes, self._begin(self._send(batches))))
 
     def flush(self) -> None:
-        """Wait until Kafka has all that was written.
+        """Wait until Kafka has all rows that were written.
 
         Raises:
             OperationalError: Kafka refused some rows; this writer must not write any more.
@@ -128,7 +130,7 @@ class RecordWriter:
             self._loop.call_soon_threadsafe(self._producer.client.set_topics, tuple(self._topics))
 
     def close(self) -> None:
-        """Disconnect; rows still on their way after a failure are given up."""
+        """Disconnect. After a failure, rows that are still on their way are given up."""
         self._wait(self._begin(self._stop()))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -148,7 +150,7 @@ class RecordWriter:
         return answer(future, _ANSWER_SECONDS)
 
     def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows that all have a partition: where none is named, by the hash of the key."""
+        """Return rows that all have a partition; a row without one gets the partition by the hash of its key."""
         partition = rows["partition"]
         if not partition.null_count:
             return rows
@@ -180,7 +182,7 @@ class RecordWriter:
         await asyncio.gather(*(acknowledged(*each) for each in sent))
 
     async def _begun(self, batch: RecordBatch) -> asyncio.Future[Any]:
-        """Put a batch on its way; a partition that a topic lacks is waited for.
+        """Put a batch on its way; if its topic lacks the partition, wait for the partition.
 
         The gateway gives a group's topic the partitions of its source, some time after the source got them.
         """
@@ -199,7 +201,7 @@ class RecordWriter:
                 return sent
 
     def _look_up(self, topics: set[str]) -> None:
-        """Have the leaders of all new topics looked up at once, not singly."""
+        """Have the leaders of all new topics looked up together, not one by one."""
         for topic in topics - self._topics:
             self._producer.client.add_topic(topic)
         self._topics |= topics
@@ -225,7 +227,7 @@ async def acknowledged(batch: RecordBatch, sent: asyncio.Future[Any]) -> None:
 
     Raises:
         KafkaError: Kafka refused the batch.
-        RecordsTooLarge: The batch exceeds the topic's limit, which is below ours.
+        RecordsTooLarge: The batch exceeds the topic's limit on batches, which is smaller than ours.
     """
     try:
         await sent
@@ -252,11 +254,11 @@ class FinishedBatch:
         self._state = (-1, -1, -1)
 
     def record_count(self) -> int:
-        """Return how many records it holds."""
+        """Return the number of records in the batch."""
         return self._batch.count
 
     def size(self) -> int:
-        """Return its bytes."""
+        """Return the size of the records in bytes."""
         return len(self._batch.records)
 
     def close(self) -> None:
@@ -277,10 +279,10 @@ class FinishedBatch:
 
 
 def producer_options(settings: Settings) -> dict[str, Any]:
-    """Return the options of aiokafka's producer: librdkafka's options as far as known there, and our own."""
+    """Return the options of aiokafka's producer: librdkafka's options, as far as aiokafka has them, and our own."""
     options = client_options(settings.kafka)
     known: dict[str, Any] = {_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS}
-    # This also limits the wait behind unsent batches, which a broker that restarts makes long.
+    # This option also limits how long a batch waits for earlier batches, which takes long while a broker restarts.
     known["request_timeout_ms"] = 2 * int(options["socket.timeout.ms"])
     protocol = known["security_protocol"] = known.get("security_protocol", "plaintext").upper()
     if protocol.endswith("SSL"):

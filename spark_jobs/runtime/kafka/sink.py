@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Produce = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Makes rows of `spark_jobs.engine.rows.output.OUTPUT` of a task's input."""
+"""Makes rows of `spark_jobs.engine.rows.output.OUTPUT` from a task's input."""
 
 _NOTHING = "nothing boolean"
 
@@ -41,7 +41,7 @@ class RecordWriting:
     settings: bytes
     """The `Settings`, pickled, since JSON would mask its secrets."""
     fence: Fence | None
-    """Who may write; None for harmless writes."""
+    """The fence under which the task may write; None for writes that need no fence."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the records made of a task's rows; yields nothing."""
@@ -74,7 +74,7 @@ def checkpoint_location(source_id: str, settings: Settings) -> str:
 
 
 def rows_location(settings: Settings) -> str:
-    """Return where workers store the last rows of keys, by the ids of sources; beside the checkpoints."""
+    """Return where workers store the states of operators, by the ids of sources; next to the checkpoints."""
     base = settings.evaluator.checkpoints
     if not base:
         return f"{settings.data.absolute()}/last-rows"
@@ -84,7 +84,7 @@ def rows_location(settings: Settings) -> str:
 def write_stream(
     events: DataFrame, produce: Produce, source_id: str, settings: Settings, fence: Fence | None = None
 ) -> StreamingQuery:
-    """Start the query that writes the output of a stream's events, while the fence is its holder's."""
+    """Start the query that writes the output of a stream's events, as long as the evaluator holds the fence."""
     return (
         events.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
         .writeStream.format("noop")
@@ -103,7 +103,7 @@ def run_tasks(
         spark: The session.
         task: Gets a row for each task, and yields rows of one text.
         tasks: How many tasks there are.
-        report_schema: The schema of these rows; tasks without a report yield none.
+        report_schema: The schema of the rows that the tasks yield; tasks without a report yield no rows.
         collect: Whether to return the rows, which takes some milliseconds; else no row is returned.
     """
     rows = spark.range(0, tasks, 1, tasks).mapInArrow(task, report_schema)
@@ -114,9 +114,9 @@ def run_tasks(
 
 
 def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:
-    """Write the digests made from some rows, in a single job, while the fence is its holder's.
+    """Write the digests made from some rows, in a single job, as long as the evaluator holds the fence.
 
-    Digests are in gzip, whichever program writes them.
+    Digests are in gzip, whether the evaluator or the gateway writes them.
     """
     results = settings.results.model_copy(update={"compression": "gzip"})
     settings = settings.model_copy(update={"results": results})

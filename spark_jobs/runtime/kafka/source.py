@@ -17,15 +17,15 @@ _EARLIEST = -2
 FETCHES = {"kafka.fetch.max.wait.ms": "10"}
 """How long a fetch of an executor's consumer waits at the broker for new records.
 
-Before each read Spark's consumer asks for the bounds of its partition. The request waits behind the consumer's own
-prefetch on the same connection: with Kafka's default, 500 ms, a single event waits for half a second.
+Before each read Spark's consumer asks for the bounds of its partition. The request must wait until the consumer's own
+prefetch on the same connection ends: with Kafka's default, 500 ms, a single event would wait for half a second.
 """
 
 
 def read_stream(
     spark: SparkSession, stream: Stream, partitions: Iterable[int], settings: Settings, *, headers: bool = False
 ) -> DataFrame:
-    """Return the stream's records: key, value, partition, offset, timestamp, and headers if asked for.
+    """Return the stream's records: key, value, partition, offset, timestamp, and headers if `headers` is set.
 
     Only committed records are read, in bounded batches, from the offsets that CREATE STREAM fixed. A task reads a
     single partition (no ``minPartitions``), so results of a partition are written in its order.

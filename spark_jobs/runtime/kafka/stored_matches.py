@@ -1,4 +1,4 @@
-"""`cq.pending`, as a worker reads it: by position."""
+"""Reads the records of `cq.pending` by their offsets, for a worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["StoredMatches"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
-"""Most polls in a row without a record although a record must be there."""
+"""The number of polls in a row without a record after which the reader gives up, although a record must be there."""
 
 
 class StoredMatches:
@@ -64,4 +64,4 @@ class StoredMatches:
         except KafkaException as exc:
             raise OperationalError("kafka failed at reading stored matches", detail=str(exc)) from exc
         finally:
-            self._consumer.unassign()  # it would go on fetching later records
+            self._consumer.unassign()  # else the consumer would go on fetching later records

@@ -18,20 +18,20 @@ __all__ = ["AT_ONCE_BYTES", "TableAway", "TableLog"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
-"""Most polls in a row without a record although a record must be there."""
+"""The number of polls in a row without a record after which the reader gives up, although a record must be there."""
 _OPEN_POLLS = 2
-"""Polls in a row without a message, after which a task that waits for an open transaction fails.
+"""The number of polls in a row without a message after which a task that waits for an open transaction fails.
 
-A short transaction is waited for. A longer wait holds one of few cores, and other streams wait as well.
+A task waits for the end of a short transaction. A longer wait would hold one of few cores, and so delay other streams.
 """
 _AT_ONCE = 10_000
-"""Records of a batch."""
+"""The number of records with which a batch is complete."""
 AT_ONCE_BYTES = 64_000_000
-"""Approximate bytes of the records of a batch: ten thousand of the largest records would not fit a worker."""
+"""The bytes with which a batch is complete, too: ten thousand of the largest records would not fit into a worker."""
 
 
 class TableAway(OperationalError):
-    """The topic of a table cannot be read: the streams that join the table wait, others go on."""
+    """The topic of a table cannot be read. The streams that join the table wait; other streams go on."""
 
 
 class TableLog:
@@ -45,13 +45,13 @@ class TableLog:
     def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, PartitionOffsets]:
         """Return by topic and partition the offset after the last record, with two requests in all.
 
-        A change acknowledged before the call lies before the end, even if another producer's transaction is open before
-        it: then `read` waits for the end of this transaction. Topics that cannot be read, or lack a leader, are left
-        out.
+        A change that was acknowledged before the call is before the end, even if another producer's earlier transaction
+        is still open: then `read` waits for the end of this transaction. Topics that cannot be read, or lack a leader,
+        are left out.
 
         Args:
-            topics: By name.
-            ids: Kafka's id of some topics; a topic that was made anew under the name is left out.
+            topics: The names of the topics.
+            ids: Kafka's ids, by topic name; a topic that was created again with another id is left out.
 
         Raises:
             OperationalError: No broker answers.
@@ -59,7 +59,7 @@ class TableLog:
         return self._offsets.ends(self._offsets.places(topics, ids))
 
     def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
-        """Yield the records from some offsets up to others, each partition's in its order.
+        """Yield the records from some offsets up to others, in order within each partition.
 
         Args:
             topic: The topic.
@@ -68,7 +68,7 @@ class TableLog:
                 earlier records.
 
         Yields:
-            Columns key, value, partition and offset as Spark's Kafka source gives them.
+            The columns key, value, partition and offset of Spark's Kafka source.
 
         Raises:
             TableAway: Kafka failed, lacks a record that must be there, or a transaction is open before an end.
@@ -104,7 +104,7 @@ class TableLog:
             consumer.end()
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         self._consumer.close()
 
 
@@ -116,7 +116,7 @@ def _by_partition(offsets: Mapping[int, int]) -> NDArray[np.int64]:
 
 
 def _batch(messages: Sequence[Message], ends: NDArray[np.int64]) -> pa.RecordBatch:
-    """Return the records that lie before the ends."""
+    """Return the records before the ends of their partitions."""
     partitions = np.fromiter(map(Message.partition, messages), np.int32, len(messages))
     offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
     batch = pa.record_batch(

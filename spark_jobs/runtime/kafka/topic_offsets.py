@@ -1,4 +1,4 @@
-"""The first offset and the end of each partition, asked for many topics at once."""
+"""The first offset and the end of each partition, for many topics in one request."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ class TopicOffsets:
 
         Args:
             settings: The evaluator's settings.
-            committed: Whether a partition ends where a reader of committed records gets to, which is the first record
-                of its first open transaction; else after its last record.
+            committed: Whether the end of a partition is the end for readers of committed records: the first record of
+                its first open transaction. Otherwise, and without an open transaction, the end is after its last
+                record.
         """
         self._admin = open_admin(settings)
         options = {
@@ -81,7 +82,7 @@ class TopicOffsets:
         }
 
     def why_unreadable(self, topic: str) -> str:
-        """Return why a topic cannot be read, in Kafka's words where Kafka refuses the topic."""
+        """Return why a topic cannot be read; if Kafka refuses the topic, in Kafka's words."""
         try:
             self._admin.ask(lambda admin: _description(admin, topic), ANSWER_SECONDS)
         except (KafkaException, TimeoutError) as exc:
@@ -92,8 +93,8 @@ class TopicOffsets:
         """Return the partitions of the readable topics.
 
         Args:
-            topics: By name.
-            ids: Kafka's id of some topics; a topic that was made anew under the name is left out.
+            topics: The names of the topics.
+            ids: Kafka's ids, by topic name; a topic that was created again with another id is left out.
 
         Raises:
             OperationalError: No broker answers.

@@ -1,7 +1,7 @@
 """Records that Spark's Kafka source cannot read: their timestamp, in microseconds, does not fit 64 bits.
 
 Kafka counts milliseconds since 1970. A producer that writes nanoseconds gives a time in the year 55 million, which a
-topic accepts where ``message.timestamp.after.max.ms`` is large. Spark converts the timestamp in the JVM for each
+topic accepts if ``message.timestamp.after.max.ms`` is large. Spark converts the timestamp in the JVM for each
 record, whichever columns a query selects, and the overflow ends the query.
 """
 
@@ -25,7 +25,7 @@ LATEST_MS = (2**63 - 1) // 1000
 """The latest timestamp that Spark can read."""
 _AT_ONCE = 10_000
 _SILENT_SECONDS = 30.0
-_END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's codes of its own all begin so
+_END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's own codes begin with "_"
 
 
 class Unreadable(NamedTuple):
@@ -39,13 +39,13 @@ class Unreadable(NamedTuple):
 
 
 def find_unreadable(settings: Settings, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Unreadable:
-    """Find the unreadable records at the starts of some ranges of a topic, and the first one after them.
+    """Find the unreadable records with which a micro-batch begins, and the next one after readable records.
 
     Args:
         settings: The evaluator's settings.
         topic: The source topic.
-        starts: By partition the first offset of the micro-batch, 0 if absent.
-        ends: By partition the offset after its last record.
+        starts: By partition, the first offset of the micro-batch; 0 for a partition that is not named.
+        ends: By partition, the offset after the last record of the micro-batch.
 
     Raises:
         OperationalError: Kafka does not give the records.
@@ -53,7 +53,7 @@ def find_unreadable(settings: Settings, topic: str, starts: Mapping[int, int], e
     found = Unreadable([], {partition: starts.get(partition, 0) for partition in ends}, dict(ends))
     left = {partition for partition, end in ends.items() if found.starts[partition] < end}
     readable: set[int] = set()
-    """Partitions of which a readable record was met."""
+    """The partitions in which a readable record has been found."""
     options = {
         **with_quiet_log(client_options(settings.kafka)),
         "group.id": settings.clients.evaluator_log,
@@ -77,7 +77,7 @@ def find_unreadable(settings: Settings, topic: str, starts: Mapping[int, int], e
 
 
 def _is_read(message: Message, left: set[int], readable: set[int], found: Unreadable) -> bool:
-    """Take a message into account; return whether nothing more is to be learned of its partition."""
+    """Take a message into account; return whether the search in its partition is over."""
     partition, offset = message.partition(), message.offset()
     assert partition is not None and offset is not None
     if partition not in left:

@@ -1,7 +1,7 @@
 """Marks of the clock: by source partition, the watermarks that the clock has set before some positions of the log.
 
 The driver writes a mark before a micro-batch uses it; workers read marks when they fold the log. The marks of a
-partition are a file beside the stored states of the partition (docs/design/042-time-by-partition.md).
+partition are a file next to the stored states of the partition (docs/design/042-time-by-partition.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spark_jobs.runtime.kafka.sink import rows_location
 __all__ = ["ClockMarks", "PlacedMark", "marks_location", "marks_text", "read_marks"]
 
 _KEPT = 10_000
-"""Marks that are kept for a partition: one for each quiet time."""
+"""The largest number of marks that are kept for a partition; each quiet time makes one mark."""
 
 
 class PlacedMark(NamedTuple):
@@ -56,14 +56,14 @@ class ClockMarks:
     """Reads the marks, for workers."""
 
     def __init__(self, settings: Settings) -> None:
-        """Look where the settings say."""
+        """Use the folder of states in the settings."""
         self._settings = settings
 
     def of(self, source_id: str, partition: int) -> list[PlacedMark]:
         """Return the marks of a source partition in the order of their positions.
 
         Raises:
-            OperationalError: The file system does not answer: without its marks a partition cannot be evaluated.
+            OperationalError: The file system does not answer. A partition cannot be evaluated without its marks.
         """
         location = marks_location(self._settings, source_id, partition).replace("s3a://", "s3://", 1)
         try:

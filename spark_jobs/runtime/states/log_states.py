@@ -1,8 +1,8 @@
-"""The states of operators in a worker process: brought to where a batch begins, from memory, snapshot and log.
+"""The states of operators in a worker process, restored for the begin of a batch from memory, a snapshot, and the log.
 
-A state after an offset is a function of the log up to the offset. A worker has the state where its last task of the
-partition ended; the task's changes can be undone, for a batch that is evaluated again. A batch after a batch of another
-worker needs the log in between, which the worker reads and folds in.
+A state after an offset depends only on the log up to the offset. A worker keeps the state at the end of its last task
+of the partition. The changes of this task can be undone, for a batch that is evaluated again. If another worker has
+evaluated batches since, the worker reads their part of the log and folds it into the state.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class StateClock(NamedTuple):
     """The marks of the clock at the beginning of a task; watermarks in epoch milliseconds."""
 
     settled: int | None
-    """The mark with results that an earlier task has made."""
+    """The mark whose results an earlier task has made; None if there is none."""
     mark: int | None
-    """The mark with results that this task makes."""
+    """The mark whose results this task must make; None if there is none."""
 
 
 class _Behind(NamedTuple):
@@ -115,7 +115,7 @@ class LogStates:
             partition: The source partition of the task.
             first: The position of the task's first event.
             stopped: The ids of computations that are stopped; their states are dropped.
-            clock: The marks of the clock at `first`; None where there is none.
+            clock: The marks of the clock at `first`; None if there are none.
 
         Raises:
             PartitionUnreadable: Kafka refuses the partition.
@@ -169,7 +169,7 @@ class LogStates:
         return states
 
     def full(self, states: Mapping[str, LogState]) -> list[str]:
-        """Return the computations of a task with more memory in this process than the limit."""
+        """Return the computations of a task whose states take more memory in this process than the limit."""
         full = [name for name in states if sum(self._sizes.get(name, {}).values()) > self._limit]
         for name in full:
             log.error("the state of a computation is too large", extra={"computation": name})
@@ -180,7 +180,7 @@ class LogStates:
             self._sizes.setdefault(name, {})[here] = state.nbytes
 
     def _unusable(self, name: str, needs: StateNeeds, position: int) -> LogState:
-        """Drop all states of a computation, and return one that is not to be used."""
+        """Drop all states of a computation, and return a state that must not be used."""
         for states in self._states.values():
             states.pop(name, None)
         self._sizes.pop(name, None)
@@ -223,10 +223,10 @@ class LogStates:
         return known[1]
 
     def _usable(self, state: LogState | None, first: int, clock: StateClock | None) -> LogState | None:
-        """Return a state at `first` or before, without the last task's changes if need be; None if it is of no use."""
+        """Return a state at `first` or before, after undoing the last task if necessary; None if it cannot be used."""
         if state is None or state.torn:
             return None
-        # The results of a mark may not be on Kafka, where the mark's task is carried out again.
+        # If the task of a mark is carried out again, the results of the mark may not be on Kafka.
         again = clock is not None and clock.mark is not None and state.began == state.position == first
         if not state.complete or state.position > first or (again and _has_taken(state, clock)):
             state.undo()
@@ -246,7 +246,7 @@ class LogStates:
         behind: Sequence[_Behind],
         first: int,
     ) -> None:
-        """Bring states to a position by the log; an event that a state has already changes nothing."""
+        """Bring states to a position by the log. An event that a state has already does not change the state."""
         clocked = [each for each in behind if isinstance(each.state, TimedState)]
         marks = self._marks.of(stream.source_id, partition) if clocked else []
         for each in clocked:
@@ -262,7 +262,7 @@ class LogStates:
             for each in behind:
                 if not each.state.torn:
                     self._folded(each, events, views)
-                    # The other partitions of the computation count when the state is whole.
+                    # The states of the computation's other partitions are added when the state is whole (`full`).
                     each.state.torn = each.state.nbytes > self._limit
         for each in behind:
             each.state.position = first
@@ -292,7 +292,7 @@ class LogStates:
 
 
 def _has_taken(state: LogState, clock: StateClock | None) -> bool:
-    """Tell whether a state has the mark that a task is to take."""
+    """Tell whether a state has already taken the mark whose results a task must make."""
     return (
         isinstance(state, TimedState)
         and clock is not None

@@ -1,8 +1,8 @@
-"""Stored states of operators: a cache of the log, in a folder beside the checkpoints.
+"""Stored states of operators: a cache of the log, in a folder next to the checkpoints.
 
-A worker without a state loads the last one at or before its batch, and reads the log from there. In a folder of this
-machine each task also leaves its changes, since the next batch of the partition may go to another worker. A file that
-is missing, torn or of another version costs time only.
+A worker without a state loads the last one at or before its batch, and reads the log from there. If the folder is on
+this machine, each task also stores its changes, because another worker may get the next batch of the partition. A file
+that is missing, torn or of another version only costs time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ State = TypeVar("State", bound=LogState)
 
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
-"""Bytes of changed rows after which a state that is not larger is stored before its time."""
+"""The bytes of changed rows from which on a state is stored early, unless the whole state has more bytes than these."""
 _AWAY_SECONDS = 300.0
 _FAULTS = (OSError, pyarrow.ArrowException)
 _KEPT = 2
-"""Files that are kept for a state: a batch that is evaluated again may begin before the last one."""
+"""The number of files that are kept for a state: a batch that is evaluated again may begin before the last file."""
 _SUFFIX = ".rows"
 _CHANGES_KEPT = 6
-"""Files of changes that are kept for a state."""
+"""The number of files of changes that are kept for a state."""
 _CHANGES = ".changes"
 _DIGITS = 20
 
@@ -49,7 +49,7 @@ class SnapshotPlace(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The folder's path below the place of all states."""
+        """The folder's path within the folder of all states."""
         return f"{self.source_id}/{self.partition}/{self.computation_id}"
 
 
@@ -57,7 +57,7 @@ class RowSnapshots:
     """Writes and reads states. A fault of the file system is logged, and nothing is read or written for some time."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
-        """Look where the settings say.
+        """Use the folder of states in the settings.
 
         Args:
             settings: The evaluator's settings.
@@ -70,10 +70,10 @@ class RowSnapshots:
         """The folder of this machine; None for a URL."""
         self._due: dict[SnapshotPlace, float] = {}
         self._away_until = 0.0
-        """Until when the file system is left alone after a fault: a task must not wait for it each time."""
+        """Until when the file system is not used after a fault, so that not every task waits for the file system."""
 
     def last(self, place: SnapshotPlace, at_most: int, kind: type[State]) -> State | None:
-        """Return the last whole state of a kind whose position is `at_most` or before; None where there is none."""
+        """Return the last whole state of a kind whose position is `at_most` or before; None if there is none."""
         if self._clock() < self._away_until:
             return None
         try:
@@ -94,7 +94,7 @@ class RowSnapshots:
         return None
 
     def keep(self, place: SnapshotPlace, state: LogState) -> None:
-        """Store a state from time to time, if it has changed; called when nothing in the state can be undone."""
+        """Store a state from time to time, if it has changed. The state must have no changes that can be undone."""
         now = self._clock()
         if place not in self._due:
             self._due[place] = now + _EVERY_SECONDS
@@ -135,7 +135,7 @@ class RowSnapshots:
             self._leave_alone(error)
 
     def catch_up(self, place: SnapshotPlace, state: LogState, at_most: int) -> None:
-        """Put the changes that other workers have left, as far as they go without a gap, up to a position."""
+        """Add the changes that other workers have stored to a state, up to a position, as long as there is no gap."""
         folder = None if self._folder is None else self._folder / place.path
         while folder is not None and state.position < at_most:
             found = [(_bounds(path), path) for path in folder.glob(f"*{_CHANGES}")]

@@ -30,7 +30,7 @@ from spark_jobs.engine.stages.whole_rows import whole_rows
 __all__ = ["ALL_ROWS", "StateNeeds", "needs_of"]
 
 ALL_ROWS = ""
-"""Stands for the rows as such, whatever parts they have."""
+"""Stands for the rows themselves, whatever parts they have."""
 
 
 class StateNeeds(Protocol):
@@ -49,21 +49,21 @@ class StateNeeds(Protocol):
         """The parts of the rows."""
 
     def since(self, partition: int) -> Mapping[str, int]:
-        """Return by part the position from which on rows must have the part."""
+        """Return for each part the position from which on rows must have the part."""
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Set what the state must know of the needs before a task begins; no change of the state can be undone then."""
+        """Give the state the needs before a task begins; the state must have no changes that can be undone."""
 
     def fold(self, state: LogState, rows: RowSource) -> None:
-        """Take rows of the log into the state, without results; rows that the state has already change nothing."""
+        """Take rows of the log into the state, without results. Rows that the state has already do not change it."""
 
     def settle(self, state: LogState, watermark: int) -> None:
-        """Move the watermark of a state as the clock has done, without results; the change cannot be undone."""
+        """Move the watermark of a state as the clock has done, without making results. The change cannot be undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class _EdgeNeeds:
-    """The columns that the entries read of rows before."""
+    """The columns of rows before that the entries read."""
 
     computation: Computation
     operator: RowBeforeOperator
@@ -96,7 +96,7 @@ class _EdgeNeeds:
         return self.operator.names
 
     def since(self, partition: int) -> dict[str, int]:
-        """Return by column the position from which on rows must have the column."""
+        """Return for each column the position from which on rows must have the column."""
         found: dict[str, int] = {}
         for names, least in self.begins:
             begin = least(partition)
@@ -145,11 +145,11 @@ class _FrameNeeds:
         return frozenset(value.column.stored for value in self.operator.values)
 
     def since(self, partition: int) -> dict[str, int]:
-        """Return by value where the first of the live entries that read it begins: a function of the tables."""
+        """Return for each value the begin of the first live entry that reads the value."""
         return _least(self.begins, partition)
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Note which values are read, how far their frames reach, and since when rows count for each."""
+        """Note which values are read, how far their frames reach, and from which position on each value sees rows."""
         assert isinstance(state, FrameRows), "a state of this kind"
         state.keep(self.names)
         state.reach, state.visible = self.operator.reach, self.since(partition)
@@ -165,7 +165,7 @@ class _FrameNeeds:
 
 @dataclass(frozen=True, slots=True)
 class _TimedNeeds:
-    """The columns that the entries over rows that wait for the watermark read, in predicates or SELECT lists."""
+    """The columns that entries read, in predicates or SELECT lists, of rows that wait for the watermark."""
 
     computation: Computation
     operator: TimedOperator[Any, Any]
@@ -191,7 +191,7 @@ class _TimedNeeds:
         return frozenset(column.stored for column in self.operator.reads)
 
     def since(self, partition: int) -> dict[str, int]:
-        """Return by column where the first of the live entries that read it begins."""
+        """Return for each column the begin of the first live entry that reads the column."""
         return _least(self.begins, partition)
 
     def prepare(self, state: LogState, partition: int) -> None:
@@ -204,7 +204,7 @@ class _TimedNeeds:
         self.operator.fold(state, rows)
 
     def settle(self, state: LogState, watermark: int) -> None:
-        """Take out the rows that are complete by a watermark."""
+        """Take out the rows that a watermark completes."""
         assert isinstance(state, TimedState), "a state of this kind"
         self.operator.advance(state, watermark, undoable=False)
 
@@ -216,7 +216,7 @@ def _live_begins(
 
     Args:
         snapshot: The tables of the entries.
-        read: Gives the names that a group and a SELECT list read.
+        read: Returns the names that a group and a SELECT list read.
     """
     found = []
     for table in snapshot.tables:
@@ -233,7 +233,7 @@ def _live_begins(
 
 
 def _least(begins: Iterable[tuple[frozenset[str], NDArray[np.int64]]], partition: int) -> dict[str, int]:
-    """Return by name the least begin in a partition of the entries that read the name."""
+    """Return for each name the least begin, in a partition, of the entries that read the name."""
     found: dict[str, int] = {}
     for names, offsets in begins:
         begin = int(offsets[:, min(partition, offsets.shape[1] - 1)].min())
@@ -243,7 +243,7 @@ def _least(begins: Iterable[tuple[frozenset[str], NDArray[np.int64]]], partition
 
 
 def needs_of(settings: Settings, stream: Stream, computation: Computation, snapshot: Snapshot) -> StateNeeds | None:
-    """Return the needs of the groups over a computation; None where the computation has no state.
+    """Return the needs of the groups over a computation; None if the computation has no state.
 
     Args:
         settings: The evaluator's settings.

@@ -26,7 +26,7 @@ class StateReport(NamedTuple):
 
     states: PartitionStates
     sample: bytes | None
-    """Hashes of keys, uint64; None where nothing new is to be written."""
+    """Hashes of keys, uint64; None if there is nothing new to write."""
 
 
 class _ReportedPartition:
@@ -55,7 +55,7 @@ class StateNotes:
     def report(
         self, stream: Stream, computations: Iterable[Computation], partition: int, states: Mapping[str, LogState]
     ) -> StateReport | None:
-        """Return a report, or None while the last one is recent.
+        """Return a report; None if the last report is recent.
 
         Args:
             stream: The stream.
@@ -87,7 +87,7 @@ class StateNotes:
 def _sampled(
     known: _ReportedPartition, key: tuple[str, ...], computations: Iterable[Computation], states: Mapping[str, LogState]
 ) -> bytes | None:
-    """Return the sample of the keys of a partition; None where no state tells the columns of PARTITION KEY apart."""
+    """Return the sample of the keys of a partition; None if no state has keys with all columns of PARTITION KEY."""
     kept, found = {}, []
     for each in computations:
         name = each.computation_id

@@ -17,13 +17,13 @@ from spark_jobs.runtime.streams.files import Files
 __all__ = ["Checkpoint", "StreamPosition"]
 
 _EARLIER_ENDS = "anew.json"
-"""The file of `note_earlier_ends`, beside Spark's own folders."""
+"""The file of `note_earlier_ends`, next to Spark's own folders."""
 _BEGUN = "begun.json"
-"""The file of `begun_elsewhere`, beside Spark's own folders."""
+"""The file of `begun_elsewhere`, next to Spark's own folders."""
 _NAME = "name"
-"""The file of `give_name`, beside Spark's own folders."""
+"""The file of `give_name`, next to Spark's own folders."""
 _KEPT_BATCHES = 10
-"""For how many micro-batches files are kept; Spark needs the files of the last two."""
+"""The number of micro-batches whose files are kept; Spark needs the files of the last two."""
 
 
 class StreamPosition(NamedTuple):
@@ -80,9 +80,9 @@ class Checkpoint:
             self.files.remove(f"{self.location}/{kind}/{batch - _KEPT_BATCHES}")
 
     def bounds(self) -> tuple[int, dict[str, dict[str, int]], dict[str, dict[str, int]] | None]:
-        """Return the last committed micro-batch (-1 before the first), where it ends, and where the next one ends.
+        """Return the number of the last committed micro-batch (-1 before the first), its end, and the next one's end.
 
-        The last value is None unless the next micro-batch is under way. Offsets are by topic and partition.
+        An end is the offsets by topic and partition. The next end is None unless the next micro-batch is under way.
         """
         batch = (self._batches("commits")[:1] or [-1])[0]
         if not (tail := self._tail()):
@@ -90,7 +90,7 @@ class Checkpoint:
         return batch, self._log(tail[0]) or {}, self._log(tail[1]) if len(tail) > 1 else None
 
     def last_commit(self, topic: str) -> StreamPosition | None:
-        """Return the position of the last commit for a topic, None if the query never committed."""
+        """Return the position of the last commit for a topic; None if the query has never committed."""
         for batch in self._batches("commits"):
             log = self._log(f"offsets/{batch}")
             if log is not None:
@@ -117,18 +117,18 @@ class Checkpoint:
         self._rewrite(f"offsets/{batch}", lambda log: log | {topic: {**log.get(topic, {}), **ends}})
 
     def next_beginnings(self) -> dict[str, dict[str, int]] | None:
-        """Return where the first uncommitted micro-batch begins, by topic and partition; None before any."""
+        """Return where the first uncommitted micro-batch begins, by topic and partition; None in an empty log."""
         names = self._tail()
         return self._log(names[0]) if names else None
 
     def set_topics(self, kept: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
-        """Change the topics of the log; the query must not run, and subscribes to these topics when it starts again.
+        """Change the topics of the log. The query must not run; when it starts again, it must read these topics.
 
-        Spark would read a topic without an entry from the earliest record. A micro-batch under way has no events of an
-        added topic.
+        Spark would read a topic without an entry from the earliest record. A micro-batch under way gets no events of
+        an added topic.
 
         Args:
-            kept: Topics that keep their entries; the entries of all others are removed.
+            kept: The topics that keep their entries; the entries of other topics are removed.
             added: By topic and partition, where the next micro-batch begins.
         """
         places = {topic: dict(offsets) for topic, offsets in added.items()}
@@ -140,8 +140,8 @@ class Checkpoint:
         """Write a checkpoint for a single topic, with the micro-batch under way; return whether the log has the topic.
 
         Args:
-            topic: Which topic.
-            target: An empty checkpoint; `is_whole` is true only after all files are written.
+            topic: The topic.
+            target: An empty checkpoint. Its `is_whole` becomes true only after all files are written.
         """
         tail = self._tail()
         if not tail or topic not in (self._log(tail[0]) or {}):
@@ -163,7 +163,7 @@ class Checkpoint:
         return True
 
     def _tail(self) -> list[str]:
-        """Return the file with the beginning of the next micro-batch and, if under way, the file with its end."""
+        """Return the file with the begin of the next micro-batch, and, if it is under way, the file with its end."""
         begun = self._batches("offsets")[:1]
         if not begun:
             return []
@@ -191,7 +191,7 @@ class Checkpoint:
         return begun[0] if begun and begun != committed else None
 
     def _beginning(self, batch: int) -> str:
-        """Return the name of the file that tells where a micro-batch begins."""
+        """Return the name of the file with the begin of a micro-batch."""
         return f"offsets/{batch - 1}" if batch else "sources/0/0"
 
     def is_whole(self) -> bool:
@@ -209,15 +209,16 @@ class Checkpoint:
         self.files.write(f"{self.location}/{_EARLIER_ENDS}", json.dumps(ends))
 
     def earlier_ends(self) -> dict[str, int]:
-        """Return the offsets that `note_earlier_ends` stored; none in a checkpoint of an earlier version."""
+        """Return the offsets that `note_earlier_ends` stored; none if an earlier version of the program did not."""
         noted = self.files.text(f"{self.location}/{_EARLIER_ENDS}")
         ends: dict[str, int] = json.loads(noted) if noted else {}
         return ends
 
     def begun_elsewhere(self, source_id: str) -> MicroBatch | None:
-        """Return the micro-batch under way in the original log when `copy_of` made this copy; None without one.
+        """Return the micro-batch that was under way in the original log when `copy_of` made this copy, or None.
 
-        The pins of joined tables are stored under the id of the original query, so a replay asks for them by this id.
+        The pins of joined tables are stored under the id of the original query, so a replay asks for the pins by this
+        id.
 
         Args:
             source_id: The `Stream.source_id` of the query's stream.
@@ -226,7 +227,7 @@ class Checkpoint:
         return MicroBatch(source_id, *json.loads(noted)) if noted else None
 
     def name(self) -> str | None:
-        """Return the name that `give_name` gave; None for a checkpoint that an earlier version of the program wrote."""
+        """Return the name that `give_name` gave; None if an earlier version of the program wrote the checkpoint."""
         return self.files.text(f"{self.location}/{_NAME}")
 
     def give_name(self, name: str = "") -> str:
@@ -240,12 +241,12 @@ class Checkpoint:
         self.files.remove(self.location)
 
     def _batches(self, kind: str) -> list[int]:
-        """Return the batches in a log of Spark, the last first."""
+        """Return the numbers of the batches in a log of Spark, in descending order."""
         names = self.files.names(f"{self.location}/{kind}")
         return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
     def _log(self, name: str) -> dict[str, dict[str, int]] | None:
-        """Return the contents of the last line of a log file, None where it cannot be read."""
+        """Return the decoded last line of a log file; None if the file cannot be read."""
         try:
             text = self.files.text(f"{self.location}/{name}")
             log: dict[str, dict[str, int]] = json.loads((text or "").splitlines()[-1])

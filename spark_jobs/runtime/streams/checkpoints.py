@@ -22,7 +22,7 @@ class Checkpoints:
     """Finds checkpoints, and removes the checkpoints of dropped streams."""
 
     def __init__(self, settings: Settings, files: Files, broker: Broker) -> None:
-        """Look where the settings say.
+        """Use the folder of checkpoints in the settings.
 
         Args:
             settings: The evaluator's settings.
@@ -54,7 +54,7 @@ class Checkpoints:
     def forget(self, source_id: str) -> None:
         """Remove the data kept for a stream's replays.
 
-        The checkpoint is removed last: should a step fail, the next evaluator's `sweep` finds the rest by it.
+        The checkpoint is removed last. If a step fails, the next evaluator's `sweep` finds the rest by the checkpoint.
         """
         self._broker.write(self._settings.topics.pins, source_id.encode())
         try:

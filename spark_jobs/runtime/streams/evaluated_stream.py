@@ -1,4 +1,4 @@
-"""A stream as the driver sees it: its progress and the query that evaluates it, or the reason why none does."""
+"""A stream for the driver: its progress, and the query that evaluates the stream, or the reason why no query does."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from spark_jobs.runtime.streams.progress import Committed, Progress
 __all__ = ["EvaluatedStream"]
 
 _ALONE_SECONDS = 30.0
-"""How long a stream that leaves the lane after its first failure has a query of its own."""
+"""How long a stream has a query of its own after its first failure in the lane."""
 _MOST_PARTINGS = 5
 """How many times in a row a further failure doubles `_ALONE_SECONDS`."""
 _STANDING_SECONDS = 10.0
-"""How long events may wait without a micro-batch until the stream counts as not evaluated."""
+"""How long events may wait without a micro-batch before the stream's state is shown as waiting."""
 
 
 @dataclass(slots=True)
@@ -34,18 +34,18 @@ class EvaluatedStream:
     start_at: float = 0.0
     behind: int | None = None
     waiting_since: float | None = None
-    """Since when events wait; None where all are evaluated."""
+    """Since when events wait, in monotonic seconds; None if all events are evaluated."""
     partitions: int = 1
     """The number of its topic's partitions, as far as known."""
     steady_at: float = 0.0
     committed_at: float = 0.0
-    """When the evaluation was started, or was last seen to have committed a micro-batch with events of the stream."""
+    """When the evaluation was started, or when a commit of a micro-batch with events of the stream was last seen."""
     reason: str | None = None
-    """Why the query does not run; kept after a restart until a commit or some time without a failure."""
+    """Why the query does not run. After a restart, the reason is kept until a commit, or until `steady_at`."""
     events: int = 0
-    """Offsets that were evaluated since this process began."""
+    """The number of offsets that were evaluated since this process began."""
     ends: int = 0
-    """How often the stream's own query has ended by itself, or the stream has left the lane for a failure."""
+    """How often the stream's own query has ended by itself, or the stream has left the lane because of a failure."""
     owner: Owner | None = None
     """The other evaluator that has the stream; None if there is none."""
     has_headers: bool = False
@@ -53,9 +53,9 @@ class EvaluatedStream:
     in_lane: bool = False
     """Whether the lane evaluates the stream, or still has to release the stream."""
     alone_until: float = 0.0
-    """Until when the stream has a query of its own, whatever its load."""
+    """Until when the stream must have a query of its own, whatever its load."""
     partings: int = 0
-    """How often the stream has left the lane for a failure."""
+    """How often the stream has left the lane because of a failure."""
     load: StreamLoad = field(default_factory=StreamLoad)
 
     @property
@@ -133,8 +133,8 @@ class EvaluatedStream:
     def look_at_lane(self, seen: Committed | None, reason: str | None, seconds: float, now: float) -> None:
         """Update the stream's progress in the lane.
 
-        A micro-batch without events of the stream is none of the stream's: a stream that gets nothing while the lane
-        goes on must not seem to go on.
+        A micro-batch without events of the stream does not count as progress of the stream: if the lane goes on and
+        leaves out a stream's events, the stream must not seem to go on.
 
         Args:
             seen: The lane's last committed micro-batch; None before the first.
@@ -158,7 +158,7 @@ class EvaluatedStream:
         self.load.add(now, self.events, seconds)
 
     def part(self, now: float, reason: str) -> None:
-        """Note that the stream leaves the lane for a failure; each time the stream stays out for longer.
+        """Note that the stream leaves the lane because of a failure. The stream stays out for longer each time.
 
         Args:
             now: Monotonic seconds.

@@ -18,16 +18,16 @@ _T = TypeVar("_T")
 
 
 class Files(Protocol):
-    """The file system of checkpoints. Asking for a missing file or folder is no error."""
+    """The file system of checkpoints. No method fails for a missing file or folder."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of a folder's entries, none for a missing folder."""
+        """Return the names of a folder's entries; no names for a missing folder."""
 
     def text(self, path: str) -> str | None:
-        """Return a file's text, None for a missing file."""
+        """Return a file's text; None for a missing file."""
 
     def write(self, path: str, text: str) -> None:
-        """Write a file; a reader finds the whole file or none, never a part."""
+        """Write a file. A reader finds either the whole file or no file, never a part of the file."""
 
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it."""
@@ -74,7 +74,7 @@ class HadoopFiles:
     """The file system that Spark uses for its checkpoints: the same clients, with the same options and credentials.
 
     Raises:
-        OperationalError: From each method, where the file system does not answer.
+        OperationalError: Each method raises this error if the file system does not answer.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -136,7 +136,7 @@ class HadoopFiles:
 
 
 def _checksum(path: Path) -> Path:
-    """Return the file where Hadoop keeps a file's checksum; Hadoop refuses to read a file whose checksum is wrong."""
+    """Return the file with Hadoop's checksum of a file; Hadoop refuses to read a file whose checksum is wrong."""
     return path.with_name(f".{path.name}.crc")
 
 

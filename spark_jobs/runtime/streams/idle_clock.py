@@ -1,7 +1,8 @@
-"""The clock of idle source partitions: when it moves their watermarks on, and the marks that it writes.
+"""The clock of idle source partitions: when the clock moves their watermarks on, and the marks that it writes.
 
-If a partition has no new events for the idle time, its watermark goes on from its last value at the clock's pace, less
-the idle time. The clock moves a watermark only when a result is due, so a stream in which nothing is due costs nothing.
+If a partition has no new events for the idle time, its watermark goes on at the clock's pace: the watermark is then its
+last value, plus the time since the last new events, less the idle time. The clock moves a watermark only when a result
+is due. So a stream in which no result is due costs nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class _TimedPartition:
     quiet_since_ms: int
     """When the partition was last seen to have new events, or when the clock began."""
     stood: int | None = None
-    """The watermark when the partition became quiet; None until a task has reported it."""
+    """The watermark at the time when the partition became quiet; None until a task has reported the watermark."""
     due: int | None = None
     unsettled: bool = False
     """Whether results of the last mark may still be missing on Kafka."""
@@ -67,7 +68,7 @@ class IdleClock:
 
         Args:
             streams: The streams.
-            use: Tells which of them have event-time queries.
+            use: Tells which of the streams have event-time queries.
         """
         kept = {stream.topic: stream for stream in streams}
         same = {
@@ -120,7 +121,7 @@ class IdleClock:
         return StateClock(None, watermark) if known.unsettled else StateClock(watermark, None)
 
     def open_marks(self, reached: Mapping[str, Mapping[int, int]]) -> dict[TopicPlace, StateClock]:
-        """Return the partitions with a mark of which results may be missing, for a micro-batch that is repeated.
+        """Return the partitions with a mark whose results may be missing, for a micro-batch that is repeated.
 
         Args:
             reached: By topic and partition, the offset up to which events are evaluated.
@@ -130,10 +131,12 @@ class IdleClock:
         return {place: clock for place, clock in clocks if clock is not None and clock.mark is not None}
 
     def due(self, reached: Mapping[str, Mapping[int, int]], batch: str) -> dict[TopicPlace, StateClock]:
-        """Return the partitions in which a result is due, or whose time no task has reported yet; write their marks.
+        """Return the partitions in which a result is due, and those whose time no task has reported yet.
+
+        For a partition in which a result is due, the method writes a mark.
 
         Args:
-            reached: By topic and partition without new events, the offset up to which events are evaluated.
+            reached: For partitions without new events, by topic: the offset up to which events are evaluated.
             batch: The micro-batch that makes the results, as in `PlacedMark`.
         """
         found = {}
@@ -163,7 +166,7 @@ class IdleClock:
         Args:
             events: The partitions that had events.
             clocks: The partitions in which the batch made results by the clock.
-            reports: By task, a partition, its watermark, and the watermark at which the next result is due.
+            reports: The tasks' reports: a partition, its watermark, and the watermark at which the next result is due.
         """
         for place in clocks:
             known = self._known(place)
@@ -188,7 +191,7 @@ class IdleClock:
         return known
 
     def _watermark(self, known: _TimedPartition, stream: Stream) -> int | None:
-        """Return how far the clock has come for a partition; None while the partition is not idle."""
+        """Return the watermark of a partition by the clock; None while the partition is not idle."""
         ahead_ms = (
             self._now_ms() - known.quiet_since_ms - stream.event_time.idle_or(self._settings.evaluator.idle_seconds)
         )

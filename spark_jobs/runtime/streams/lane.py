@@ -33,22 +33,26 @@ __all__ = ["Evaluate", "Lane"]
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 0.3
-"""Shortest time from a start of the query to a stop for streams that join, or that leave without `at_once`."""
+"""The shortest time from a start of the query to a stop that lets streams join, or leave without `at_once`."""
 _FIRST_BACKOFF_SECONDS = 0.5
 """How long the query waits after its first failure; each further failure doubles the wait."""
 _LONGEST_BACKOFF_SECONDS = 30.0
 _FAILURES_TOGETHER = 2
-"""Failures between two commits that are tolerated while no stream is known as the cause. At the next failure all
-streams leave the lane."""
+"""The number of failures between two commits that are tolerated if no stream is known as the cause.
+
+At the next failure all streams leave the lane.
+"""
 _PATIENCE_SECONDS = 3.0
-"""How long a task may evaluate one stream. After this time the stream leaves the lane, so that the rest go on."""
+"""How long a task may evaluate one stream. After this time the stream leaves the lane, so that the others go on."""
 _NAMED = re.compile(r"StreamFailed: stream ([\w.-]+):")
 _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 
 Evaluate = Callable[[Stream, bool, dict[str, int], MicroBatch | None], Evaluation]
-"""Returns the function that a stream's tasks run. The arguments are the stream; whether the tasks must be cautious; the
-offsets, by source partition, before which an earlier checkpoint may have evaluated events; and the micro-batch that the
-query of another checkpoint began."""
+"""Returns the function that a stream's tasks run.
+
+The arguments are the stream; whether the tasks must be cautious; by source partition, the offset before which an
+earlier checkpoint may have evaluated events; and the micro-batch that the query of another checkpoint began, or None.
+"""
 
 
 class Lane:
@@ -80,7 +84,7 @@ class Lane:
             store: Redis, with the pins and the name of each stream's valid checkpoint.
             broker: Kafka, with the source topics.
             checkpoints: The checkpoints of the streams and the lane.
-            evaluate: Gives the function that evaluates a stream.
+            evaluate: Returns the function that evaluates a stream.
             use: Tells which streams have event-time queries.
             clock: Monotonic seconds.
         """
@@ -138,34 +142,31 @@ class Lane:
     def holds(self, source_id: str) -> bool:
         """Tell whether a stream is in the lane.
 
-        A stream that waits for the query's next start is in the lane, and so is one that the lane still has to release.
+        The lane also holds a stream that waits for the query's next start, and a stream that it must still release.
         """
         return source_id in self._seats or source_id in self._joining
 
     def has_room_for(self, stream: Stream) -> bool:
-        """Tell whether a stream may join: no other stream in the lane, or `kept` by the log, has the same topic.
-
-        The offset log has a single position for each topic.
-        """
+        """Tell whether a stream may join: no stream in the lane, or `kept` by the log, may have the same topic."""
         seats = (*self._seats.values(), *self._joining.values())
         kept = (each for source_id, each in self.log.kept.items() if source_id != stream.source_id)
         return all(each.stream.topic != stream.topic for each in (*seats, *kept))
 
     def was_interrupted(self, source_id: str) -> bool:
-        """Tell whether a task was evaluating the stream when an earlier evaluator ended, perhaps because of it."""
+        """Tell whether a task was evaluating the stream when an earlier evaluator ended, perhaps due to the stream."""
         return source_id in self._interrupted
 
     def join(self, stream: Stream, place: LaneStart) -> None:
         """Let a stream join at the query's next start.
 
         Args:
-            stream: The stream. Its own checkpoint has no micro-batch under way.
+            stream: The stream. Its own checkpoint must not have a micro-batch under way.
             place: Where the lane begins to evaluate the stream.
         """
         self._joining[stream.source_id] = Seat(stream, place.position.offsets, place.earlier_ends)
 
     def go_on(self, stream: Stream) -> None:
-        """Take back a stream that the log `kept`, with its micro-batch under way; only before the query has started.
+        """Take back a stream that the log `kept`, with its micro-batch under way. The query must not have started yet.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -180,7 +181,7 @@ class Lane:
         self._idle.redefine(stream)
 
     def leave(self, source_id: str, *, goes_on: bool = True, at_once: bool = False) -> None:
-        """Have a stream leave the lane; `holds` tells when the stream has left.
+        """Have a stream leave the lane; once the stream has left, `holds` is False.
 
         Args:
             source_id: The `Stream.source_id` of the stream.
@@ -235,7 +236,7 @@ class Lane:
             self._failures, self.reason = 0, None
 
     def _has_stopped(self) -> bool:
-        """Stop the query, and tell whether the query has ended; the micro-batch under way has some time to end."""
+        """Stop the query, and tell whether it has ended; the micro-batch under way gets some time to end."""
         if self._query is None:
             return True
         now = self._clock()
@@ -252,7 +253,7 @@ class Lane:
         return True
 
     def _change(self) -> None:
-        """Carry out all changes. Each step can be repeated, so a failure of a later step does no harm."""
+        """Let streams leave and join. Each step can be repeated, so a failure of a later step does no harm."""
         for source_id, goes_on in list(self._leaving.items()):
             seat = self._seats.get(source_id)
             if seat is not None and goes_on:
@@ -331,11 +332,11 @@ class Lane:
         return {each for each, seat in self._seats.items() if seat.stream.topic not in forms}
 
     def _slow(self) -> set[str]:
-        """Return the streams that tasks have evaluated for longer than `_PATIENCE_SECONDS`; none if one is alone."""
+        """Return the streams that tasks have evaluated for longer than `_PATIENCE_SECONDS`; none if `is_alone`."""
         if self.is_alone:
             return set()
         now = self._clock()
-        # After a long gap between two looks the times begin anew: a fault that held up the driver, such as an
+        # After a long gap between two calls the times begin again: a fault that held up the driver, such as an
         # unreachable Redis, held up the tasks too.
         before = self._seen_in_hand if now - self._looked_at < _PATIENCE_SECONDS else {}
         self._looked_at = now

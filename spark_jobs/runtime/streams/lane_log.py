@@ -21,11 +21,11 @@ __all__ = ["LaneLog", "LaneStart", "Seat"]
 log = logging.getLogger(__name__)
 
 _FILE = "members.json"
-"""The file with the streams in the lane, beside the log."""
+"""The file with the streams in the lane, next to the log."""
 
 
 class LaneStart(NamedTuple):
-    """Where the lane begins with a stream."""
+    """The place where the lane begins to evaluate a stream."""
 
     position: StreamPosition
     """The position of the stream, in offsets of the topic."""
@@ -38,7 +38,7 @@ class Seat(NamedTuple):
 
     stream: Stream
     starts: dict[str, int]
-    """By partition of the topic, the first offset that the lane evaluates. The log has the positions reached since."""
+    """By partition of the topic, the first offset that the lane evaluates. Later positions are in the log."""
     earlier_ends: dict[str, int]
     """See `LaneStart.earlier_ends`."""
 
@@ -53,15 +53,16 @@ class _LaneMember(msgspec.Struct, frozen=True):
 
 
 class LaneLog:
-    """The checkpoint of a lane without a running query. For use by a single thread.
+    """The checkpoint of a lane. The lane's query must not run while the log is changed. For use by a single thread.
 
-    Redis has for each stream the name of the valid checkpoint. A stream that joins or leaves is first written to the
-    checkpoint that is to become valid; then Redis is told; then the old checkpoint loses the stream. So after a crash
-    in between, the valid checkpoint has the stream, at the same position.
+    Redis has the name of the valid checkpoint of each stream. When a stream joins or leaves, the stream is first
+    written to the checkpoint that will become valid. Then Redis gets this checkpoint's name, and then the old
+    checkpoint loses the stream. So after a crash between these steps, the valid checkpoint has the stream, at the same
+    position.
     """
 
     def __init__(self, settings: Settings, store: TableStore, checkpoints: Checkpoints) -> None:
-        """Begin without a checkpoint; `open` takes up the checkpoint.
+        """Begin without a checkpoint; `open` takes up an earlier one, or makes one.
 
         Args:
             settings: The evaluator's settings.
@@ -99,7 +100,7 @@ class LaneLog:
         self.name = name
 
     def is_broken(self) -> bool:
-        """Tell whether no query can go on from the log."""
+        """Tell whether the log's files are damaged, so that a query cannot go on from the log."""
         return self.checkpoint.has_begun() and not self.checkpoint.is_whole()
 
     @property
@@ -108,7 +109,7 @@ class LaneLog:
         return self._kept
 
     def counts_for(self, stream: Stream) -> bool:
-        """Tell whether a stream is `kept` and this checkpoint is the stream's valid one; otherwise forget the stream.
+        """Tell whether a stream is `kept` and has this checkpoint as its valid one; if not, forget the stream.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -136,7 +137,7 @@ class LaneLog:
         self._kept.pop(source_id, None)
 
     def take_back(self, stream: Stream) -> Seat:
-        """Make this checkpoint the valid one of a stream that was `kept`; its micro-batch under way goes on.
+        """Make this checkpoint the valid one of a stream that was `kept`; the stream's micro-batch under way goes on.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -149,7 +150,7 @@ class LaneLog:
         return seat
 
     def release(self, seat: Seat) -> None:
-        """Copy a stream's part of the log into a checkpoint of its own, which is the valid one from then on.
+        """Copy a stream's part of the log into a checkpoint of its own; from then on this checkpoint is the valid one.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -163,7 +164,7 @@ class LaneLog:
         self.forget(seat.stream.source_id)
 
     def release_kept(self) -> None:
-        """Release all streams that were `kept` and did not come back, for example because their topics are away."""
+        """Release all streams that were `kept` and were not taken back, for example because their topics are away."""
         for seat in list(self._kept.values()):
             try:
                 self.release(seat)
@@ -178,7 +179,7 @@ class LaneLog:
         self.name = self.checkpoint.give_name()
 
     def add(self, seats: Iterable[Seat], added: Iterable[Seat]) -> None:
-        """Add streams to the log; none of them has a micro-batch under way.
+        """Add streams to the log. No added stream may have a micro-batch under way.
 
         Args:
             seats: The streams in the lane.

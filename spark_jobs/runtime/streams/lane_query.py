@@ -1,8 +1,9 @@
-"""The query of the lane: micro-batches of many streams, one after the other, each of them a Spark job.
+"""The query of the lane: micro-batches of many streams, one after the other; each micro-batch is a Spark job.
 
-A thread of the driver asks Kafka once for the ends of all topics. Where there are new events, the thread writes the
-ends of a micro-batch to the offset log, runs a job of as many tasks as there are cores, and writes the commit. The log
-has the form of Spark's own queries, so a stream can leave for a query of its own with its part of the log.
+A thread of the driver asks Kafka for the ends of all topics in one request. If there are new events, the thread writes
+the ends of a micro-batch to the offset log, runs a job with at most as many tasks as there are cores, and writes the
+commit. The log has the form of the logs of Spark's own queries. So a stream can take its part of the log along when it
+leaves the lane for a query of its own.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ _FIRST_WAIT_SECONDS = 0.01
 _LONGEST_WAIT_SECONDS = 0.15
 """The longest wait between two questions for new events."""
 _WAIT_GROWTH = 1.3
-"""Factor on the wait after each further answer without new events."""
+"""The factor by which each further answer without new events lengthens the wait."""
 _AWAY_LOOKS = 3
-"""How many looks in a row must miss a topic until the query fails; an election of a leader can make one look fail."""
+"""How many looks in a row must miss a topic before the query fails; an election of a leader can fail one look."""
 _STOP_SECONDS = 1.0
 """How long `LaneQuery.stop` waits for the micro-batch under way."""
 
@@ -62,7 +63,7 @@ class LaneQuery:
         Args:
             spark: The session.
             settings: The evaluator's settings.
-            checkpoint: The checkpoint, with a log that has begun with all topics.
+            checkpoint: The checkpoint, whose log must have begun with all topics.
             task: The function of the tasks, with the streams by topic.
             tasks: How many tasks a micro-batch has at most.
             clock: The clock of idle partitions.
@@ -86,7 +87,7 @@ class LaneQuery:
         self._group = f"lane {self._query_id} {id(self)}"
         self._thread = threading.Thread(target=self._run, name="lane", daemon=True)
         self.failure: str | None = None
-        """Why the query has ended by itself."""
+        """Why the query has ended by itself; None while it runs, or if it was stopped."""
         self.committed: Committed | None = None
         """The last micro-batch that this query carried out."""
 
@@ -134,7 +135,7 @@ class LaneQuery:
             if not self._is_cancelled:
                 self.failure = str(exc) or type(exc).__name__
         finally:
-            with suppress(Exception):  # py4j's, where the JVM has ended
+            with suppress(Exception):  # py4j's, if the JVM has ended
                 self._task.forget()
 
     def _advance(self) -> bool:
@@ -156,12 +157,12 @@ class LaneQuery:
         return True
 
     def _is_committed(self, name: str) -> bool:
-        """Tell whether a micro-batch is committed by this query, given its name."""
+        """Tell whether this query has committed a micro-batch, given the name of the micro-batch."""
         query_id, _, batch = name.rpartition("/")
         return query_id == self._query_id and int(batch) <= self._batch
 
     def _ends(self) -> _LaneEnds:
-        """Return where the next micro-batch ends; never before the end of the last one.
+        """Return where the next micro-batch ends, which is never before the end of the last micro-batch.
 
         Raises:
             OperationalError: No broker answers.
@@ -231,7 +232,7 @@ class TopicsAway(Exception):
 
 
 def spread(ranges: list[SourceRange], tasks: int) -> list[list[SourceRange]]:
-    """Return the ranges of each task, with about equally many records; a task reads a topic's partitions in a row.
+    """Return the ranges of each task. Tasks get about equally many records, and read a topic's partitions in a row.
 
     Args:
         ranges: All ranges, at least one.

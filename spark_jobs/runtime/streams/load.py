@@ -9,19 +9,19 @@ __all__ = ["StreamLoad"]
 _WINDOW_SECONDS = 3.0
 """The time over which rates are measured."""
 _BUSY_RATE = 1_000.0
-"""Events a second, above which a stream needs a query of its own."""
+"""The number of events a second above which a stream needs a query of its own."""
 _BUSY_BEHIND = 5_000
-"""Waiting events, above which a stream needs a query of its own."""
+"""The number of waiting events above which a stream needs a query of its own."""
 _BUSY_SHARE = 0.5
-"""Share of a core, above which a stream needs a query of its own, unless it is alone in the lane."""
+"""The share of a core above which a stream needs a query of its own, unless it is alone in the lane."""
 _QUIET_SECONDS = 15.0
 """How long a stream must have stayed within `_QUIET_RATE` before it may share the lane again."""
 _QUIET_RATE = 200.0
-"""Events a second, and waiting events, up to which a stream is quiet."""
+"""The number of events a second, and of waiting events, up to which a stream is quiet."""
 
 
 class StreamLoad:
-    """Events a second, and seconds of evaluation a second, over the last `_WINDOW_SECONDS`."""
+    """The events and the time of evaluation of a stream, per second, over the last `_WINDOW_SECONDS`."""
 
     def __init__(self) -> None:
         """Begin without a measurement."""
@@ -63,17 +63,17 @@ class StreamLoad:
 
         Args:
             behind: The events that wait.
-            alone: Whether the stream is alone in the lane, where a long evaluation delays no other stream.
+            alone: Whether the stream is alone in the lane, so that a long evaluation delays no other stream.
         """
         return self.rate > _BUSY_RATE or behind > _BUSY_BEHIND or (not alone and self._a_second(2) > _BUSY_SHARE)
 
     @staticmethod
     def is_near(behind: int | None) -> bool:
-        """Tell whether few events wait; `behind` is their number, None if unknown."""
+        """Tell whether few events wait; `behind` is the number of waiting events, None if unknown."""
         return behind is not None and behind <= _BUSY_BEHIND
 
     def is_quiet(self, behind: int | None) -> bool:
-        """Tell whether the stream may share the lane; `behind` counts the waiting events, None if unknown."""
+        """Tell whether the stream may share the lane; `behind` is the number of waiting events, None if unknown."""
         if behind is None or behind > _QUIET_RATE or self._loud_at is None:
             return False
         return self._seen[-1][0] - self._loud_at > _QUIET_SECONDS

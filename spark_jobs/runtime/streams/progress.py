@@ -20,19 +20,19 @@ log = logging.getLogger(__name__)
 
 
 class Committed(NamedTuple):
-    """The last committed micro-batch of a query, as Spark tells it."""
+    """The last committed micro-batch of a query, as Spark reports it."""
 
     batch: int
     offsets: dict[str, dict[str, int]]
     """By topic and partition, where the micro-batch ends."""
     events: int | None
-    """The number of its events; None where Spark tells only the offsets."""
+    """The number of its events; None if Spark reports only the offsets."""
     phases: dict[str, float]
     """By Spark's name of a phase, the seconds that the phase took."""
 
 
 def last_committed(query: StreamingQuery) -> Committed | None:
-    """Return the last committed micro-batch of a query, None before the first.
+    """Return the last committed micro-batch of a query; None before the first.
 
     Spark reports after each micro-batch, and every 10 seconds while there are no new events. An idle report has the
     number of the *next* micro-batch, and the offsets of the last committed micro-batch.
@@ -66,17 +66,17 @@ class Progress:
         self._store = store
         self._broker = broker
         self._position = position
-        """The last committed position; Spark counts in offsets of the topic."""
+        """The last committed position, in offsets of the topic, as Spark reports it."""
         self._noted: StreamPosition | None = None
         """The position last written to Redis."""
         self._deleted: dict[str, int] = {}
-        """By partition, the offset up to which deleted ranges are reported."""
+        """By partition, the offset before which all deleted ranges are reported."""
         self.events_deleted = 0
         """How many offsets the broker deleted before they were evaluated, since this process began."""
         self.batch_events = 0
         """Events of the last committed micro-batch."""
         self.phases: dict[str, float] = {}
-        """By Spark's name of a phase, the seconds of that micro-batch."""
+        """By Spark's name of a phase, the seconds that the phase took in this micro-batch."""
 
     @property
     def batch(self) -> int:
@@ -94,14 +94,14 @@ class Progress:
         return stream.evaluated(stream.positions(self._position.offsets)).get(partition, stream.base) - stream.base
 
     def look(self, query: StreamingQuery) -> None:
-        """Take over the last committed micro-batch from Spark's progress, and tell Redis the position."""
+        """Take over the last committed micro-batch from Spark's progress, and write the position to Redis."""
         committed = last_committed(query)
         if committed is not None:
             self.take(committed)
         self.tell()
 
     def take(self, committed: Committed) -> None:
-        """Take over a committed micro-batch; `tell` tells Redis the position."""
+        """Take over a committed micro-batch; `tell` writes the position to Redis."""
         if committed.batch < self._position.batch:
             return
         before, fresh = self.reached, committed.batch > self._position.batch
@@ -113,7 +113,7 @@ class Progress:
             self.phases = committed.phases
 
     def tell(self) -> None:
-        """Tell Redis the position, unless Redis knows the position already."""
+        """Write the position to Redis, unless Redis has the position already."""
         if self._position.batch < 0:
             return
         # A micro-batch of a lane may have no events of this stream, so the offsets are compared, not the batches.
@@ -129,7 +129,7 @@ class Progress:
         self._noted = None
 
     def report_deleted(self, earliest: Mapping[int, int]) -> None:
-        """Write a dead letter for each range that was deleted before its evaluation (docs/results.md); at least once.
+        """Write a dead letter, at least once, for each range that was deleted before its evaluation (docs/results.md).
 
         Args:
             earliest: By partition the first offset that the broker still has.

@@ -1,4 +1,4 @@
-"""The needs of streams' queries: headers of records, which cost time, and the clock of idle partitions."""
+"""The needs of the queries over streams: headers of records, which cost time, and the clock of idle partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["QueryUse"]
 
 
 class QueryUse:
-    """The streams that have queries with special needs, by the notes of workers. For one thread.
+    """The streams whose queries have special needs, as workers have noted them. For one thread.
 
     Some queries read `_headers`. Event-time queries have results that wait for the watermark.
     """

@@ -1,4 +1,4 @@
-"""The place where the evaluation of a stream begins, as its checkpoint tells, or else Redis."""
+"""The place where the evaluation of a stream begins, by its checkpoint or, without a valid checkpoint, by Redis."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from spark_jobs.runtime.streams.lane_log import LaneStart
 __all__ = ["find_place", "is_far", "resume"]
 
 _FAR = 5_000
-"""A stream with more waiting events than this begins in a query of its own."""
+"""The number of waiting events above which a stream begins in a query of its own."""
 
 
 def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> StreamPosition:
     """Return the place where a query begins, and remove the pins of micro-batches that will not be replayed.
 
-    Redis names the valid checkpoint of each stream. A checkpoint that is lost or unreadable is made anew. A checkpoint
-    with another name than the one in Redis is made anew too, since another evaluator has evaluated the stream with a
-    checkpoint of its own meanwhile. All events before the place are evaluated. Later events may have been evaluated
-    already; they are evaluated again, and their results have the same ids.
+    Redis names the valid checkpoint of each stream. A new checkpoint is made if the old one is lost or unreadable. A
+    new checkpoint is also made if the old one has another name than the one in Redis, because another evaluator has
+    evaluated the stream with a checkpoint of its own meanwhile. All events before the place are evaluated. Later events
+    may be evaluated already; they are evaluated again, and their results have the same ids.
 
     Args:
         stream: The query's stream.
@@ -47,7 +47,7 @@ def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Br
 def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> LaneStart | None:
     """Return where the lane may begin with a stream that has no query.
 
-    Returns None where a query of the stream alone must first carry out the micro-batch under way.
+    Returns None if a micro-batch is under way, which a query of the stream's own must carry out first.
 
     Args:
         stream: The stream.

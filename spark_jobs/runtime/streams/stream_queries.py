@@ -26,7 +26,7 @@ __all__ = ["StreamQueries"]
 log = logging.getLogger(__name__)
 
 _STEADY_SECONDS = 10.0
-"""How long a query runs until an earlier failure is no longer shown as the reason; a commit ends this time early."""
+"""For how long after a start an earlier failure is still shown as the reason; a commit ends this time early."""
 
 
 class StreamQueries:
@@ -50,7 +50,7 @@ class StreamQueries:
             fences: The fences under which tasks write.
             store: Redis, for the progress of streams.
             broker: Kafka, with the source topics.
-            evaluate: Gives the function that a stream's tasks run.
+            evaluate: Returns the function that a stream's tasks run.
             use: Tells for which streams to ask Kafka for headers.
         """
         self._spark = spark
@@ -69,7 +69,7 @@ class StreamQueries:
         Args:
             running: The stream.
             checkpoint: The stream's checkpoint.
-            form: The stream's topic.
+            form: The partitions, offsets and id of the stream's topic.
             now: Monotonic seconds.
             cautious: Whether the tasks must find out which work unit kills workers.
 

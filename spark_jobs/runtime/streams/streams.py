@@ -1,4 +1,4 @@
-"""The live streams: each has a Spark query of its own or, where there are many, shares the lane while it is quiet."""
+"""The live streams: each has a Spark query of its own; if there are many streams, quiet streams share the lane."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ log = logging.getLogger(__name__)
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
 _PROMPT_DEATHS = 10
-"""Up to this many deaths of workers at one batch, the stream is started again at once, since each death narrows the
+"""The number of workers' deaths at one batch up to which the stream is started again at once: each death narrows the
 search for the work unit at fault."""
 _OWN_PER_CORE = 4
-"""Source partitions for each core, above which quiet streams share the lane. Up to this number streams are served
-faster by queries of their own, which run a task for each partition."""
+"""The number of source partitions for each core above which quiet streams share the lane. Up to this number, queries of
+their own serve the streams faster, with a task for each partition."""
 _AGAIN_SECONDS = 15.0
 """How long a stream stays out of the lane after it was busy, or after a micro-batch under way kept it from joining."""
 
@@ -72,7 +72,7 @@ class Streams:
             ownership: Ensures that no other evaluator has the same streams.
             store: Redis, with the streams and their progress.
             broker: Kafka, with the source topics.
-            evaluate: Gives the function that a stream's tasks run.
+            evaluate: Returns the function that a stream's tasks run.
             worker_deaths: Learns from the deaths of workers.
             clock: Monotonic seconds.
         """
@@ -91,7 +91,7 @@ class Streams:
         self._seconds: dict[str, float] = {}
         """By `Stream.source_id`, how long the lane's tasks have evaluated each stream since the last `reconcile`."""
         self._forms: dict[str, SourceForm] = {}
-        """By topic, the forms of topics whose streams are new in this call of `reconcile`."""
+        """For topics whose streams are new in this call of `reconcile`: the topic's partitions, offsets and id."""
         self._epoch: int | None = None
         self._compare_at = 0.0
         self._sparing = Sparing(clock)
@@ -103,8 +103,8 @@ class Streams:
             The id of each stream after it was attended to, so that the caller can show a sign of life in between.
 
         Raises:
-            OperationalError: The store does not answer, or holds no confirmed tables; the queries go on (their tasks
-                wait by themselves), and nothing is started or stopped.
+            OperationalError: The store does not answer, or holds no confirmed tables. No stream is started, and only
+                streams that another evaluator has taken over are stopped. The other queries go on; their tasks wait.
         """
         for stream_id in self._ownership.lost(each for each, running in self._running.items() if running.is_evaluated):
             self._stop(self._running[stream_id])
@@ -148,7 +148,7 @@ class Streams:
         self._compare()
 
     def _changed(self, running: EvaluatedStream, stream: Stream) -> EvaluatedStream:
-        """Take over the gateway's changes of a stream. A stream with another topic is evaluated anew."""
+        """Take over the gateway's changes of a stream. A stream with a new topic is evaluated from the beginning."""
         if stream.generation == running.stream.generation:
             running.stream = stream
             self._lane.redefine(stream)
@@ -178,7 +178,7 @@ class Streams:
                 self._worker_deaths.failed(running.stream.stream_id, failure)
 
     def _has_left(self, running: EvaluatedStream) -> bool:
-        """Tell whether a dropped stream has left the lane; if not, have the stream leave."""
+        """Have a stream that is dropped, or has a new topic, leave the lane; tell whether the stream has left."""
         source_id = running.stream.source_id
         self._lane.leave(source_id, goes_on=False, at_once=True)
         self._lane.log.forget(source_id)
@@ -221,7 +221,7 @@ class Streams:
                 running.alone_until = self._clock() + _AGAIN_SECONDS
 
     def _may_join(self, running: EvaluatedStream) -> bool:
-        """Tell whether a stream that now has a query of its own is to share the lane."""
+        """Tell whether a stream that now has a query of its own should share the lane."""
         timed = self._use.has_clock(running.stream)
         return (
             (timed or self._partitions > self._most_partitions)
@@ -297,7 +297,7 @@ class Streams:
         self._worker_deaths.resumed(stream.stream_id, committed=batch is not None and running.batch_at_start > batch)
 
     def _place(self, stream: Stream, checkpoint: Checkpoint, *, was_in_lane: bool) -> LaneStart | None:
-        """Return where the lane may begin with a stream, None where the stream has a query of its own."""
+        """Return where the lane may begin with a stream; None if the stream gets a query of its own."""
         if was_in_lane:
             return self._lane.log.place(stream.source_id)
         crowded = self._partitions > self._most_partitions
@@ -315,7 +315,7 @@ class Streams:
             self._lane.go_on(stream)
         else:
             self._lane.join(stream, place)
-            # The lane numbers its micro-batches itself, so the stream's own number no longer counts.
+            # The lane numbers its micro-batches itself, so the number of the stream's own query is no longer used.
             progress = Progress(stream, StreamPosition(-1, place.position.offsets), self._store, self._broker)
         running.enter(progress, self._clock())
         log.info("stream joins the lane", extra={"stream": stream.name, "stream_id": stream.stream_id})

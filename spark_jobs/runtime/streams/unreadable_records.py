@@ -25,10 +25,10 @@ def is_unreadable(failure: str) -> bool:
 def pass_over(stream: Stream, checkpoint: Checkpoint, settings: Settings, broker: Broker) -> bool:
     """Take the unreadable records out of the micro-batch under way; return whether there were any.
 
-    In each partition the micro-batch then begins after its leading unreadable records, and ends before the first later
-    unreadable record, which the next micro-batch begins with. Each skipped record becomes a dead letter
-    (at least once). The readable events of the micro-batch keep their ids, their order and the version that the
-    micro-batch pins.
+    In each partition, unreadable records at the begin of the micro-batch are skipped; each becomes a dead letter (at
+    least once). The micro-batch then ends before the next unreadable record, and the next micro-batch begins with this
+    record. The readable events of the micro-batch keep their ids, their order and the version that the micro-batch
+    pins.
 
     Args:
         stream: The stream; its query does not run.

@@ -25,12 +25,12 @@ _LAST_LINE = re.compile(r"^[A-Za-z_][\w.]*(?:: .+)?$", re.MULTILINE)
 
 
 def dead_task(failure: str) -> int | None:
-    """Return the number of the task whose worker died, None where a query ended for another reason.
+    """Return the number of the task whose worker died; None if the query ended for another reason.
 
     Args:
         failure: Spark's message about the end of a query. Spark names the task that failed first, never a task that was
-            killed as a consequence. The message has the stack trace of a worker that raised, or of the JVM: a
-            trace within the Kafka connector means an unreadable source, not a dead worker.
+            killed as a consequence. The message has the stack trace of the worker, if the worker raised an error, or of
+            the JVM. A trace within the Kafka connector means an unreadable source, not a dead worker.
 
     Example:
         >>> dead_task("Task 3 in stage 7.0 failed 1 times, ... Python worker exited unexpectedly (crashed)")
@@ -64,7 +64,7 @@ class WorkerDeaths:
     """Counts deaths of workers and quarantines the work units at fault, of all streams. For one thread."""
 
     def __init__(self, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
-        """Begin with the store's knowledge.
+        """Begin with the quarantines and searches in the store.
 
         Args:
             store: Redis, where workers look quarantines up.
@@ -74,9 +74,9 @@ class WorkerDeaths:
         self._clock_ms = clock_ms
         self._begun: set[str] = set()
         self._searched: set[str] = set()
-        """Streams at whose batch a worker died."""
+        """The streams with a batch at which a worker died."""
         self._presumed: set[str] = set()
-        """Streams at whose batch a worker is only presumed to have died, since an earlier evaluator ended."""
+        """The streams with a batch at which a worker is only presumed to have died, because an evaluator ended then."""
 
     def begin(self, stream_id: StreamId, *, shared: bool = False) -> bool:
         """Return whether the tasks of a query that starts now must ask for quarantines and suspects.
@@ -103,8 +103,8 @@ class WorkerDeaths:
     def resumed(self, stream_id: StreamId, *, committed: bool) -> None:
         """Note that a query has begun, and that the store knows where the query goes on.
 
-        An earlier evaluator may have ended between the commit of a micro-batch and its report: then no micro-batch is
-        under way any more, and no work unit is at fault.
+        An earlier evaluator may have ended after a micro-batch was committed, and before the commit was reported to the
+        store. Then no micro-batch is under way any more, and no work unit is at fault.
 
         Args:
             stream_id: The stream.
@@ -156,7 +156,7 @@ class WorkerDeaths:
                     "quarantined a work unit that killed workers",
                     extra={"stream": stream_id, "unit": unit, "for": seconds},
                 )
-        # Where a culprit was found, further units of the batch may be at fault too.
+        # If a culprit was found, further units of the batch may be at fault too.
         search = search.after_death(() if units else marked)
         self._store.set_search(stream_id, search)
         self._searched.add(stream_id)

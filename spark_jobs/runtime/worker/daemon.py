@@ -1,12 +1,12 @@
 """The daemon that forks Spark's Python workers, with four changes; Spark starts it as ``spark.python.daemon.module``.
 
-- pyspark's worker re-reads the directory of every archive on its path at each task, 120 ms of CPU for those of Spark
-  (``pyspark.zip``, ``py4j-….zip``, a ``.jar``): the daemon takes these off the path, as pyspark is importable without
-  them. Our own code stays, which `spark-submit --py-files` brings as a ``.zip``.
+- At each task, pyspark's worker reads the directories of all archives on its path again, which takes 120 ms of CPU for
+  Spark's own archives (``pyspark.zip``, ``py4j-….zip``, a ``.jar``). The daemon takes these archives off the path,
+  since pyspark can be imported without them. The ``.zip`` with our own code, from `spark-submit --py-files`, stays.
 - The daemon imports the modules that every worker needs once, before it forks, but not pandas, which pyarrow would
   import.
-- pyspark's worker collects garbage after each task, which takes 50 ms of CPU and delays the next task, because the
-  collection visits all modules: collections skip modules loaded before the fork or by the worker (`garbage`).
+- pyspark's worker collects garbage after each task. A collection that visits all modules takes 50 ms of CPU and delays
+  the next task. Here collections skip the modules that were loaded before the fork or by the worker (`garbage`).
 - The daemon and its workers end when their parent process is gone, and the daemon kills the JVM when the driver is
   gone: two evaluators on one checkpoint would break exactly-once.
 """
@@ -32,7 +32,7 @@ from spark_jobs.runtime.worker.garbage import settle
 __all__ = ["DRIVER_VARIABLE", "drop_archives", "main"]
 
 DRIVER_VARIABLE = "CQ_DRIVER_PID"
-"""Environment variable with the process id of the driver, where it runs on the same machine."""
+"""Environment variable with the process id of the driver, if the driver runs on the same machine."""
 
 _LOOK_EVERY_SECONDS = 0.5
 

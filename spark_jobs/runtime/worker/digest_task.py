@@ -33,13 +33,13 @@ __all__ = ["MEMORY", "DigestTask", "JobMemory", "OrderRecords"]
 _BATCH_BYTES = 4 << 20
 _IDLE_SECONDS = 10.0
 _KEPT_BYTES = 32 << 20
-"""Bytes of pending matches that a worker keeps for the next order; unpacked they take some more."""
+"""The number of bytes of pending matches, as packed, that a worker keeps for the next order."""
 
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
 class JobMemory:
-    """The records that a worker process keeps between tasks of a digest job: its orders read the same records."""
+    """The records that a worker process keeps between tasks of a digest job, whose orders read the same records."""
 
     def __init__(self, task_done: Callable[[], None] | None = None) -> None:
         self._logs: dict[str, tuple[PendingLog, float]] = {}

@@ -1,6 +1,7 @@
 """The spans of a sampled event: the wait for a task, decoding, matching, and the wait until its results are written.
 
-The sampled events follow from their offsets, so an event evaluated twice is sampled twice or never.
+Only an event's position decides whether the event is sampled. So an event that is evaluated twice is sampled twice or
+never.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["EventTraces", "Trail", "sampled"]
 
 _GOLDEN, _FIRST, _SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _MOST_GROUPS = 20
-"""Most matching groups that a span names."""
+"""The largest number of matching groups that a span names."""
 
 
 def sampled(partitions: NDArray[np.int32], offsets: Ints, share: float) -> Ints:
@@ -59,7 +60,7 @@ class EventTraces:
         """Begin.
 
         Args:
-            traces: Takes the spans.
+            traces: Sends the spans.
             stream: The stream of the events.
             batch: The number of the micro-batch.
             version: The version of the constant tables.
@@ -74,7 +75,7 @@ class EventTraces:
 
     @classmethod
     def of(cls, settings: Settings, stream: Stream, batch: int, version: int) -> EventTraces | None:
-        """Return the traces of a task, None if the settings ask for none."""
+        """Return the traces of a task; None if the settings ask for none."""
         if not settings.traces.endpoint:
             return None
         from grouping.process.trace_exporter import (
@@ -84,7 +85,7 @@ class EventTraces:
         return cls(Traces.to_collector(settings, "evaluator"), stream, batch, version)
 
     def trail(self, events: RowSource, began_ns: int) -> Trail | None:
-        """Return the trail of the sampled events among decoded events, None if none is sampled.
+        """Return the trail of the sampled events among decoded events; None if no event is sampled.
 
         Args:
             events: The decoded events.
@@ -94,7 +95,7 @@ class EventTraces:
         return Trail(self, events, rows, began_ns) if rows.size else None
 
     def tell(self, trail: Trail) -> None:
-        """Report the spans of a trail, once the task's writer has the results of its events."""
+        """Report the spans of a trail, after the task's writer has taken the results of the events."""
         ended, events, rows = time.time_ns(), trail.events, trail.rows
         for row, name in zip(rows.tolist(), event_ids(self._stream.name, events, rows).to_pylist(), strict=True):
             matches = trail.matches.get(int(events.offsets[row]), _EventMatches(0, ()))
@@ -147,5 +148,5 @@ class Trail:
             )
 
     def end(self) -> None:
-        """Report the trail, after Spark has taken the results."""
+        """Report the trail, after the task's writer has taken the results."""
         self._traces.tell(self)

@@ -1,4 +1,4 @@
-"""The first records of a stream: a worker counts the dead letters among them, and tells Redis."""
+"""The first records of a stream: a worker counts the dead letters among them, and adds the number in Redis."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 class FirstLetters:
     """The outcomes of the first records of one stream in a worker. Redis adds up the counts of all workers.
 
-    The counts are approximate: a micro-batch that is evaluated again counts again, and two workers that count at the
-    same time may exceed the number of records to count.
+    The counts are approximate: a micro-batch that is evaluated again is counted again, and two workers that count at
+    the same time may exceed the number of records to count.
     """
 
     def __init__(self, stream_id: StreamId, store: FirstRecordsStore) -> None:
@@ -42,12 +42,12 @@ class FirstLetters:
 
         Args:
             events: The good records.
-            letters: The dead letters of the others, None where there are none.
+            letters: The dead letters of the bad records; None if there are none.
         """
         left = FIRST_RECORDS - len(self._details)
         if self._is_over or left <= 0:
             return
-        # A record may hold several events, and bad elements beside them.
+        # A record may have several events, and bad elements in addition.
         found: dict[int, str | None] = dict.fromkeys(events.source["offset"][:left].to_pylist())
         if letters is not None:
             for packed in letters["headers"][:left].to_pylist():

@@ -20,7 +20,7 @@ def settle() -> None:
 
 
 def give_back() -> None:
-    """Return freed memory to the system: loading constant tables takes thrice the memory that they need afterwards."""
+    """Return freed memory to the system: constant tables take three times as much memory to load as afterwards."""
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc has it, others don't

@@ -56,7 +56,7 @@ class JoinedTables:
     def views(
         self, stream_id: StreamId, batch: MicroBatch, computations: Iterable[Computation], store: TableStore
     ) -> dict[str, TableView]:
-        """Return by id the tables that some computations join, as they were when the batch was first evaluated.
+        """Return the tables that computations join, by id, as they were when the batch was first evaluated.
 
         Raises:
             TableAway: A table's topic cannot be read, or lacks records that the batch was evaluated with.
@@ -125,7 +125,7 @@ class _JoinedTable:
     """By stream: its latest pin, and when a task asked for it. The stream's earlier batches are committed."""
 
     def at(self, pin: TablePin, stream_id: StreamId, now: float, store: TableStore) -> TableView:
-        """Return the table at a stream's pin, and forget changes that lie before every stream's pin."""
+        """Return the table at a stream's pin, and forget the changes before the pins of all streams."""
         self._pins[stream_id] = pin, now
         pins = [each for each, _ in self._pins.values()]
         self.replica.forget_before({place: min(each.get(place, 0) for each in pins) for place in pin})

@@ -1,4 +1,4 @@
-"""A task of the lane: reads source partitions, evaluates one after the other, and tells Redis which is under way."""
+"""A task of the lane: evaluates source partitions one after the other, and notes in Redis which one is under way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_jobs.runtime.worker.worker import BATCH_ID, PROCESS, Evaluation
 __all__ = ["RANGES", "TIMES", "LaneRange", "LaneStream", "LaneTask", "StreamFailed"]
 
 TIMES = "time string"
-"""The rows that a task yields: as JSON a topic, a partition, and the fields of `RangeTime`."""
+"""The schema of the rows that a task yields; a row has, as JSON, a topic, a partition and the fields of `RangeTime`."""
 
 RANGES = "cq.lane.ranges"
 """Spark's local property with the ranges of each task of a micro-batch, as JSON."""
@@ -51,7 +51,7 @@ class LaneStream(NamedTuple):
 
 
 class LaneRange(NamedTuple):
-    """Records of one source partition; no records where the task only makes the results of a mark of the clock."""
+    """Records of one source partition; no records if the task only makes the results of a mark of the clock."""
 
     records: SourceRange
     clock: StateClock | None = None
@@ -64,21 +64,21 @@ class LaneRange(NamedTuple):
 
     @property
     def begin(self) -> RangeBegin | None:
-        """Where the task begins; None without a mark, when the first record tells the position."""
+        """Where the task begins; None without marks of the clock, because then the first record has the position."""
         if self.clock is None:
             return None
         return RangeBegin(self.records.partition, self.records.first, self.clock)
 
 
 class StreamFailed(Exception):
-    """The evaluation of one stream of the lane raised; the driver finds the stream by the text."""
+    """The evaluation of one stream of the lane raised an error; the driver finds the stream's id in the text."""
 
     def __init__(self, source_id: str, reason: BaseException) -> None:
         super().__init__(f"stream {source_id}: {type(reason).__name__}: {reason}")
 
 
 class LaneTask:
-    """The function that `mapInArrow` runs for the lane, the same for all micro-batches: workers keep the streams."""
+    """The function that `mapInArrow` runs for the lane; all micro-batches share it, so workers keep the streams."""
 
     def __init__(
         self, spark: SparkSession, streams: Mapping[str, LaneStream], settings: Settings, fences: EvaluatorFences
@@ -108,7 +108,7 @@ class LaneTask:
             Rows of `TIMES`: the event times of source partitions, for event-time queries.
 
         Raises:
-            StreamFailed: The evaluation of a stream raised, or its topic cannot be read.
+            StreamFailed: The evaluation of a stream raised an error, or the stream's topic cannot be read.
             OperationalError: Kafka or Redis failed.
         """
         for _ in batches:
@@ -117,7 +117,7 @@ class LaneTask:
         stream_ids = {self._streams.value[each.records.topic].stream_id for each in ranges}
         with PROCESS.lane_task(stream_ids, batch, _unpickled(self._settings), self._fences):
             seconds, times = self._write(task, batch, ranges)
-        # While Kafka is away, no stream is at fault.
+        # During the flush no stream is noted as under way: while Kafka is away, no stream is at fault.
         _hand(self._settings).done(task, seconds)
         record_writer(self._settings).flush()
         if times:

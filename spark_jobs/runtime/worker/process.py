@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.2
 _IDLE_SECONDS = 600.0
-"""Tables that no task has used for this long are forgotten: their stream may be dropped, and loading them is quick."""
+"""Tables are forgotten after this time without a task: their stream may be dropped, and loading them again is quick."""
 
 
 class BatchTables(NamedTuple):
@@ -54,7 +54,7 @@ class BatchTables(NamedTuple):
     views: dict[str, TableView]
     """By id, the tables that queries join, as they were when the batch was first evaluated."""
     stream: Stream
-    """The stream under the declaration of that time."""
+    """The stream, with its declaration of that time."""
 
 
 class WorkerProcess:
@@ -76,16 +76,16 @@ class WorkerProcess:
         self._watches: dict[str, StreamWatch] = {}
         """By stream id."""
         self._altered: dict[str, Stream] = {}
-        """By stream id: the stream under a declaration later than the declaration that its query's tasks have."""
+        """By stream id: the stream with a declaration that is later than the one of its query's tasks."""
         self._used_at: dict[str, float] = {}
         """By stream id: when the stream's tables were last used, monotonic seconds."""
         self._joined_tables: JoinedTables | None = None
         """The tables that any stream joins."""
         self._log_states: LogStates | None = None
-        """The states of operators of all streams; None until a stream has such a computation."""
+        """The states of operators of all streams; None until a stream has a computation with a state."""
         self._state_notes = StateNotes(time.time)
         self._time: RangeTime | None = None
-        """The note of the last task, for a stream with event-time queries."""
+        """The event time of the last task's source partition; None for a stream without event-time queries."""
         self._garbage = GarbagePolicy()
         self._in_lane = False
         """Whether a task of the lane is carried out."""
@@ -147,7 +147,7 @@ class WorkerProcess:
                 self._sleep(WAIT_SECONDS)
 
     def due_snapshots(self, stream_id: StreamId, settings: Settings) -> dict[str, SnapshotNote]:
-        """Return by destination the snapshots that queries of a stream are owed; waits until Redis answers."""
+        """Return by destination the snapshots that a stream's queries must still get; wait until Redis answers."""
         while True:
             try:
                 return self.store(settings).snapshots.due(stream_id)
@@ -177,10 +177,10 @@ class WorkerProcess:
             watch.note_clock(time.monotonic())
 
     def watermark(self, idle_ms: int) -> PartitionWatermark | None:
-        """Return the watermark that `note_time` has noted, None where none is known.
+        """Return the watermark that `note_time` has noted; None if no watermark is known.
 
         Args:
-            idle_ms: After how long the clock moves the watermark on.
+            idle_ms: The time without events after which the clock moves the watermark on.
         """
         if self._time is None or self._time.watermark == BEGINNING:
             return None
@@ -211,7 +211,7 @@ class WorkerProcess:
             log.warning("states not told", extra={"stream": stream.stream_id, "reason": error.message})
 
     def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
-        """Return a task's stream under the declaration of a revision, which may be newer than the query."""
+        """Return a task's stream with the declaration of a revision, which may be later than the query's start."""
         if revision == stream.revision:
             return stream
         known = self._altered.get(stream.stream_id, stream)
@@ -243,7 +243,7 @@ class WorkerProcess:
         return self._joined(settings).views(stream_id, batch, snapshot.computations, store)
 
     def table_letters(self, settings: Settings) -> Iterator[pa.RecordBatch]:
-        """Yield the dead letters of joined tables that no worker has written; none where Redis does not answer."""
+        """Yield the dead letters of joined tables that no worker has written; none if Redis does not answer."""
         try:
             yield from self._joined(settings).letters(self.store(settings))
         except OperationalError as error:
@@ -274,13 +274,13 @@ class WorkerProcess:
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
 
     def count(self, counts: TaskCount, settings: Settings) -> None:
-        """Count the matches and output of a task in one source partition; a task of the lane writes them at its end."""
+        """Count the matches and output of a task in one source partition; the lane writes counts at a task's end."""
         self._counts.append(counts)
         if not self._in_lane:
             self._write_counts(settings)
 
     def _write_counts(self, settings: Settings) -> None:
-        """Write the counts of tasks to Redis; they are not counted where Redis does not answer."""
+        """Write the counts of tasks to Redis. If Redis does not answer, the counts are lost."""
         counts, self._counts = self._counts, []
         try:
             self.store(settings).counts.add(counts)
@@ -292,7 +292,7 @@ class WorkerProcess:
     def lane_task(
         self, stream_ids: Iterable[StreamId], batch: int, settings: Settings, fences: EvaluatorFences
     ) -> Iterator[None]:
-        """Carry out a task of the lane: the streams' pins are asked for together, and their counts written together.
+        """Carry out a task of the lane: one request asks for the pins of all streams, and one writes their counts.
 
         Args:
             stream_ids: The streams.

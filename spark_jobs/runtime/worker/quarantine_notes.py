@@ -1,4 +1,4 @@
-"""A worker's notes of failed work units of a stream, with their reading and writing in Redis."""
+"""A worker's notes of failed work units of a stream, which workers share through Redis."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class QuarantineNotes:
         self._stopped: Counter[Subscriber] = Counter()
         """By subscriber: how many units that only this subscriber uses were quarantined within the hour."""
         self.failed: set[str] = set()
-        """Units that raised in this worker."""
+        """Units that raised an error in this worker."""
         self.slow: dict[str, Quarantine] = {}
         """Units that were too slow in this worker; other workers may have noted further units."""
 
@@ -49,7 +49,7 @@ class QuarantineNotes:
         return {unit for unit, state in self.slow.items() if state.leaves_out(now_ms)}
 
     def selection(self, guard: HangGuard) -> UnitSelection:
-        """Return the selection of a task by the notes of this worker alone."""
+        """Return the selection of a task, only by the notes of this worker."""
         now_ms = self._clock_ms()
         self.slow = {unit: state for unit, state in self.slow.items() if not state.is_over(now_ms)}
         return self._selected(self.slow, None, None, guard)
@@ -60,7 +60,7 @@ class QuarantineNotes:
         Args:
             task: The number of the task in the batch.
             guard: Ends a worker that hangs.
-            wait_seconds: Pause between two questions.
+            wait_seconds: The pause between two requests.
         """
         self._task = task
         while True:
@@ -116,7 +116,7 @@ class QuarantineNotes:
 
         Args:
             reason: `FULL`, `SLOW` or `KILLED`.
-            units: The units. Several units share a computation that is at fault, and count for no user.
+            units: The units. Several units at once share a computation that is at fault; they are no user's fault.
         """
         now_ms = self._clock_ms()
         known: Mapping[str, Quarantine] = {}
@@ -139,7 +139,7 @@ class QuarantineNotes:
         """Write the outcome of a task.
 
         Args:
-            letters: The number of its dead letters, by code.
+            letters: The number of the task's dead letters, by code.
             reasons: Why units were left out.
         """
         now_ms = self._clock_ms()

@@ -1,4 +1,4 @@
-"""Event time in a source partition, as driver and task tell each other: marks of the clock, and the next result due."""
+"""Event time in a source partition, which driver and tasks report to each other: marks, and the next result due."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RangeBegin(NamedTuple):
     first: int
     """The offset of the first record."""
     clock: StateClock | None = None
-    """The marks of the clock there, as the driver knows them; None where the task has to look for marks itself."""
+    """The marks of the clock at this offset, from the driver; None if the task must look for marks itself."""
 
 
 class RangeTime(NamedTuple):

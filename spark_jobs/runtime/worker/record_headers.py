@@ -1,8 +1,8 @@
 """Headers for queries that read `_headers`, while Spark's query of the stream does not ask Kafka for them.
 
-A new query must not miss an event, nor must a column FROM HEADER that ALTER STREAM has just added, but a running query
-of Spark cannot change its columns. So the worker reads the headers of the micro-batch from the topic, and leaves a
-note, and the driver restarts Spark's query with headers.
+A new CQ that reads headers must not miss an event, and a column FROM HEADER that ALTER STREAM has just added must have
+its values. But a running query of Spark cannot change its columns. Therefore the worker reads the headers of the
+micro-batch from the topic, and leaves a note; the driver then restarts Spark's query with headers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RecordHeaders:
         Args:
             stream: The stream.
             settings: The evaluator's settings.
-            notes: Where to leave the note.
+            notes: Where to leave the note for the driver.
             open_reader: Connects a reader of the topic.
         """
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The schemas that records name by ids: learnt before a batch is decoded, the same for all tasks and replays."""
+"""The schemas that records name by ids. They are read before a batch is decoded; all tasks and replays use the same."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from spark_jobs.engine.decode.framing import schema_ids
 __all__ = ["RecordSchemas"]
 
 _MOST_QUESTIONS = 100
-"""Ids that a registry is asked for in one batch; records of further unknown ids are dead letters."""
+"""The largest number of ids that a registry is asked for in a batch; records with further ids are dead letters."""
 _PATIENCE_SECONDS = 3.0
-"""How long the questions of one batch may take together."""
+"""How long the requests of one batch to a registry may take together."""
 _ABSENT_SECONDS = 60.0
 """How long an id stays unknown after the registry said so."""
 _MOST_ABSENT = 10_000
@@ -38,11 +38,11 @@ class RecordSchemas:
         open_registry: Callable[[str, str], SchemaRegistry] = SchemaRegistry,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin without knowledge.
+        """Begin without schemas.
 
         Args:
-            settings: Name the registries that streams may read.
-            notes: Knowledge of other tasks, in Redis.
+            settings: The evaluator's settings, which name the registries that streams may read.
+            notes: The schemas and ids that tasks have noted in Redis.
             open_registry: Opens a registry by its URL and login.
             clock: Monotonic seconds.
         """
@@ -66,11 +66,11 @@ class RecordSchemas:
         """Yield the records in parts, each with the stream and the schemas that decode the part.
 
         Args:
-            stream: The stream as the micro-batch was pinned to it.
-            batch: Its records, at least one, all of one partition.
+            stream: The stream, with the declaration that the micro-batch pins.
+            batch: At least one record, all of one partition.
 
         Raises:
-            SchemaAway: The registry does not give a schema; nothing is decided about the records.
+            SchemaAway: The registry does not give a schema; the records are neither decoded nor dead letters.
             OperationalError: Redis does not answer, or another evaluator has taken the stream.
         """
         if stream.registry:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _EVERY_MS = 2_000
 _LONG = 10_000
-"""Backlog above which a replica reports that a batch is waiting."""
+"""The number of unread records from which on a replica reports that a batch is waiting."""
 
 
 class ReplicaNotes:
@@ -34,7 +34,7 @@ class ReplicaNotes:
         self._replica = replica
         self._clock = clock
         self._evaluator = evaluator
-        self._worker = f"{socket.gethostname()}/{os.getpid()}"  # not the module's: it is imported before the fork
+        self._worker = f"{socket.gethostname()}/{os.getpid()}"  # not in the module, which is imported before the fork
         self._reported_ms: int | None = None
         self._waiting = False
         self._logged = False
@@ -51,7 +51,7 @@ class ReplicaNotes:
             self._tell(store, waiting)
 
     def during(self, pin: TablePin, store: TableStore) -> None:
-        """Report again, unless the last report is recent: old reports are ignored.
+        """Report again, unless the last report is recent; readers ignore old reports.
 
         Raises:
             OperationalError: Redis did not answer.

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _VERSION = TableVersion(1, 1)
 _MOST_TRIES = 10
-"""After this many workers have died of an order, its digests are left out: other orders go on."""
+"""The number of workers that may die of an order before its digests are left out, so that other orders go on."""
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
@@ -132,7 +132,7 @@ class RowDigestTask:
 
 
 class _TableUnreadable(Exception):
-    """The topic of a table is gone, was made anew with fewer records, or does not give its records."""
+    """The topic of a table is gone, was created again with fewer records, or does not give its records."""
 
 
 class _FoldedTables:

@@ -18,11 +18,11 @@ __all__ = ["StreamSampler"]
 
 _EVERY_SECONDS = 2.0
 _APART_SECONDS = 0.25
-"""The pause between two source partitions: there may be many, and the statistics of each cost some milliseconds."""
+"""The pause between two source partitions: there may be many, and each one's statistics cost some milliseconds."""
 _AT_ONCE = 256
-"""Most events of a batch in a sample."""
+"""The largest number of a batch's events that are added to a sample."""
 _KEPT = 512
-"""Most events in a sample; the latest stay."""
+"""The largest number of events in a sample; the latest events are kept."""
 
 
 class StreamSampler:
@@ -44,7 +44,7 @@ class StreamSampler:
         """The loads of the groups, over all partitions."""
 
     def take(self, events: Events, version: TableVersion, snapshot: Snapshot) -> tuple[int, PartitionStatistics] | None:
-        """Return the partition of the events with its statistics, None if the last statistics are recent."""
+        """Return the partition of the events with its statistics; None if the last statistics are recent."""
         partition, now = int(events.partitions[0]), self._clock()
         if now < max(self._next, self._due.get(partition, 0.0)):
             return None

@@ -14,7 +14,7 @@ from spark_jobs.engine.rows.headers import unpacked_headers
 __all__ = ["TableLetters"]
 
 _MOST = 1_000
-"""Most batches of letters that a worker holds while another worker writes them."""
+"""The largest number of batches of letters that a worker holds while another worker writes them."""
 
 
 class TableLetters:

@@ -1,9 +1,9 @@
 """Writes the rows of a table for queries with EMIT CHANGES WITH SNAPSHOT, before the changes of these rows.
 
-A snapshot has the rows of the table as of the position from which on changes are results, by source partition. The
-rows are a function of the topic up to there, so a worker that begins a part anew writes the same records. The rows of
-a source partition are a part, and workers write the parts side by side. Tasks of the stream complete all snapshots that
-are owed before they evaluate anything; a job of the driver does so where the table does not change.
+In each source partition, changes are results from a position on; a snapshot has the rows of the table at these
+positions. The rows depend only on the topic up to the position, so a worker that begins a part again writes the same
+records. A *part* is the rows of one source partition; workers write the parts in parallel. Tasks of the stream complete
+all snapshots that are owed before they evaluate anything. If the table does not change, a job of the driver does so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 _WAIT_SECONDS = 0.05
 _MOST_TRIES = 10
-"""After this many workers have begun a part and died, the snapshot is given up: the changes go on."""
+"""The number of workers that may begin a part and die before the snapshot is given up, so that the changes go on."""
 _VERSION = TableVersion(1, 1)
 
 OpenRun = Callable[[Snapshot], Callable[[EdgeRows], Iterator[pa.RecordBatch]]]
@@ -77,8 +77,8 @@ class TableSnapshots:
         """Return when Kafka has all of these snapshots, whichever worker writes them.
 
         Args:
-            notes: By destination.
-            settings: The evaluator's settings, pickled, by which the process has a writer.
+            notes: The snapshots, by destination.
+            settings: The evaluator's settings, pickled; the process has a writer for them.
             fence: The fence under which records are written.
 
         Raises:
@@ -101,7 +101,7 @@ class TableSnapshots:
                 log.info("part of a snapshot written", extra=report | {"seconds": round(time.monotonic() - began, 3)})
 
     def _taken(self, destination: str, note: SnapshotNote) -> _TakenPart | None:
-        """Take charge of a part, the end after all others; returns None once the snapshot is made, or not owed."""
+        """Take charge of a part, or of the end record after all parts; return None if the snapshot is no longer due."""
         parts = [SnapshotPart(destination, number) for number in range(len(note.since))]
         parts.sort(key=lambda part: (part.number, note.since[part.number]) not in self._rows)
         while destination in self._notes.due(self._stream.stream_id):
@@ -209,7 +209,7 @@ class _OneSegment:
 
 
 def one_query(stream_id: StreamId, note: SnapshotNote, store: TableStore) -> Snapshot:
-    """Return the constant tables with the entry of a snapshot's query alone.
+    """Return constant tables with only the entry of a snapshot's query.
 
     Raises:
         OperationalError: The query's plan is gone.

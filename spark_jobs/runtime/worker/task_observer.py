@@ -59,7 +59,7 @@ class TaskObserver(Observer):
         self.counts.add(matches.number, rows)
 
     def end(self) -> None:
-        """End a batch of records, after Spark has taken its output."""
+        """End a batch of records, after the task's writer has taken its output."""
         if self._trail is not None:
             self._trail.end()
 
@@ -83,7 +83,7 @@ class TaskCounts:
             self._last_ms = max(self._last_ms, int(events.time_ms.max()))
 
     def written(self, rows: pa.RecordBatch) -> None:
-        """Count results; dead letters among them count elsewhere."""
+        """Count results; dead letters are counted elsewhere."""
         if dead_letter_code(rows) is None:
             self._results += rows.num_rows
             self._bytes += record_bytes(rows)
@@ -93,5 +93,5 @@ class TaskCounts:
         return Output(sum(map(len, self._numbers)), self._results, self._bytes)
 
     def tally(self) -> MatchTally | None:
-        """Return the matches by destination, None without any."""
+        """Return the matches by destination; None without a match."""
         return MatchTally.of(np.concatenate(self._numbers), self._last_ms) if self._numbers else None

@@ -1,4 +1,4 @@
-"""A task: it takes one version of the tables, then goes batch by batch: decode → match → split."""
+"""A task: under one version of the tables, each batch of records is decoded, matched and split."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Evaluation:
 
         Args:
             batches: The records.
-            begin: Where the records begin, with the marks of the clock there; None if the first record tells.
+            begin: Where the records begin, with the marks of the clock there; None if the first record has the place.
         """
         stream, settings = _unpacked(self.stream, self.settings)
         micro_batch = self._micro_batch(stream)
@@ -210,7 +210,7 @@ class TaskRun:
         self._report_letters()
 
     def of_rows(self, step: AnyStep, rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a step over what a number of rows of a table have become."""
+        """Yield the records of a step over matches that have been made from a number of rows of a table."""
         with self.guard.batch(rows):
             yield from self._hang_guard.pieces(self.guard.run(step))
 
@@ -230,7 +230,7 @@ class TaskRun:
 
     @property
     def end_of_records(self) -> tuple[int, int]:
-        """The source partition, and the position behind the last record."""
+        """The source partition, and the position after the last record."""
         base = self._task.stream.base
         if self._last is None:
             assert self._begin is not None, "the task of a partition"
@@ -259,7 +259,7 @@ class TaskRun:
             yield rows
 
     def end(self, batch: MicroBatch, states: Mapping[str, LogState]) -> None:
-        """Write statistics and counts of the task, which left some states, and the codes of its dead letters."""
+        """Write the task's statistics, counts and codes of dead letters; `states` has the states at the task's end."""
         # A review of indexes evaluates their keys, so it waits until there are no suspects.
         review = not self.guard.selection.concerns(self.guard.failed)
         with self._hang_guard.armed(), self._budget.batch(0):
@@ -280,7 +280,7 @@ class TaskRun:
 
 
 def complete_snapshots(stream: Stream, watch: StreamWatch, settings: bytes, fences: EvaluatorFences | None) -> None:
-    """Write the snapshots that queries over a table's changes are owed, before any of their changes.
+    """Write the snapshots that queries over a table's changes must get before any change.
 
     Args:
         stream: The stream; only streams of tables' changes have such queries.
@@ -304,7 +304,7 @@ def complete_snapshots(stream: Stream, watch: StreamWatch, settings: bytes, fenc
 
 
 def table_task(stream: Stream, constants: Snapshot, settings: Settings, watch: StreamWatch) -> TaskRun:
-    """Return a task over a table's rows, with constant tables for these rows alone."""
+    """Return a task over a table's rows, with constant tables for these rows only."""
     tables = BatchTables(TableVersion(0, 0), constants, {}, stream)
     return TaskRun(stream, settings, tables, watch, True, {}, None, None)
 
@@ -327,7 +327,7 @@ def _with_records(batches: Iterable[pa.RecordBatch], begin: RangeBegin | None) -
 def _states(
     tables: BatchTables, begin: RangeBegin, clock: StateClock | None, watch: StreamWatch, settings: Settings
 ) -> dict[str, LogState]:
-    """Return by computation id the states of operators, where a task begins."""
+    """Return the states of operators at the beginning of a task, by computation id."""
     stream, snapshot = tables.stream, tables.constants
     if not any(each.has_state for each in snapshot.computations):
         return {}

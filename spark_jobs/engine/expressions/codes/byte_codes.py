@@ -31,7 +31,7 @@ _SETS = {
 }
 """The character sets that Spark 4 knows: Python's name by Java's name."""
 _BIG_ENDIAN = {"utf-16": ("utf-16-be", b"\xfe\xff"), "utf-32": ("utf-32-be", b"")}
-"""By the names without a byte order: the set in which Java writes, and the byte order mark that Java writes first.
+"""By the sets without a byte order in their names: the set in which Java writes, and the mark that Java writes first.
 
 Java writes the mark only before a text that is not empty.
 """
@@ -145,4 +145,4 @@ BYTE_CODES: dict[str, Implementation] = {
     "unbase64": by_value(_unbase64, BINARY),
     "unhex": by_value(_unhex, BINARY),
 }
-"""By function, under the names of `grouping.functions`."""
+"""The implementation by function; the names are those in `grouping.functions`."""

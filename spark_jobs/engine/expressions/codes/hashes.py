@@ -187,4 +187,4 @@ HASHES: dict[str, Implementation] = {
     "hash": _hash(_by_type(_murmur_int, _murmur_long, _murmur_bytes), pl.Int32, INT, _INT),
     "xxhash64": _hash(_by_type(_xx_int, _xx_long, _xx_bytes), pl.Int64, BIGINT, _LONG),
 }
-"""By function, under the names of `grouping.functions`."""
+"""The implementation by function; the names are those in `grouping.functions`."""

@@ -31,4 +31,4 @@ CODES: dict[str, Implementation] = {
     "url_decode": by_value(_url_decode),
     "url_encode": by_value(lambda text: quote_plus(text, safe="*").replace("~", "%7E")),
 }
-"""By function, under the names of `grouping.functions`."""
+"""The implementation by function; the names are those in `grouping.functions`."""

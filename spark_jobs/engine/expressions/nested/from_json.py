@@ -1,4 +1,4 @@
-"""from_json: values of a JSON text by a schema, NULL where broken or of a wrong type, as Spark reads them.
+"""from_json: reads the values of a JSON text by a schema, as Spark does; a broken value, or of a wrong type, is NULL.
 
 A fault makes the smallest part around it NULL: a field, an array or a map. If the rest of the text cannot be read, all
 fields of an outermost STRUCT are NULL; an outermost ARRAY or MAP is NULL itself.

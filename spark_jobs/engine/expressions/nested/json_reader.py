@@ -64,7 +64,7 @@ def json_array_length(text: str) -> int | None:
 
 
 def json_object_keys(text: str) -> list[str] | None:
-    """Return the names of an object's fields in their order, repeated ones too; None where the text is no object.
+    """Return the names of an object's fields in their order, repeated ones too; None if the text is no object.
 
     Example:
         >>> json_object_keys('{"a": {"b": 1}, "c": 2, "a": 3}')
@@ -149,7 +149,7 @@ class JsonText:
                 return "".join(parts)
 
     def _closed(self, parts: list[str], closing: list[str]) -> bool:
-        """Step over the end of a value; tell whether the outermost value has ended."""
+        """Step over the text after a value, up to the next value; tell whether the outermost value has ended."""
         while closing:
             if self.accept(closing[-1]):
                 parts.append(closing.pop())

@@ -45,7 +45,7 @@ def _variant_get(value: Operand, sql_type: SqlType, path: object) -> pl.Expr:
 
 
 def _as(value: Any, sql_type: SqlType) -> object:
-    """Convert a part to a type as try_variant_get does, None where it cannot be; a MAP is a list of keys and values."""
+    """Convert a part to a type as try_variant_get does; None without a conversion. A MAP is a list of entries."""
     match sql_type.name:
         case "VARIANT":
             return write_variant(value)

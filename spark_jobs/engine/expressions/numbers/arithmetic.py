@@ -178,7 +178,8 @@ def _sign(args: list[Operand], _: SqlType) -> Operand:
 def _half_up(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Round to whole numbers, halves away from zero.
 
-    A double and its shortest decimal form are on the same side of each half, so rounding the double is exact.
+    A double and its shortest decimal form, which Spark rounds, are on the same side of each half. So the double itself
+    can be rounded.
     """
     size = np.abs(values)
     whole = np.floor(size)

@@ -60,4 +60,4 @@ def _format_number(args: list[Operand], _: SqlType) -> Operand:
 
 
 PRINTED: dict[str, Implementation] = {"format_number": _format_number}
-"""By function, under the names of `grouping.functions`."""
+"""The implementation by function; the names are those in `grouping.functions`."""

@@ -42,7 +42,7 @@ def in_steps(
     """Return the results of a search for one pattern in texts.
 
     Args:
-        search: Gives a value for each text.
+        search: Returns a value for each text.
         texts: By row.
         size: The number of elements of the pattern.
         throughout: Whether all occurrences in a text are searched for.

@@ -25,7 +25,7 @@ _TWO_OF_JAVA = r"[\x{10000}-\x{10FFFF}]"
 """Matches a character that takes two of Java's chars."""
 
 SeriesSearch = Callable[..., pl.Series]
-"""Takes texts, the pattern and further constants; gives a result for each text that is not NULL."""
+"""Takes texts, the pattern and further constants; returns a result for each text that is not NULL."""
 
 
 def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: SqlType) -> Implementation:
@@ -136,4 +136,4 @@ REGEX: dict[str, Implementation] = {
     "regexp_replace": _searched(_replace, occurrences, STRING),
     "regexp_substr": _searched(_substr, rust_groups, STRING),
 }
-"""By function, under the names of `grouping.functions`."""
+"""The implementation by function; the names are those in `grouping.functions`."""

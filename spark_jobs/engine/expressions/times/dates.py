@@ -61,7 +61,7 @@ def _within_calendar(function: Callable[..., object], sql_type: SqlType) -> Impl
 
 
 def moved_months(day: date, months: int) -> date | None:
-    """Return the day some months later, or the target month's last day if it lacks the day; None after the calendar."""
+    """Return the day some months later, at most the target month's last day; None outside the calendar."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     if not date.min.year <= year <= date.max.year:
         return None

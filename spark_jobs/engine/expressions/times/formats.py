@@ -32,7 +32,7 @@ _CYCLE_YEARS = 400
 _CYCLE_SECONDS = 146_097 * 86_400
 """The calendar, weekdays included, repeats after this time."""
 _MICROS = 10**6
-"""Microseconds of a second."""
+"""The number of microseconds in a second."""
 _LONGS = 2**64
 
 
