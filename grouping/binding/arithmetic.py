@@ -44,7 +44,7 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
 
 
 def _texts_read(operands: list[Bound]) -> list[Bound]:
-    """Return operands in which each STRING beside a number is CAST to a number, as in Spark."""
+    """Return operands in which a STRING is CAST to a number if another operand is a number, as in Spark."""
     kinds = [operand.type for operand in operands if not is_null(operand) or is_text_null(operand)]
     read = read_as(kinds)
     if read is None or not read.is_number:
@@ -57,7 +57,8 @@ def typed_literal(number: Bound, sql_type: SqlType) -> Bound:
     if number.type == sql_type:
         return number
     made = cast(number, sql_type)
-    # Beside a DECIMAL, a TINYINT literal has the precision of TINYINT in Spark; any other has that of its digits.
+    # In arithmetic with a DECIMAL, Spark gives a TINYINT literal the precision of TINYINT. Literals of the other types
+    # have the precision of their digits.
     narrow = isinstance(made, Term) and sql_type.name != "TINYINT"
     return TypedLiteral("cast", (number,), sql_type) if narrow else made
 
@@ -78,7 +79,7 @@ def bitwise(op: str, *operands: Bound) -> Bound:
 
 
 def negative(operand: Bound) -> Bound:
-    """Return the negation of a number or an interval; as in Spark, ``-(5)`` is an INT and no longer a literal."""
+    """Return the negation of a number or an interval; as in Spark, ``-(5)`` is no longer a literal (`typed`)."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):
@@ -94,7 +95,7 @@ _NEGATED = {"literal": "literal", "whole": "negated"}
 
 
 def positive(operand: Bound, what: str = '"+"') -> Bound:
-    """Return the operand of a unary plus; as in Spark, a whole literal becomes an INT or BIGINT that is no literal."""
+    """Return the operand of a unary plus; as in Spark, a whole literal is then no longer a literal (`typed`)."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):

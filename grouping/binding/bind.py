@@ -66,7 +66,7 @@ class Binder(PredicateBinder):
         """Return the bound tree of an expression.
 
         Raises:
-            InputError: The expression is wrong; the error has the code.
+            InputError: The expression is wrong; docs/commands.md lists the codes.
         """
         node = node.unnest()
         self._depth += 1
@@ -127,7 +127,7 @@ class Binder(PredicateBinder):
             yield name, self.finished(bound)
 
     def _fields(self, node: exp.Column) -> tuple[str, Bound] | None:
-        """Return the nested field of a dotted name; None if the last name is a source's column."""
+        """Return the field of a nested value that a dotted name means; None if the name means a source's column."""
         names = [part.name for part in node.parts]
         if (bound := self._variables.get(names[0].casefold())) is not None:
             for name in names[1:]:

@@ -89,7 +89,7 @@ def nodes(bound: Bound) -> Iterator[Bound]:
 class TypedLiteral(Term, frozen=True):
     """A whole literal with a type suffix, such as ``5L``, bound as a CAST.
 
-    Beside a DECIMAL, the precision of such a literal is its number of digits.
+    In arithmetic with a DECIMAL, the precision of such a literal is its number of digits.
     """
 
 
@@ -108,7 +108,8 @@ def pinned(constant: Constant) -> Constant:
 def without_positions(bound: Bound) -> Bound:
     """Return a tree whose constants have no positions in the text, so that the fast path does not exchange them.
 
-    For trees that the plan holds in several places, that come from a view's text, or whose constants are not lifted.
+    The function is used for trees that are in several places of the plan, that come from a view's text, or whose
+    constants are not lifted.
     """
     return with_leaves(bound, _without_position)
 

@@ -213,7 +213,7 @@ def as_set(types: Sequence[SqlType], values: Sequence[ConstantValue]) -> tuple[S
 
 
 def lift(conjuncts: Iterable[Bound]) -> tuple[tuple[Expression, ...], ConstantRow, tuple[Constant, ...]]:
-    """Replace the constants of canonical conjuncts by slots, numbered in their order.
+    """Replace the constants of conjuncts in canonical order by slots, which are numbered from left to right.
 
     Returns:
         The conjuncts over slots, the row, and its constants.

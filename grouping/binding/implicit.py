@@ -1,4 +1,4 @@
-"""Spark's implicit casts of STRINGs beside other types, and of numbers that no common DECIMAL can hold."""
+"""Spark's implicit casts: of STRINGs among values of other types, and of numbers that no common DECIMAL can hold."""
 
 from __future__ import annotations
 

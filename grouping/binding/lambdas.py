@@ -119,7 +119,8 @@ def reduction_columns(array: Bound, start: Bound, level: int) -> tuple[Column, C
     """Return the accumulator and the element as columns within the first lambda of reduce.
 
     Raises:
-        InputError: ``type-mismatch`` for an operand that is no ARRAY, and for a NULL start; ``unsupported-query``.
+        InputError: ``type-mismatch`` for an operand that is no ARRAY, and for a NULL start; ``unsupported-query`` for a
+            start with parts, and for a VARIANT.
     """
     if array.type.name != "ARRAY":
         raise mismatch(f'an argument of "reduce" is {array.type}', "The argument must be an ARRAY.")

@@ -114,7 +114,7 @@ def _array_contains(name: str, array: Bound, value: Bound) -> Bound:
 
 
 def _as_element(value: Constant, of: SqlType) -> Constant:
-    """Return a constant read as an element of an array; a number with a fraction is refused for whole numbers."""
+    """Return a constant read as an element; if the elements are whole numbers, a number with a fraction is refused."""
     if value.type == STRING and of != STRING:
         raise mismatch(
             f"an ARRAY<{of}> holds no STRING", "A STRING is not converted to the elements' type.", f"CAST it to {of}."

@@ -149,7 +149,7 @@ def _beside_text(one: Bound, other: Bound) -> tuple[Bound, Bound]:
 
 
 def _digits(operand: Bound) -> Bound:
-    """Return a BINARY, or a STRING beside a BINARY, as hexadecimal digits, which have the same order as the bytes.
+    """Return a BINARY, or a STRING compared with one, as hexadecimal digits, which have the same order as the bytes.
 
     Raises:
         InputError: ``type-mismatch`` for any other type.
@@ -233,7 +233,7 @@ def cases(conditions: Sequence[Bound], results: Sequence[Bound]) -> Term:
 
 
 def as_timestamp(operand: Bound) -> Bound:
-    """Return an operand as a TIMESTAMP: a DATE as its midnight, a constant text read, and any other text CAST.
+    """Return an operand as a TIMESTAMP: a DATE becomes its midnight, a constant text is read, any other text is CAST.
 
     Raises:
         InputError: ``type-mismatch``.
@@ -282,7 +282,7 @@ def boolean(operand: Bound, where: str) -> Bound:
 
 
 def typed(operand: Bound) -> Bound:
-    """Return an operand that is no literal: beside a DECIMAL, a whole number then has the precision of its type."""
+    """Return an operand that is no literal: with a DECIMAL, a whole number then has its type's precision."""
     if is_null(operand):
         return Constant(None, operand.type, text=CAST_NULL)
     if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):
@@ -320,7 +320,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
 
 
 def _time_of(text: Constant, sql_type: SqlType) -> Constant:
-    """Return a constant text as a DATE or TIMESTAMP, read as ISO 8601, or else as Spark's CAST reads it."""
+    """Return a constant text as a DATE or TIMESTAMP; the text is in ISO 8601, or in a form that Spark's CAST reads."""
     try:
         return coerce(text, sql_type)
     except InputError:

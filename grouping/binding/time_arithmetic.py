@@ -27,7 +27,7 @@ def timed(op: str, left: Bound, right: Bound) -> Bound:
     """Return arithmetic with a DATE, a TIMESTAMP or an interval as an operand.
 
     Raises:
-        InputError: ``type-mismatch``, or ``unsupported-query`` for arithmetic that is not exact.
+        InputError: ``type-mismatch``, or ``unsupported-query`` if the result would not be exactly Spark's.
     """
     if op == "-" and left.type in _TIMES and not is_interval(right) and right.type in (*_TIMES, STRING):
         return _difference(left, right)

@@ -65,7 +65,7 @@ def _from_json(name: str, text: Bound, schema: Bound) -> Bound:
     """Return a JSON text parsed by a schema.
 
     Raises:
-        InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a schema.
+        InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a schema that is not supported.
     """
     sql_type = written_schema(str(fixed(schema, STRING, "the schema of from_json").value))
     if not sql_type.is_nested:

@@ -125,7 +125,7 @@ class _SparkTypeText(TypeText):
 
 
 def _checked(found: SqlType) -> SqlType:
-    """Return a type if the evaluator supports it."""
+    """Return a type; refuse a type that the evaluator does not support."""
     if found.is_decimal and not (1 <= found.precision <= WIDEST and found.scale <= found.precision):
         raise unsupported(f"DECIMAL({found.precision},{found.scale})", f"A DECIMAL has at most {WIDEST} digits.")
     if found.name == "MAP" and found.key != STRING:

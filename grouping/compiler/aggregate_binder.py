@@ -1,4 +1,4 @@
-"""Binding of an aggregate query: the keys of GROUP BY, aggregates, and expressions over both in SELECT and HAVING."""
+"""Binding of an aggregate query: keys of GROUP BY, aggregates, and the expressions of SELECT and HAVING over them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def aggregate_call(node: exp.Expr) -> AggregateCall | None:
     """Return a node that calls an aggregate as an `AggregateCall`; None for any other node.
 
     Raises:
-        InputError: ``unsupported-query`` for FILTER, DISTINCT and IGNORE NULLS where they have no meaning.
+        InputError: ``unsupported-query`` for FILTER, DISTINCT or IGNORE NULLS that the called function does not take.
     """
     nulls = node if isinstance(node, _OF_NULLS) else None
     called = nulls.this if nulls is not None else node

@@ -35,7 +35,7 @@ class Draft(NamedTuple):
     computation: Computation | None = None
     """The nodes between the stream and the group; None for a query that reads only a stream."""
     edge: Edge = ""
-    """Which edges are results; "" where each match is a result."""
+    """Which edges are results; "" if each match is a result."""
     snapshot: bool = False
     """Whether results begin with a snapshot of the table (WITH SNAPSHOT)."""
     reads: frozenset[str] = frozenset()

@@ -59,7 +59,7 @@ class Relation(NamedTuple):
 
 
 Inline = Callable[[exp.Select | View], InlinedSelect]
-"""Plans a view or a subquery."""
+"""A function that returns the plan of a view or a subquery."""
 
 
 def read_from(tree: exp.Select, catalog: Catalog, inline: Inline, budget: Budget) -> Scope | Relation:

@@ -55,7 +55,7 @@ class BoundAggregation(NamedTuple):
     """The number of aggregates in HAVING."""
     having: Bound | None
     bound_keys: tuple[Bound, ...]
-    """The keys, with their constants in place."""
+    """The bound trees of the keys, whose constants are not lifted yet."""
     lifted: Mapping[LiftedKey, AggregateValue]
     """The aggregates of HAVING that have constants, by their `LiftedKey`."""
 
@@ -75,7 +75,7 @@ class BoundQuery(NamedTuple):
     named: frozenset[str] = frozenset()
     """The folded names of the sources in the query's own text."""
     edge: Edge = ""
-    """Which edges are results; "" where each match is a result."""
+    """Which edges are results; "" if each match is a result."""
     until: Bound | None = None
     """The condition of UNTIL, if any."""
     snapshot: bool = False

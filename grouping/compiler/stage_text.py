@@ -1,4 +1,4 @@
-"""The tree after each stage of the compiler as text, for EXPLAIN STAGES and for the cases of each stage.
+"""The tree after each stage of the compiler as text, for EXPLAIN STAGES and for the test cases of each stage.
 
 AND, OR and each of their operands have a line of their own. A constant is written as in SQL with its type before it
 (``DATE '2026-11-21'``), except for texts, TRUE and FALSE, which need no type.

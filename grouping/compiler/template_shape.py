@@ -118,10 +118,11 @@ class TemplateShape(NamedTuple):
     kept: tuple[int, ...]
     """The numbers of the literals that are equal in all texts of a variant."""
     variants: dict[tuple[str, ...], _Variant]
+    """The literals with these numbers → the variant of the texts that have these literals."""
     ordered: tuple[tuple[Bound, ...], ...]
     """The conjuncts of WHERE, the keys, and the conjuncts of HAVING; empty unless constants decide their order."""
     grows: bool
-    """Whether constants decide the length of a computed text."""
+    """Whether each row of constants must be checked (`text_size.check_growth`), since a computed text may be long."""
     named: frozenset[str]
     """The folded names of the sources in the text."""
 

@@ -74,7 +74,7 @@ _MARKS = 8
 
 
 def constant_size(leaf: Column | Slot | Value) -> int:
-    """Return the size of a leaf if only constants that are not lifted have a size; 0 for a column or slot."""
+    """Return the bytes of a text that is a constant and not lifted; 0 for any other leaf."""
     return len(leaf.value.encode()) if isinstance(leaf, Value) and isinstance(leaf.value, str) else 0
 
 
@@ -137,12 +137,12 @@ def array_repeated(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def padded(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has a number of characters, which is the second argument."""
+    """The second argument is the number of characters of the result."""
     return _WIDEST * _count(call.args[1])
 
 
 def spaces(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has a number of blanks, which is the first argument."""
+    """The first argument is the number of blanks in the result."""
     return _count(call.args[0])
 
 

@@ -48,7 +48,7 @@ _COMPUTED = "\x1e"
 _FRAMED = "\x1d"
 """Marks the text of a value over a frame."""
 _VARIABLE = "\x1c"
-"""Marks the level of an element variable."""
+"""Marks the level of a lambda's variable."""
 
 
 class TableColumn(msgspec.Struct, frozen=True, cache_hash=True):
@@ -74,7 +74,7 @@ class Framed(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Variable(msgspec.Struct, frozen=True, cache_hash=True):
-    """The element of an array within the body of a lambda."""
+    """A variable of a lambda, within its body: the element of an array, or the accumulated value of reduce."""
 
     level: int
     """The number of variables of the enclosing lambdas. In reduce, this level belongs to the accumulated value, and the
@@ -147,7 +147,7 @@ class Column(msgspec.Struct, frozen=True, tag="column", tag_field="node"):
 
     @property
     def reference(self) -> Reference:
-        """The column."""
+        """The reference to the column, read from its text."""
         return read_reference(self.stored)
 
     @property
@@ -186,7 +186,7 @@ class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
     op: str
     args: tuple[Column | Slot | Value | Call, ...]
     type_text: str = msgspec.field(name="type")
-    """Empty if the type is unknown."""
+    """Empty if the type depends on the types of the row's constants."""
 
     @property
     def type(self) -> SqlType:

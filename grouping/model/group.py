@@ -33,9 +33,9 @@ ConstantValue = str | bool | int | float | Decimal | date | datetime | tuple[Any
 class ConstantRow(msgspec.Struct, frozen=True):
     """The constants of one query, by slot.
 
-    Each row has its own types: ``volume < 5`` and ``volume < 5.5`` share a signature, and their rows differ in type. A
-    type is a type of columns, `NUMERIC` for an exact number outside BIGINT that is compared with an exact column, or
-    ``SET<…>`` of one of these.
+    Each row has its own types: ``volume < 5`` and ``volume < 5.5`` share a signature, but the types of their rows
+    differ. A type may be the type of a column; `NUMERIC`, for an exact number that is no BIGINT and is compared with an
+    exact column; or ``SET<…>`` of one of these types.
     """
 
     types: tuple[SqlType, ...]

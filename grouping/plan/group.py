@@ -136,7 +136,7 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     views: tuple[str, ...] = ()
     """The views read by the query, directly or through other views."""
     edge: Edge = ""
-    """The edges that are results, or `silence`; "" where each match is a result."""
+    """The edges that are results, or `silence`; "" if each match is a result."""
     snapshot: bool = False
     """Whether results begin with a snapshot of the table (WITH SNAPSHOT)."""
 

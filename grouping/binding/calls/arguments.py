@@ -126,7 +126,7 @@ def _only(name: str, args: tuple[Bound, ...]) -> Bound | None:
 
 
 def _check_alike(name: str, args: Sequence[Bound]) -> None:
-    """Refuse a STRING beside another type; an implicit CAST is supported in CASE and coalesce, but not here."""
+    """Refuse a STRING together with another type, since only CASE and coalesce have an implicit CAST."""
     kinds = [argument.type for argument in args if not is_null(argument) or is_text_null(argument)]
     if STRING in kinds and len({*kinds}) > 1:
         raise mismatch(f'"{name}" mixes kinds', f"The operands are {', '.join(map(str, kinds))}.", "CAST them.")

@@ -30,7 +30,7 @@ def _to_number(name: str, text: Bound, form: Bound) -> Bound:
     """Return a text parsed by a format as a DECIMAL; NULL for a text that does not fit the format.
 
     Raises:
-        InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format.
+        InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format that is not supported.
     """
     pattern = str(fixed(form, STRING, f'the format of "{name}"').value)
     read = read_number_format(pattern)
@@ -46,7 +46,7 @@ def number_text(name: str, value: Bound, pattern: str) -> Bound:
     """Return a number formatted as text.
 
     Raises:
-        InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format.
+        InputError: ``type-mismatch`` for the wrong arguments, ``unsupported-query`` for a format that is not supported.
     """
     read_number_format(pattern)
     if is_null(value):

@@ -18,8 +18,8 @@ def printed(name: str, args: Sequence[Bound]) -> Bound:
     """Return format_string of a constant format and arguments.
 
     Raises:
-        InputError: ``unsupported-query`` or ``type-mismatch``, if the result is not exact or Java would refuse the
-            format.
+        InputError: ``unsupported-query`` or ``type-mismatch``, if the result would not be exactly Spark's, or if Java
+            would refuse the format.
     """
     form, *shown = args
     if not isinstance(form, Constant):

@@ -59,7 +59,7 @@ def _to_binary(name: str, text: Bound, form: Bound = _HEX) -> Bound:
 
 
 def _or_zero(op: str) -> CallBinder:
-    """Return the binder of nullifzero (a nullif) or zeroifnull (a coalesce)."""
+    """Return the binder of nullifzero or zeroifnull, which are nullif and coalesce with 0 as the second argument."""
     return lambda name, number: apply(op, (_number(name, number), Constant(0, INT)))
 
 

@@ -1,4 +1,4 @@
-"""Queries with window functions: the node of the frames, and whether node or group decides each condition of WHERE."""
+"""Queries with window functions: the node of the frames, and the conditions of WHERE that node or group decides."""
 
 from __future__ import annotations
 

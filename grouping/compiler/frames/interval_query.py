@@ -86,7 +86,7 @@ def _lasting(
     """
     if until is not None:
         end = next((_height(each) for each in normalize(until)), None)
-        height = None if end is None else Height(end.column, not end.above)  # without, `checked_stay` refuses the query
+        height = None if end is None else Height(end.column, not end.above)  # if None, `checked_stay` refuses the query
         return LastingMatches.of(by, milliseconds, height, (), until=True), tuple(where)
     exact = {column for column in by if column.type not in (FLOAT, DOUBLE)}
     above: list[Bound] = []
