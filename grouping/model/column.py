@@ -22,7 +22,7 @@ class StreamColumn(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     type_text: str = msgspec.field(name="type")
     from_text: str = msgspec.field(default="", name="from")
-    """The text after FROM; empty if the column is the record's field of the same name."""
+    """The text after FROM; empty if the column reads the record's field of the same name."""
 
     @property
     def type(self) -> SqlType:
@@ -46,11 +46,11 @@ class EventTime(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time without new events after which the watermark moves on with the clock; None without the option."""
 
     def delay_or(self, default_seconds: float) -> int:
-        """Return the delay in milliseconds; without WATERMARK FOR the default, which a setting gives in seconds."""
+        """Return the delay in milliseconds; without WATERMARK FOR, the default is taken, a setting in seconds."""
         return round(default_seconds * 1000) if self.delay_ms is None else self.delay_ms
 
     def idle_or(self, default_seconds: float) -> int:
-        """Return the idle time in milliseconds; without the option the default, which a setting gives in seconds."""
+        """Return the idle time in milliseconds; without the option, the default is taken, a setting in seconds."""
         return round(default_seconds * 1000) if self.idle_ms is None else self.idle_ms
 
 
@@ -73,7 +73,7 @@ class Alterations(msgspec.Struct, frozen=True):
     """The latest declarations before this one, for replays of micro-batches."""
 
     def followed_by(self, before: EarlierDeclaration) -> Alterations:
-        """Return these alterations with one more declaration; number and size of kept declarations are bounded."""
+        """Return these alterations with one more declaration; the oldest are dropped if there are too many."""
         earlier = (*self.earlier, before)[-_MOST_EARLIER:]
         size = 0
         for at in range(len(earlier) - 1, -1, -1):

@@ -53,7 +53,7 @@ _PLACEHOLDER = re.compile("\0(\\d+)\0")
 
 
 def render_name(name: str) -> str:
-    """Return a name for SQL, in quotes where needed."""
+    """Return a name for SQL, in quotes if the name needs them."""
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in _WORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -95,7 +95,7 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         and (element := SqlType.of(kind).element)
         and element.is_number
     ):
-        return f"array<{element}>({', '.join(args)})"  # constants decide the type
+        return f"array<{element}>({', '.join(args)})"  # the text names the type, since constants would decide it
     if op == "variant_get" and kind != str(VARIANT):
         return f"variant_get({args[0]}, {args[1]}, '{kind}')"
     if op == LEFT_ON:

@@ -28,7 +28,7 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     condition: Expression | None = None
     """The condition of FILTER."""
     rows: int | None = None
-    """The number of rows of the frame before the event's own row; for `LAG`, how many rows back the value is."""
+    """The number of rows of the frame before the event's own row; for `LAG`, the number of rows to look back."""
     milliseconds: int | None = None
     """For a frame by time, the largest difference between the event's time and the time of a row in the frame; None if
     `rows` is given."""

@@ -24,7 +24,7 @@ class AggregateFilter(msgspec.Struct, frozen=True):
     """HAVING of an aggregate query: at a tick, its conjuncts decide which aggregates are results."""
 
     having: tuple[Expression, ...]
-    """Conjuncts over the columns of aggregates, in canonical order; their slots follow the slots of WHERE."""
+    """Conjuncts over the columns of aggregates, in canonical order; their slots follow those of WHERE and GROUP BY."""
     slots: int
     """The number of constants of WHERE. These constants come first in a row, and only they decide where matches are
     stored.
