@@ -40,9 +40,9 @@ Under pyspark, `spark.log.structuredLogging.enabled` does not change the driver'
 _OPTIONS = {
     # Readers see each result exactly once only if no task runs twice at once (docs/design/015-tasks-write-to-kafka.md).
     "spark.speculation": "false",
-    # Digest jobs have a pool (`digest_jobs.py`), and all streams share the default pool, which serves the oldest job
-    # first. With a pool for each stream, some streams would get nothing: Spark orders pools with equally many tasks by
-    # their names.
+    # Jobs of digests have a pool (`digest_jobs.py`), and the lane has a pool (`lane_query.py`). All other streams share
+    # the default pool, which serves the oldest job first. With a pool for each stream some streams got no core: Spark
+    # orders pools with equally many running tasks by their names.
     "spark.scheduler.mode": "FAIR",
     # There is a worker for each core. More threads in a worker would only wait for each other, and use 20% more CPU.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",

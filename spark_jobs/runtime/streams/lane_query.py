@@ -38,6 +38,9 @@ _LONGEST_WAIT_SECONDS = 0.15
 """The longest wait between two questions for new events."""
 _WAIT_GROWTH = 1.3
 """The factor by which each further answer without new events lengthens the wait."""
+_POOL = "lane"
+"""The scheduler pool of the lane: Spark gives the next free core to the pool with the fewest running tasks, so quiet
+streams wait for a task of a busy stream at most, and not for all tasks of its micro-batch."""
 _AWAY_LOOKS = 3
 """How many looks in a row must miss a topic before the query fails; an election of a leader can fail one look."""
 _STOP_SECONDS = 1.0
@@ -119,6 +122,7 @@ class LaneQuery:
         context = self._spark.sparkContext
         try:
             context.setJobGroup(self._group, "a micro-batch of the lane", interruptOnCancel=True)
+            context.setLocalProperty("spark.scheduler.pool", _POOL)
             context.setLocalProperty(QUERY_ID, self._query_id)
             self._clock.load(self._reached, self._is_committed)
             if self._under_way is not None:
