@@ -3,14 +3,14 @@
 As in the evaluator, an operation that fails on an event gives NULL. Sums, differences and products of whole numbers are
 computed as DECIMALs, and ``div`` and ``%`` as HUGEINTs: both are large enough for every result, and TRY_CAST turns a
 result outside its type into NULL. The operator ``/`` divides in DOUBLE PRECISION. An argument may be written twice only
-if it is a column or a constant, so that the length of a filter stays proportional to the length of its query.
+if no argument within it is written twice, so that the length of a filter stays proportional to the length of its query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from grouping.model.expression import Call, Column, Slot
+from grouping.model.expression import Call, Column, Slot, walk
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, SqlType
 
 __all__ = ["TextMaker", "form_of"]
@@ -142,6 +142,8 @@ def _later(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
         return None
     if kinds[2] != TIMESTAMP or not _whole(kinds[1]):
         return None
+    if any(isinstance(part, Call) and part.op == call.op for part in walk(call.args[1])):
+        return None  # the SQL has the count twice, so each level of nesting would double the length of the filter
 
     def form(args: Sequence[str]) -> str:
         moved = f"CAST(epoch_us({args[2]}) AS DECIMAL(19,0)) + CAST({args[1]} AS DECIMAL(19,0))"
