@@ -28,7 +28,7 @@ _SIGNATURE_ALONE: Any = {"verify_" + claim: False for claim in ("exp", "nbf", "i
 must be compared with the time of the command's record. `TokenCheck` therefore checks the claims itself."""
 
 _EpochSeconds = Annotated[float, msgspec.Meta(ge=0, le=1 << 53)]
-"""Epoch seconds. A larger number than 2^53 is refused, since a float cannot represent it exactly."""
+"""Epoch seconds. Numbers above 2^53 are refused, since a float cannot represent them exactly."""
 
 
 class _Claims(msgspec.Struct, frozen=True):

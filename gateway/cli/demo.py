@@ -82,7 +82,7 @@ def _servers(console: Console, data: Path | None) -> Iterator[str]:
         _cq("up", folder, "--detach")
         yield bootstrap_of(folder)
     finally:
-        # From here on, signals are ignored, so that not even a second Ctrl-C prevents that the servers are stopped.
+        # From here on, signals are ignored, so that not even a second Ctrl-C keeps the servers running.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         console.print("Stopping everything …")

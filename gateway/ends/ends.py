@@ -92,7 +92,7 @@ class Ends:
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(loaded, over)
-        # A topic is deleted only after the unit with its ends was written. So the ends of this unit come later.
+        # A topic is deleted only if an earlier unit has written its ends. The ends of this unit are not written yet.
         self._delete_topics(now_ms)
         for notice in over:
             if notice.members or notice.destination.mode == "shared" or _lives(loaded, notice):

@@ -40,7 +40,7 @@ class TopicRefusal(OperationalError):
 
 
 def refusal_of(topic: str, error: KafkaException) -> TopicRefusal | None:
-    """Return the refusal to make a topic that an error means; None if the error is not a refusal."""
+    """Return an error of the driver as the refusal to make a topic; None if the error is not a refusal."""
     code = _REFUSALS.get(error_code(error))
     if code is None:
         return None

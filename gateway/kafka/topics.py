@@ -251,7 +251,7 @@ class Topics:
         return kept
 
     def _reached(self) -> AdminClient:
-        """Return an admin client that has just got an answer, for requests of changes, which are not repeated."""
+        """Return an admin client that has just got an answer, for changes. Requests for changes are not repeated."""
         self._admin.ask(_count_brokers, ANSWER_SECONDS)
         return self._admin.client
 

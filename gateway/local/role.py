@@ -36,7 +36,8 @@ SILENT_SECONDS = 10.0
 two signs of life on a loaded machine."""
 
 START_SECONDS = 180.0
-"""The longest time for which a role that starts may give no sign of life, or the roles of its stage no progress."""
+"""The longest time for which a starting role may give no sign of life, and for which the roles of a starting stage may
+make no progress."""
 
 LOOK_SECONDS = 2.0
 """The largest part of the time between two checks that is added to a role's silence. If the supervisor itself was

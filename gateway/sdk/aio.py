@@ -128,7 +128,7 @@ class AsyncClient:
 
     @property
     def subscriber(self) -> str:
-        """The name that commands are sent under."""
+        """The name under which commands are sent."""
         return self._session.subscriber
 
     async def execute(self, text: str, *, timeout: float | None = None, command_id: str | None = None) -> Reply:

@@ -37,7 +37,7 @@ class Client:
 
     @property
     def subscriber(self) -> str:
-        """The name that commands are sent under."""
+        """The name under which commands are sent."""
         return self._session.subscriber
 
     def execute(self, text: str, *, timeout: float | None = None, command_id: str | None = None) -> Reply:
@@ -243,7 +243,7 @@ class Client:
                 `ResultsGone` is raised for deleted results.
 
         Raises:
-            BadCursor: The text is no cursor.
+            BadCursor: The text is not a cursor.
             FilterUnavailable: A destination is virtual, and DuckDB is not installed.
         """
         outcomes: list[Outcome] = []

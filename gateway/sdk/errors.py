@@ -13,7 +13,7 @@
     ├── TransportError         Kafka failed, or could not be reached
     │   ├── NoReply            a command's reply did not come in time; send the same command id again
     │   └── ResultsGone        the next results of a reader were deleted
-    ├── BadCursor              the text is no cursor of this SDK
+    ├── BadCursor              the text is not a cursor of this SDK
     ├── FilterUnavailable      a virtual destination's filter cannot be applied here
     ├── SigningUnavailable     commands cannot be signed: the key is not valid, or PyJWT is missing
     └── ClientClosed           the client or subscription was closed
@@ -58,7 +58,7 @@ class GatewayError(Exception):
         super().__init__(message)
         self.message = message
         self.detail = detail
-        """The facts behind the message, in full sentences."""
+        """Further facts, in full sentences."""
         self.hint = hint
         """Advice, in full sentences."""
 
@@ -144,7 +144,7 @@ class ResultsGone(TransportError):
 
 
 class BadCursor(GatewayError):
-    """The text is no cursor of this SDK."""
+    """The text is not a cursor of this SDK."""
 
 
 class FilterUnavailable(GatewayError):

@@ -146,7 +146,7 @@ class Inbox:
         return [_freed(message) for message in self._next(seconds, most, skip_lost, follow_new_topic=False)]
 
     def replies(self, seconds: float, key: bytes, *, most: int = 5000) -> list[tuple[bytes, dict[str, bytes | None]]]:
-        """Return the values and headers of those among the next records that have a key; wait as `fetch` does."""
+        """Return the values and headers of the next records with this key; skip other records. Wait like `fetch`."""
         found = (message for message in self._next(seconds, most, True, follow_new_topic=True) if message.key() == key)
         return [(message.value() or b"", dict(message.headers() or ())) for message in found]
 
@@ -222,9 +222,9 @@ class Inbox:
         return sound
 
     def _look_for_quiet_topics(self) -> None:
-        """Once a minute, find the partitions without new records since the last check whose topics Kafka lacks.
+        """Once a minute, check the topics of partitions that had no new records since the last check.
 
-        Such partitions are added to `doubts`.
+        If Kafka does not know such a topic, the partition is added to `doubts`.
         """
         if self._clock() < self._look_at or not self._begins:
             return

@@ -149,7 +149,7 @@ class Outbox:
         """Take in a reply. A reply to another client, or a value that is not JSON, is ignored.
 
         A refusal is also ignored if this outbox did not send the refused record. Any reader of `cq.commands` can write
-        a second record with the name and the id of a command, but only with another place.
+        a second record with the name and the id of a command, but this record has another place.
 
         Args:
             value: The reply's value.

@@ -48,7 +48,7 @@ class Session:
         """Return a subscription to these CQs; without CQs, to the CQs of the cursor.
 
         Raises:
-            BadCursor: The text is no cursor.
+            BadCursor: The text is not a cursor.
             FilterUnavailable: A destination is virtual, and DuckDB is not installed.
         """
         return Subscription(
@@ -60,7 +60,7 @@ class Session:
         return Pipeline(self.exchange, texts, take, timeout=self.timeout, progress=None)
 
     def describe(self, names: Sequence[str]) -> list[ContinuousQuery]:
-        """Return the descriptions of those of the subscriber's CQs with these names that still exist.
+        """Describe the subscriber's CQs with these names. CQs that no longer exist are left out.
 
         Raises:
             TransportError: Kafka is not reached, or a reply did not come.

@@ -233,7 +233,7 @@ _TOPIC_OPTIONS = (
 
 
 def described_columns(source: Mapping[str, Any]) -> dict[str, str]:
-    """Return, from a reply to DESCRIBE STREAM or TABLE, column → type, followed by FROM and its source if given."""
+    """Return column → type, from a reply to DESCRIBE STREAM or TABLE. FROM follows the type if the column has it."""
     return {
         column["name"]: column["type"] + (f" FROM {column['from']}" if "from" in column else "")
         for column in source["columns"]

@@ -34,7 +34,7 @@ class SampledShape:
 
     kinds: set[str] = field(default_factory=set)
     """The kinds of the values, without NULL: ``boolean``, ``whole`` (an integer in the range of BIGINT), ``long`` (any
-    other integer), ``number`` (other than integers), ``time``, ``text``, ``array``, ``object``."""
+    other integer), ``number`` (with a fraction or an exponent), ``time``, ``text``, ``array`` and ``object``."""
     objects: int = 0
     fields: dict[str, SampledShape] = field(default_factory=dict)
     seen: int = 0

@@ -66,8 +66,7 @@ def digests(
         tables: The tables that the query joins, with their rows.
         views: Name → SELECT of a view; a view may read the views before it.
         accepted_at: When the query was accepted. The intervals of EVERY begin at this time, or at START.
-        until: Digests are also made for ticks up to this time, even after the last row. Such digests have no matches,
-            so they need EVEN IF EMPTY.
+        until: Digests are also made for ticks up to this time, even after the last row, for example with EVEN IF EMPTY.
 
     Returns:
         The digests, each with all its parts: `fired_at`, `from`, `to`, `count` and `rows`.

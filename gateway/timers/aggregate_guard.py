@@ -32,8 +32,8 @@ __all__ = ["AggregateGuard"]
 log = logging.getLogger(__name__)
 
 _AGGREGATE_SECONDS = 1e-6
-"""The CPU time that a query may take for each aggregate of each destination, in seconds. The setting
-CQ_EVALUATOR_GROUP_SECONDS is added once."""
+"""A query may take the CPU time of CQ_EVALUATOR_GROUP_SECONDS and, in addition, this number of seconds for each
+aggregate of each of its destinations."""
 _REASON = f"Its query was not evaluated: {SLOW_DIGESTS}."
 
 

@@ -43,8 +43,8 @@ __all__ = ["BigTicks"]
 log = logging.getLogger(__name__)
 
 _MOST_ORDERS = 200
-"""The largest number of orders of a job, which bounds the memory of the answers; the orders have about half a million
-destinations."""
+"""The largest number of orders of a job. The limit bounds the memory of the answers. So many orders have about half a
+million destinations."""
 _PATIENCE_MS = 3000
 """How long a request waits for an evaluator. An evaluator that works takes the request far sooner."""
 
@@ -82,8 +82,8 @@ class BigTicks:
         self._ordering_still = False
         self._job: Job | None = None
         self._alone_on = ""
-        """The run id of the Redis server if all jobs for these orders were requested from the same server process;
-        empty otherwise."""
+        """The run id of the Redis server through which all jobs for these orders were requested; empty if there was
+        more than one server, or if this is unknown."""
         self._asked_ms = 0
         self._lost_ms: int | None = None
         """When the gateway first saw that the evaluator with the job has no lease; None while it has one."""

@@ -36,7 +36,7 @@ class _StoreRecord(msgspec.Struct, array_like=True, frozen=True):
     earliest_ms: int
     older: int | None
     positions: bytes
-    """Offsets of the matches, int64 each."""
+    """The offsets of the records with the matches, as 64-bit integers."""
     rolled: int | None = None
     rolled_before: int = 0
 

@@ -10,11 +10,14 @@ from grouping.model.ids import DestinationId, StreamId
 __all__ = ["Cut", "Named"]
 
 Named = tuple[DestinationId, int, int]
-"""A digest: destination, tick, and the instant at which the digest begins."""
+"""Names a digest: its destination, its tick, and the instant at which it begins."""
 
 
 class Cut(msgspec.Struct, array_like=True, frozen=True):
-    """The source offsets that some digests cover; on `cq.ticks` as `cut/<name>` until all of them are written.
+    """The source offsets that some digests cover.
+
+    The record `cut/<name>` on `cq.ticks` has the cut until all these digests are written.
+
 
     A digest holds the matches of events with offsets below the cut and times before the tick, unless an earlier digest
     held them. Computed results (results that waited for the watermark) have no offset of the source: for them, the

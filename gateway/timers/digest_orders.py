@@ -219,5 +219,5 @@ def table_cut(
 
 
 def _made_by_spark(destination: Destination) -> bool:
-    """Tell whether a destination's digest may be part of an order: it is no digest of aggregates of pending matches."""
+    """Tell whether an order may have a destination's digest. Orders have no aggregates of pending matches."""
     return destination.slots is None or destination.of_rows

@@ -134,7 +134,7 @@ class Intake:
         self._arm(armed)
 
     def _join(self) -> None:
-        """Give new readers of stores with pending matches a cursor at the end of the log, so that they skip these."""
+        """Give new readers of stores a cursor at the end of the log, so that they get no earlier pending matches."""
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}

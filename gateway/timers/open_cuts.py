@@ -1,8 +1,8 @@
 """Open cuts: cuts with digests that are not written yet, because of a crash or because the disk was full.
 
-The gateway tries to write the digests of an open cut again, after a full disk for the first time after ten seconds.
-Each try uses the same cut, so the content of a digest does not depend on the time of writing. Until a digest is
-written, its destination gets no other digest, except a last digest.
+The gateway tries to write the digests of an open cut again. If the disk was full, the first of these tries comes after
+ten seconds. Each try uses the same cut, so the content of a digest does not depend on the time of writing. Until a
+digest is written, its destination gets no other digest, except a last digest.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def may_fire(membership: Membership, armed_ms: int) -> bool:
     """Tell whether an armed destination fires; if not, it waits for a RESUME.
 
     A destination with only paused CQs fires at ticks up to the PAUSE. If its last active CQ has expired, it also fires
-    at the first tick after the EXPIRE, for the matches of the expired CQ.
+    at ticks up to the first tick at or after the EXPIRE, for the matches of the expired CQ.
 
     Args:
         membership: The destination with its members.

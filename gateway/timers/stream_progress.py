@@ -122,7 +122,8 @@ class StreamProgress:
     def due(self, now_ms: int) -> int:
         """Return the instant up to which ticks may fire now.
 
-        The instant is the time of the last probe that is covered or has waited long enough; `fired_ms` without one.
+        The instant is the time of the last probe that is covered, or that has waited long enough. Without such a probe,
+        it is `fired_ms`.
         """
         due_ms = self.fired_ms
         while self._probes:

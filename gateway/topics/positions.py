@@ -59,7 +59,7 @@ class TopicEnds:
         self._shared_topic = settings.topics.results
         self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
-        """Topic of a group → a number of partitions that the topic has at least."""
+        """Topic of a group → number of partitions. The topic has at least this number."""
         self._made: set[str] = set()
         """The topics that were made for this unit, or for an earlier unit that was abandoned."""
         self.begin()

@@ -74,7 +74,7 @@ class CommandQueue:
         """Forget all commands. The topic is read again from the first command that was not carried out.
 
         Args:
-            ahead: Partition → offsets after the first unfinished command whose commands are finished.
+            ahead: Partition → offsets of finished commands after the first unfinished command.
         """
         self._accounts.clear(self._clock())
         self._turns: OrderedDict[bytes | str, Account] = OrderedDict()

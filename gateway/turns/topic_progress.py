@@ -22,7 +22,7 @@ class TopicProgress:
         """Begin at the first command that was not carried out.
 
         Args:
-            ahead: Partition → offsets after the first unfinished command whose commands are finished.
+            ahead: Partition → offsets of finished commands after the first unfinished command.
         """
         self._waiting: defaultdict[int, deque[int]] = defaultdict(deque)
         """Partition → offsets of the records that were read, from the first unfinished record on."""

@@ -177,7 +177,7 @@ def _put(record: dict[str, Any], path: RecordPath, value: bytes, name: str) -> N
     """Put a value at its path into a record.
 
     Raises:
-        BrokenLine: Another column already has a value at this path, or within it.
+        BrokenLine: Another column already has a value at this path, at a part of the path, or below it.
     """
     within: Any = record
     for step in path[:-1]:

@@ -23,7 +23,7 @@ def places(queries: Sequence[ContinuousQuery], cursor: str | None) -> list[Readi
         cursor: A cursor; None to read all CQs from the beginning of their results.
 
     Raises:
-        BadCursor: The text is no cursor.
+        BadCursor: The text is not a cursor.
     """
     if cursor is None:
         return [place_of(query) for query in queries]
@@ -91,7 +91,7 @@ class Feed:
         return {reader.name: reader.snapshot for reader in self._readers if reader.snapshot is not None}
 
     def positions(self) -> dict[tuple[str, int], int]:
-        """Return topic and partition → the lowest offset at which a reader begins, without readers that have ended."""
+        """Return topic and partition → the lowest offset at which a reader begins. Ended readers are left out."""
         starts: dict[tuple[str, int], int] = {}
         for reader in self._readers:
             if not reader.ended:

@@ -60,7 +60,7 @@ class QueryReader:
             partition: mark if isinstance(mark, tuple) else (mark, 0) for partition, mark in place.marks.items()
         }
         self._ticks = deque(() if place.tick is None else (place.tick,), maxlen=_TICKS)
-        """The ticks of the last digests that were handed over; they may not ascend."""
+        """The ticks of the last digests that were handed over; they are not always in ascending order."""
         self._parts: dict[int, dict[int, DigestPart]] = {}
         self._first_offset: dict[int, int] = {}
         """Tick of an incomplete digest → offset of the part that was read first."""
@@ -102,7 +102,7 @@ class QueryReader:
         query = self._query
         if query.expires_at is None or self.ended or self.closing is not None or query.trigger.cron is not None:
             return False
-        # In a shared destination, pending matches come at the next tick after EXPIRE, and the end comes after them.
+        # If other CQs share the destination, pending matches come at the next tick, and the end comes after them.
         every = timedelta() if query.trigger.every is None else msgspec.convert(query.trigger.every, timedelta)
         return now >= query.expires_at + every + OVERDUE
 
