@@ -43,8 +43,8 @@ __all__ = ["BigTicks"]
 log = logging.getLogger(__name__)
 
 _MOST_ORDERS = 200
-"""The largest number of orders of a job. The limit bounds the memory of the answers. So many orders have about half a
-million destinations."""
+"""The largest number of orders of a job. The limit bounds the memory of the answers. This number of orders has about
+half a million destinations."""
 _PATIENCE_MS = 3000
 """How long a request waits for an evaluator. An evaluator that works takes the request far sooner."""
 
