@@ -191,7 +191,9 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     """Return operands that have a common type, such as the results of CASE; texts are CAST as in Spark."""
     if any(map(is_interval, operands)):
         raise unsupported(
-            f"{what} of intervals", "No value is an interval.", "timestampdiff(SECOND, a, b) gives a number."
+            f"{what} of intervals",
+            "An interval is no value, so nothing can return one.",
+            "timestampdiff(SECOND, a, b) gives a number.",
         )
     if (read := read_as(_known(operands))) is not None:
         read_text = _time_of if read in (DATE, TIMESTAMP) else coerce
@@ -313,7 +315,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
             raise unsupported(
                 f"CAST of {operand.type} to STRING",
                 "Java 17 and Java 21 write some numbers differently, such as 2e23.",
-                "format_number(price, 2) is text, and so is a CAST to a DECIMAL first.",
+                "Use format_number(price, 2), or CAST to a DECIMAL before the CAST to STRING.",
             )
         raise unsupported(f"CAST of {operand.type} to {sql_type}", "The result would not be exactly Spark's.")
     return Term("cast", (operand,), sql_type)

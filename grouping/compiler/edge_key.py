@@ -68,7 +68,7 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
     if any(not node.single for node in scope.nodes):
         raise unsupported(
             "EMIT ON ENTER or EXIT over a join that may meet several rows",
-            "The event before would be several rows.",
+            "The previous event of a key would then have several rows.",
             "Join the table by its whole PRIMARY KEY.",
         )
     assert scope.stream is not None, "a table alone was refused"

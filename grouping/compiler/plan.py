@@ -261,7 +261,7 @@ def _with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, agg
             "Leave EMIT out: HAVING decides at each tick of EVERY.",
         )
     if emit.until and table is not None:
-        raise unsupported("UNTIL over a table alone", "A removed row has no value.", "Leave UNTIL out.")
+        raise unsupported("UNTIL over a table", "A removed row has no value that UNTIL could read.", "Leave UNTIL out.")
     before = bind_key(scope, emit.by) if table is None else _table_key(scope, table, emit)
     assert scope.stream is not None, "a table alone is no scope"
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))

@@ -47,7 +47,7 @@ STRINGS = (
     Function("format_string(PRINTF[, PRINTED], …)", STRING, "texts and numbers by a printf format",
              aliases=("printf",), size=printed, strict=False, example="format_string('%s: %d', symbol, n)"),
     Function("hex(HEXED)", STRING, "hexadecimal digits", size=encoded),
-    Function("ilike(STRING, LIKE[, ESCAPE])", STRING, "LIKE that ignores case", compiled=True),
+    Function("ilike(STRING, LIKE[, ESCAPE])", BOOLEAN, "LIKE that ignores case", compiled=True),
     Function("initcap(STRING)", STRING, "each word with a capital first letter", size=encoded),
     Function("instr(STRING, STRING)", INT, "place of the second text in the first one, from 1; 0 if there is none"),
     Function("json_array_length(STRING)", INT, "number of elements of a JSON array", casts=False,

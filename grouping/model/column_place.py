@@ -145,7 +145,7 @@ def parse_path(text: str) -> RecordPath:
         )
     if any(isinstance(step, int) and step > _LAST_ELEMENT for step in steps):
         raise InputError(
-            f'path "{text[:_SHOWN]}" names too late an element',
+            f'path "{text[:_SHOWN]}" names an element beyond the limit',
             code="syntax-error",
             detail=f"The last element that a path can name is [{_LAST_ELEMENT}].",
             hint="A column of type ARRAY has all elements.",

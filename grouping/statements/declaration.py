@@ -219,14 +219,22 @@ def check_options(options: OptionValues, what: str) -> None:
         _check_schemas(options, what)
         return
     framings = {"json": ("confluent",), "protobuf": ("confluent", "raw")}.get(str(options["format"]), ())
-    for option in ("schema", "schemas", "registry", "framing"):
-        if option in options and (option != "framing" or what != "stream" or options[option] not in framings):
+    for option in ("schema", "schemas", "registry"):
+        if option in options:
             raise InputError(
                 f'option "{option}" is for Avro only',
                 code="stream-mismatch",
                 detail=f"The format of the {what} is {options['format']}.",
-                hint="Leave it out, or choose format = 'avro'.",
+                hint=f"Leave {option} out, or choose format = 'avro'.",
             )
+    if "framing" in options and (what != "stream" or options["framing"] not in framings):
+        taken = " or ".join(f"framing = '{each}'" for each in framings) if what == "stream" else ""
+        raise InputError(
+            f"framing = '{clipped(str(options['framing']))}' is not for format = '{options['format']}'",
+            code="stream-mismatch",
+            detail=f"A {what} of this format takes {taken or 'no framing'}.",
+            hint="Leave framing out.",
+        )
 
 
 def _check_descriptor(options: OptionValues) -> None:

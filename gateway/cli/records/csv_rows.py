@@ -185,5 +185,5 @@ def _put(record: dict[str, Any], path: RecordPath, value: bytes, name: str) -> N
         if not isinstance(within, dict):
             break
     if not isinstance(within, dict) or path[-1] in within:
-        raise BrokenLine(f'column "{name}" lies within another column of the row')
+        raise BrokenLine(f'column "{name}" and another column have the same path, or one path is within the other')
     within[path[-1]] = msgspec.Raw(value)

@@ -290,7 +290,10 @@ def test_files_in_any_order() -> None:
         ("format = 'protobuf', message = 'x'", 'option "descriptor" is missing'),
         ("format = 'protobuf', descriptor = 'x'", 'option "message" is missing'),
         ("format = 'json', message = 'x'", 'option "message" is for Protobuf only'),
-        ("format = 'protobuf', descriptor = 'x', message = 'x', framing = 'single-object'", '"framing" is for Avro'),
+        (
+            "format = 'protobuf', descriptor = 'x', message = 'x', framing = 'single-object'",
+            "is not for format = 'protobuf'",
+        ),
         ("format = 'protobuf', descriptor = 'x', message = 'x', lenient = true", '"lenient" is for JSON only'),
         ("format = 'protobuf', descriptor = 'x', message = 'x', schema = '{}'", '"schema" is for Avro only'),
     ],

@@ -181,7 +181,7 @@ def test_refused_schemas(schemas: str, words: str) -> None:
         ("format = 'avro', framing = 'raw', schemas = '{}'", "is for framing = 'confluent' only"),
         ("format = 'avro', framing = 'confluent', schema = '{}', schemas = '{}'", "contradict each other"),
         ("format = 'json', framing = 'confluent', schemas = '{}'", '"schemas" is for Avro only'),
-        ("format = 'json', framing = 'single-object'", '"framing" is for Avro only'),
+        ("format = 'json', framing = 'single-object'", "is not for format = 'json'"),
     ],
 )
 def test_options_that_contradict_each_other(options: str, words: str) -> None:
