@@ -53,7 +53,7 @@ class Command(msgspec.Struct, frozen=True):
     command_id: str
     """The id that the sender has chosen: at most 1,024 characters, and not empty."""
     subscriber: str
-    """At most 1,024 characters, without control characters."""
+    """The name of the subscriber: at most 1,024 characters, without control characters."""
     text: str
     encoding: Encoding = "json"
     """The encoding of the command and of its reply."""
@@ -66,7 +66,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a command."""
 
     command_id: str | None
-    """The id of the command; None if it could not be decoded."""
+    """The id of the command; None if the id could not be read."""
     subscriber: str
     status: Literal["accepted", "rejected"]
     code: str

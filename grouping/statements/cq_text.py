@@ -1,7 +1,7 @@
 """The text of a CREATE CQ, cut into a template and the parts that differ between CQs: the CQ's name and the literals.
 
 The template consists of the pieces between these parts. For a text with a known template, the compiler only reads the
-literals (prepared.py), and the gateway stores only the literals; it stores the template once.
+literals (`grouping/compiler/prepared.py`). The gateway stores a template once, and for each text only the literals.
 """
 
 from __future__ import annotations

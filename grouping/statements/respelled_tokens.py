@@ -134,7 +134,8 @@ def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> No
 def _typed_whole(number: Sequence[Token], letter: Token, kind: str) -> list[Token]:
     """Return the tokens of a whole number with a letter.
 
-    Beside a DECIMAL, the precision of the number is its number of digits. A CAST would give the precision of its type.
+    In arithmetic with a DECIMAL, the precision of the number is its number of digits. A CAST would give the precision
+    of its type.
     """
     call = [renamed(letter, TokenType.VAR, TYPED_LITERAL), renamed(letter, TokenType.L_PAREN, "("), *number]
     of_type = [renamed(letter, TokenType.COMMA, ","), renamed(letter, TokenType.STRING, kind)]

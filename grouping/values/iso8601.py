@@ -1,9 +1,9 @@
 """ISO 8601 dates and times: the reader for JSON records, SQL constants and clauses.
 
-All places accept: calendar dates (``2026-11-21``), week dates (``2026-W47-6``; a week alone is its Monday) and ordinal
-dates (``2026-325``), with hyphens or without; a time of hours, minutes and seconds (minutes and seconds may be
-missing), with colons or without, and a fraction of its last part; ``24:00`` is the end of the day. There are no leap
-seconds. A fraction of any length is truncated to microseconds, as in Spark.
+All uses accept these forms. A date is a calendar date (``2026-11-21``), a week date (``2026-W47-6``; without a day, the
+Monday is meant) or an ordinal date (``2026-325``), with hyphens or without. A time has hours, perhaps minutes, and
+perhaps seconds, with colons or without. The last part may have a fraction of any length, which is truncated to
+microseconds, as in Spark. ``24:00`` is the end of the day. There are no leap seconds.
 
 Further rules depend on the use. A TIMESTAMP in a record must have a time of day; without a zone, the time is in UTC. A
 constant that is compared with a TIMESTAMP may also be a date, which stands for the midnight at its beginning. A time in

@@ -86,8 +86,8 @@ _OTHERWISE = {
     "Mc": ("--", r"\x{1734}\x{1171E}"),
     "Mn": ("", r"\x{1734}\x{1171E}"),
 }
-"""Property → characters whose property differs in Unicode versions later than that of Java 17. The set operator before
-them says whether they are removed from the set (``--``) or added to the set ("").
+"""Property → a set operator, and characters that gained or lost the property in Unicode versions after that of Java 17.
+The operator ``--`` removes the characters from the set of the property; "" adds them.
 """
 _WITH_CASE = frozenset(("Lower", "Upper", "Lu", "Ll", "Lt", "lowercase", "uppercase"))
 """Properties that Java widens under ``(?i)``."""

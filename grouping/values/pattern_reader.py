@@ -1,7 +1,7 @@
 r"""The parser of regular expressions by Java's rules, to a tree.
 
 ``\d \w \s`` are ASCII, ``.`` does not match Java's line ends, and ``(?i)`` folds ASCII letters. A construct that Rust's
-engine cannot express is refused with the nearest form.
+engine cannot express is refused, with a hint to the nearest form.
 """
 
 from __future__ import annotations

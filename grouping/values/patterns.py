@@ -2,7 +2,8 @@ r"""Regular expressions with the same meaning in Java (Spark's engine) and in Ru
 
 A pattern is parsed by Java's rules and rewritten for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends,
 ``$`` matches before a last line end, ``\b`` matches between ASCII letters, digits and ``_`` and all other characters,
-as in Java 19 and later. A construct that cannot have the same meaning in both engines is refused with the nearest form.
+as in Java 19 and later. A construct that cannot have the same meaning in both engines is refused, with a hint to the
+nearest form.
 """
 
 from __future__ import annotations

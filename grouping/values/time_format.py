@@ -1,4 +1,4 @@
-"""Patterns of date_format and to_timestamp: accepts letters with exactly Spark's meaning, and refuses all others.
+"""The reader of patterns of date_format and to_timestamp. Letters that cannot have exactly Spark's meaning are refused.
 
 A pattern is a sequence of fields (a letter, possibly repeated), texts and optional parts, as Java's DateTimeFormatter
 reads it.
