@@ -45,9 +45,9 @@ def plain_check(sql_type: SqlType, kind: str) -> Check | None:
 class NestedChecks:
     """Checks and conversions of nested columns, in which fastavro leaves times as numbers and decimals as bytes.
 
-    A named type may be used in several places of a schema, also in fields without a column. Therefore fastavro does
-    not convert logical types; they are converted here, only within columns. So a bad value in any other field makes
-    no record wrong.
+    A named type may be used in several places of a schema, also in fields without a column. Therefore fastavro converts
+    no logical types but those of DATE and TIMESTAMP columns; logical types in nested columns are converted here. So a
+    bad value in any other field makes no record wrong.
     """
 
     def __init__(self, types: AvroTypes) -> None:

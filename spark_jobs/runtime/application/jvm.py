@@ -46,7 +46,7 @@ def jvm_process() -> psutil.Process | None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Tell whether a process runs. An ended process, which does not run, is a zombie until its parent waits for it."""
+    """Tell whether a process runs. An ended process still exists, as a zombie, until its parent waits for it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

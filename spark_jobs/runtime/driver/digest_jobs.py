@@ -34,7 +34,7 @@ _POOL = "digests"
 _OFFSETS_A_TASK = 4
 """The number of offsets of `cq.orders` in a task: two orders, each followed by the mark of its transaction.
 
-A task takes a fraction of a second, since micro-batches of streams wait for a free core.
+With this number, a task takes a fraction of a second; micro-batches of streams may wait for a free core meanwhile.
 """
 
 

@@ -95,7 +95,7 @@ class Leadership:
         self._thread.start()
 
     def release(self) -> None:
-        """Give the lease back. The JVM must be dead, because its tasks might still write."""
+        """Give the lease back. The JVM must be dead, because the tasks of a living JVM might still write."""
         if not self.taken.is_set():
             return
         self._stop.set()

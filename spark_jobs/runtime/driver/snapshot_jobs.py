@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.3
 _LONGEST_WAIT_SECONDS = 10.0
 """The longest wait after a failed job; each failure doubles the wait."""
 _POOL = "digests"
-"""The scheduler pool of these jobs; with a pool of their own, they leave the streams their share of the cores."""
+"""The scheduler pool of these jobs, which is not the streams' pool: streams keep their share of the cores."""
 
 
 class SnapshotTask:

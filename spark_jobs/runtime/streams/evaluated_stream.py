@@ -17,7 +17,7 @@ __all__ = ["EvaluatedStream"]
 _ALONE_SECONDS = 30.0
 """How long a stream has a query of its own after its first failure in the lane."""
 _MOST_PARTINGS = 5
-"""How many times in a row a further failure doubles `_ALONE_SECONDS`."""
+"""The number of failures up to which each further failure doubles `_ALONE_SECONDS`."""
 _STANDING_SECONDS = 10.0
 """How long events may wait without a micro-batch before the stream's state is shown as waiting."""
 

@@ -116,7 +116,7 @@ class QuarantineNotes:
 
         Args:
             reason: `FULL`, `SLOW` or `KILLED`.
-            units: The units. Several units at once share a computation that is at fault; they are no user's fault.
+            units: The units. Several units share a computation that is at fault; they are counted against no user.
         """
         now_ms = self._clock_ms()
         known: Mapping[str, Quarantine] = {}
