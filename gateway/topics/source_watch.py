@@ -133,7 +133,7 @@ def seen(stream: Stream, form: ExistingTopic) -> Stream:
         >>> stream = Stream("s_1", "quotes", (), "quotes", "json", {"0": 4}, "", topic_id="a")
         >>> seen(stream, ExistingTopic("a", 2, 1)).start_offsets
         {'0': 4, '1': 0}
-        >>> anew = seen(stream, ExistingTopic("b", 1, 1))
+        >>> renewed = seen(stream, ExistingTopic("b", 1, 1))
         >>> (renewed.generation, renewed.start_offsets)
         (2, {'0': 10000000000000})
     """

@@ -83,6 +83,10 @@ class InternalError(ContinuousQueryError):
     """An invariant did not hold: a fault of the product, never of the sender."""
 
 
+_LONGEST_COMPARED = 1_000
+"""The largest number of characters of a name that is compared with known names; a longer name resembles none."""
+
+
 def near_name(name: str, known: Iterable[str]) -> str | None:
     """Return a hint with the most similar known name, or None if no name is similar.
 
@@ -91,5 +95,6 @@ def near_name(name: str, known: Iterable[str]) -> str | None:
         'Did you mean "price"?'
     """
     spelled = {candidate.casefold(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.casefold(), spelled, n=1, cutoff=0.6)
+    compared = name.casefold() if len(name) <= _LONGEST_COMPARED else ""
+    near = difflib.get_close_matches(compared, spelled, n=1, cutoff=0.6)
     return f'Did you mean "{spelled[near[0]]}"?' if near else None

@@ -160,7 +160,7 @@ def _interval(expression: str, fields: list[str]) -> str | None:
     if found := _RATE.fullmatch(text):
         return counted(int(found[1]), found[2])
     if found := _EVERY.fullmatch(text):
-        total = sum(int(number) * _UNITS[unit][0] for number, unit in re.findall(r"([0-9]+)([smhd])", found[1]))
+        total = sum(int(number) * _UNITS[unit][0] for number, unit in re.findall(r"([0-9]{1,6})([smhd])", found[1]))
         units = [_UNITS[found[1][-1]], *_UNITS.values()]
         return next((counted(total // seconds, unit) for seconds, unit in units if total % seconds == 0), None)
     if len(text) > 1 and _DURATION.fullmatch(text):

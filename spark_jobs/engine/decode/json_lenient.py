@@ -34,7 +34,7 @@ STRICT = Leniency()
 
 _MICROS = {"seconds": 1_000_000, "millis": 1000, "micros": 1}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)\.?([0-9]*)|\.([0-9]+))((?:[eE][+-]?[0-9]{1,9})?)", re.ASCII)
+_NUMBER = re.compile(r"([+-]?)(?:([0-9]++)\.?([0-9]*+)|\.([0-9]++))((?:[eE][+-]?[0-9]{1,9})?)", re.ASCII)
 """A number in a text. Signs, zeros and points that JSON refuses are accepted, as in the text of a DECIMAL."""
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False, "-0": False}
 _MOST_DIGITS = 40

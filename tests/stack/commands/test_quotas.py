@@ -203,4 +203,4 @@ def test_enormous_records(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> No
     assert rubbish in [letter.value for letter in letters]
     [cut] = [letter for letter in letters if len(letter.value) > len(rubbish)]
     assert longest.startswith(cut.value)
-    assert b"beginning only" in dict(cut.headers)["detail"]
+    assert b"only the beginning" in dict(cut.headers)["detail"]

@@ -131,7 +131,7 @@ def test_rows_of_a_table_are_set_and_removed(client: Client, stream: str) -> Non
         client.table(venues).delete(1.0)
         client.publish(stream, [{"symbol": "INTC", "price": 1.0}, {"symbol": "INTC", "price": 2.0}])
         assert {"owner": "rose", "venue": "XLON"} == results.next(timeout=180).row  # type: ignore[union-attr]
-    with pytest.raises(Conflict, match="The stream is read by"):
+    with pytest.raises(Conflict, match="The table is read by"):
         client.drop_table(venues)
     assert [owners, venues] == [each["table"] for each in client.listing("TABLES", like=f"{stream}%")]
     client.drop("seen")
