@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, TopicDescription
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from grouping.model.errors import OperationalError
-from grouping.process.broker_errors import with_quiet_log
-from grouping.process.renewed import RenewedClient
-from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
 from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, is_late, open_admin
 
 __all__ = ["DescribedTopic", "PartitionOffsets", "TopicPartitions", "TopicOffsets"]
+
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()
+_LATEST: OffsetSpec = OffsetSpec.latest()
 
 PartitionOffsets = dict[int, int]
 """Offsets of one topic, by partition."""
@@ -54,13 +46,7 @@ class TopicOffsets:
                 record.
         """
         self._admin = open_admin(settings)
-        options = {
-            **with_quiet_log(client_options(settings.kafka)),
-            "group.id": settings.clients.evaluator_log,
-            "isolation.level": "read_committed" if committed else "read_uncommitted",
-        }
-        # A consumer asks for the offsets of a thousand partitions in a third of the time that the admin client takes.
-        self._consumer = RenewedClient(lambda: Consumer(options), is_late)
+        self._level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
     def described(self, topics: Iterable[str]) -> dict[str, DescribedTopic]:
         """Return the readable topics: they exist and have a leader for each partition.
@@ -112,7 +98,7 @@ class TopicOffsets:
         Raises:
             OperationalError: No broker answers.
         """
-        return self._ask(places, OFFSET_BEGINNING)
+        return self._ask(places, _EARLIEST)
 
     def ends(self, places: TopicPartitions) -> dict[str, PartitionOffsets]:
         """Return by topic where the partitions end; topics that cannot be read are left out.
@@ -120,18 +106,18 @@ class TopicOffsets:
         Raises:
             OperationalError: No broker answers.
         """
-        return self._ask(places, OFFSET_END)
+        return self._ask(places, _LATEST)
 
-    def _ask(self, places: TopicPartitions, logical: int) -> dict[str, PartitionOffsets]:
+    def _ask(self, places: TopicPartitions, spec: OffsetSpec) -> dict[str, PartitionOffsets]:
         """Return by topic the offsets that a logical offset (the beginning or the end) stands for."""
         if not places:
             return {}
-        wanted = [TopicPartition(topic, partition, logical) for topic, partition in places]
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
         try:
-            found, failed = self._consumer.ask(lambda consumer: _offsets(consumer, wanted), ANSWER_SECONDS)
+            found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, self._level), ANSWER_SECONDS)
             if _UNKNOWN_PARTITION in failed.values():  # the client's metadata may be older than the partition
-                self._consumer.renew()
-                found, failed = self._consumer.ask(lambda consumer: _offsets(consumer, wanted), ANSWER_SECONDS)
+                self._admin.renew()
+                found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, self._level), ANSWER_SECONDS)
         except (KafkaException, TimeoutError) as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
         return {topic: offsets for topic, offsets in found.items() if topic not in failed}
@@ -154,24 +140,22 @@ def _description(admin: AdminClient, topic: str) -> TopicDescription:
     return answer[topic].result(ANSWER_SECONDS)
 
 
-def _offsets(consumer: Consumer, wanted: list[TopicPartition]) -> tuple[dict[str, PartitionOffsets], dict[str, int]]:
+def _offsets(
+    admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel
+) -> tuple[dict[str, PartitionOffsets], dict[str, int]]:
     """Return the offsets by topic; for topics with a failed partition, return the error codes."""
-    try:
-        answers = consumer.offsets_for_times(wanted, timeout=QUESTION_SECONDS)
-    except KafkaException as error:
-        cause = error.args[0]
-        if not isinstance(cause, KafkaError) or cause.code() != _UNKNOWN_PARTITION:
-            raise
-        return {}, dict.fromkeys((place.topic for place in wanted), _UNKNOWN_PARTITION)  # no partition is known
     found: dict[str, PartitionOffsets] = {}
     failed: dict[str, int] = {}
-    for place in answers:
-        if place.error is not None:
-            if is_late(refusal := KafkaException(place.error)):
-                raise refusal
-            failed[place.topic] = place.error.code()
-        elif place.offset < 0:  # the leader has not answered
+    for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():
+        try:
+            listed: Any = future.result()  # the annotation of its class is empty
+        except KafkaException as error:
+            if is_late(error):
+                raise
+            cause = error.args[0]
+            failed[place.topic] = cause.code() if isinstance(cause, KafkaError) else KafkaError.UNKNOWN
+            continue
+        if listed.offset < 0:  # the driver has no other sign of a leader that did not answer in time
             raise TimeoutError(f'the leader of partition {place.partition} of topic "{place.topic}" did not answer')
-        else:
-            found.setdefault(place.topic, {})[place.partition] = place.offset
+        found.setdefault(place.topic, {})[place.partition] = int(listed.offset)
     return found, failed
