@@ -67,7 +67,7 @@ class KeyUrl:
         return self._read_at is not None and self._clock() - self._read_at < _KEPT_SECONDS
 
     def find(self, key_id: str) -> TokenKey | None:
-        """Return a key; None if its id is unknown. The thread then reads the issuer's keys again soon."""
+        """Return a key; None if its id is unknown, or all keys are too old: the thread then reads them again soon."""
         found = self._keys.get(key_id) if self.fresh else None
         if found is None:
             self._wanted.set()

@@ -46,7 +46,7 @@ class Lifetimes:
         change = self._registry.expire(self._working.load(due), due, partial(self._settled_ms, self._evaluated()))
         removed = len(change.notices)
         # CQs that could not be removed yet, because their stream lags, stay first in the list in Redis. The next step
-        # skips them.
+        # skips these CQs if the list may be longer than a chunk; otherwise the next step tries them again.
         self._skip = self._skip + len(due) - removed if len(due) == _CHUNK else 0
         self.busy = removed > 0 and len(due) == _CHUNK
         return change

@@ -83,7 +83,8 @@ def ensure_jars(
     Args:
         name: `KAFKA`, `SPARK` or another lock file.
         settings: The settings with the cache and the mirror.
-        progress: Called each time a jar has been fetched; never called if no jar is missing.
+        progress: Called with the number of fetched jars: at the start, and after each jar. Never called if no jar is
+            missing.
         package: The package with the lock file.
 
     Raises:

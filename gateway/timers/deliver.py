@@ -61,7 +61,7 @@ class DueDigest(NamedTuple):
 def digest_records(
     settings: Settings, working: WorkingCopy, ready: DueDigest, fired_ms: int
 ) -> Iterator[OutgoingRecord]:
-    """Yield a digest's records, one for each part.
+    """Yield a digest's records, one for each part, after the dead letter if there is one.
 
     Args:
         settings: The gateway's settings, which give the prefix of topics.
@@ -218,7 +218,10 @@ class Delivery:
         REPEATED_MATCHES.inc(sum(each.repeats for each in answered))
 
     def move(self, cursors: Mapping[str, Cursor], letters: Sequence[OutgoingRecord] = ()) -> None:
-        """Write the cursors of destinations without a digest at their tick, and dead letters that replace digests."""
+        """Write the cursors of destinations without a digest at their tick, with dead letters that replace digests.
+
+        Without cursors, nothing is written.
+        """
         if cursors:
             encode = cursor_encoder()
             moved = (self._record(TickKey.of("cursor", name), encode(cursor)) for name, cursor in cursors.items())

@@ -41,7 +41,7 @@ def query_warnings(
     Args:
         plan: The group of the query.
         row: The constants of the query.
-        text: The command; a command with the word BIGINT gets no warning about a CAST to BIGINT.
+        text: The command; a command with the word BIGINT or LONG gets no warning about a CAST to BIGINT.
         select: The SELECT list of the query; None if it is not to be checked.
 
     Example:

@@ -93,7 +93,7 @@ class FenceWatch:
             self._passed = (fence, asked_at)
 
     def check(self, fence: Fence) -> None:
-        """Return once Redis has confirmed the holder; wait while Redis does not answer.
+        """Return once Redis has confirmed the holder; wait while Redis does not answer, or has lost the holder.
 
         Raises:
             LeaseLost: Another process has taken over.

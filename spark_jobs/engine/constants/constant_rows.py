@@ -59,7 +59,7 @@ class ConstantRows:
     constants: tuple[pa.Array, ...]
     """By slot, the constants of the entries; strings are dictionary-encoded."""
     begins: Begins | None = None
-    """Where entries with edges begin; None for entries without edges."""
+    """Where each entry begins, in a group over state: edges, frames and silences. None in any other group."""
 
     @classmethod
     def of(cls, table: pa.Table, variant: int, slots: int, *, at_expire: bool = False) -> ConstantRows:
@@ -94,7 +94,7 @@ class ConstantRows:
     def concat(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
         """Merge rows of one table.
 
-        Columns are merged one after the other, so memory never holds a second copy of all columns.
+        Columns are sorted one after the other, so memory never holds an unsorted copy of all columns.
         """
         high = np.concatenate([part.high for part in parts])
         order = np.argsort(high, kind="stable")
@@ -199,9 +199,9 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _begins(parts: Sequence[ConstantRows]) -> Begins | None:
-    """Return the begins of all rows; None if they have no edges.
+    """Return the begins of all rows; None in a group whose entries have no begins.
 
-    Either all parts have begins or none has, since groups with edges are over other computations than groups without.
+    Either all parts of a table have begins or none has, since all entries of a group are over one computation.
     """
     begins = [part.begins for part in parts if part.begins is not None]
     return Begins.concat(begins) if begins else None

@@ -117,8 +117,8 @@ class JsonReader:
         has_wholes = any(_holds_wholes(column.type) for column in columns)
         patterns = [_DELICATE_TIME] if has_times else []
         self._delicate_pattern = "|".join([*patterns, LENIENT_DELICATE] if lax and has_wholes else patterns)
-        # The decoder cannot match field names with escapes, and does not finish the values in nested columns. A stream
-        # with such a column has all its records read exactly.
+        # The fast decoder cannot match field names with escapes, and gives some types within nested columns (DECIMAL,
+        # VARIANT and TIMESTAMP) only as raw values. A stream with such a column has all its records read exactly.
         self._exact = any(needs_escape(column) or _needs_finish(column.type) for column in columns)
         found = {number: _raw_reader(column.type, leniency) for number, column in enumerate(columns)}
         readers = {number: read for number, read in found.items() if read is not None}
@@ -201,7 +201,7 @@ class JsonReader:
 
     @property
     def element(self) -> Element | None:
-        """The type to decode an array of records at once; None if each record must be read exactly."""
+        """The type to decode an array of records at once; None if the records must be decoded singly."""
         [layer, *others] = self._layers
         if others or self._exact or self._check is not None or layer.struct is None:
             return None

@@ -102,7 +102,7 @@ class TableRows:
         return self._keys.of(key_columns([rows.column(name) for name in self._stream.partition_key]))
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None if no key has a row."""
+        """Return a column of the rows with some keys, NULL for a key without a row; None if there never was a row."""
         if not self._runs:
             return None
         rows = self._last_rows()

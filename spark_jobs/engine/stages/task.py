@@ -92,7 +92,7 @@ class KeptRows(NamedTuple):
         return self.operator.numbers(self.state, rows)
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None if no key has a row."""
+        """Return a column of the rows with some keys, NULL for a key without a row; None if there never was a row."""
         return self.state.values(name, numbers)
 
     def keys(self) -> dict[str, pa.Array]:

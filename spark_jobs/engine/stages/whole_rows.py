@@ -26,7 +26,7 @@ class RowsByKey(Protocol):
         """Return the number of each row's key."""
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None if no key has a row."""
+        """Return a column of the rows with some keys, NULL for a key without a row; None if there never was a row."""
 
     def keys(self) -> dict[str, pa.Array]:
         """Return the PRIMARY KEY columns of all rows, by name; no columns if no key has ever come."""

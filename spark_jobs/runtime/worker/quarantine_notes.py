@@ -41,7 +41,7 @@ class QuarantineNotes:
         self.failed: set[str] = set()
         """Units that raised an error in this worker."""
         self.slow: dict[str, Quarantine] = {}
-        """Units that were too slow in this worker; other workers may have noted further units."""
+        """Units that were too slow, or whose output was too large, in this worker, and such units of other workers."""
 
     def left_out(self) -> set[str]:
         """Return the units that this worker does not try now."""

@@ -56,7 +56,7 @@ class Lowest(NamedTuple):
     least: Ints
     """By rise, the lowest value of all rows that count."""
     stays: NDArray[np.bool_]
-    """Whether all rows that count were matches, and the lowest value is above the floor."""
+    """Whether all rows that count were matches. If the rise is bounded, the lowest value is above the floor, too."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class KeyedValues:
         return np.append(self.begins[1:], self.key.size)
 
     def lows(self, first: Ints, key: Ints) -> tuple[Ints, Ints]:
-        """Return the lowest value of the rows of some keys from a row on, and 1 where these are matches, else 0."""
+        """Return by key the lowest value from a row on, and 1 if all of these rows are matches and none is renewed."""
         end = self.ends[key]
         breaks = np.concatenate([[0], np.cumsum(~self.is_match | self.is_renewed)])
         return self._run_minima(first, end), (breaks[end] == breaks[first]).astype(np.int64)
