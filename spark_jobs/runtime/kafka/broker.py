@@ -44,7 +44,7 @@ class Broker:
         """Connect when first used."""
         config = with_quiet_log(client_options(settings.kafka))
         self._admin = open_admin(settings)
-        self._offsets = TopicOffsets(settings)
+        self._offsets = TopicOffsets(self._admin)
         self._producer = Producer({**config, "enable.idempotence": True, "partitioner": "murmur2_random"})
         self._dead_letters = settings.topics.deadletters
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
+from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.positioned_consumer import PositionedConsumer
 from spark_jobs.runtime.kafka.topic_offsets import PartitionOffsets, TopicOffsets
 
@@ -39,7 +40,7 @@ class TableLog:
 
     def __init__(self, settings: Settings) -> None:
         """Connect when first used."""
-        self._offsets = TopicOffsets(settings, committed=False)
+        self._offsets = TopicOffsets(open_admin(settings))
         self._consumer = PositionedConsumer(settings, settings.clients.evaluator_log)
 
     def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, PartitionOffsets]:
@@ -56,7 +57,7 @@ class TableLog:
         Raises:
             OperationalError: No broker answers.
         """
-        return self._offsets.ends(self._offsets.places(topics, ids))
+        return self._offsets.ends(self._offsets.places(topics, ids), committed=False)
 
     def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
         """Yield the records from some offsets up to others, in order within each partition.

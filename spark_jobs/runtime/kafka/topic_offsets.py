@@ -9,8 +9,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from grouping.model.errors import OperationalError
-from grouping.settings.settings import Settings
-from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, is_late, open_admin
+from spark_jobs.runtime.kafka.admin import ANSWER_SECONDS, QUESTION_SECONDS, Admin, is_late
 
 __all__ = ["DescribedTopic", "PartitionOffsets", "TopicPartitions", "TopicOffsets"]
 
@@ -36,17 +35,8 @@ class DescribedTopic(NamedTuple):
 class TopicOffsets:
     """Asks the broker for the offsets of topics."""
 
-    def __init__(self, settings: Settings, *, committed: bool = True) -> None:
-        """Connect when first used.
-
-        Args:
-            settings: The evaluator's settings.
-            committed: Whether the end of a partition is the end for readers of committed records: the first record of
-                its first open transaction. Otherwise, and without an open transaction, the end is after its last
-                record.
-        """
-        self._admin = open_admin(settings)
-        self._level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
 
     def described(self, topics: Iterable[str]) -> dict[str, DescribedTopic]:
         """Return the readable topics: they exist and have a leader for each partition.
@@ -100,24 +90,31 @@ class TopicOffsets:
         """
         return self._ask(places, _EARLIEST)
 
-    def ends(self, places: TopicPartitions) -> dict[str, PartitionOffsets]:
+    def ends(self, places: TopicPartitions, *, committed: bool = True) -> dict[str, PartitionOffsets]:
         """Return by topic where the partitions end; topics that cannot be read are left out.
+
+        Args:
+            places: The partitions.
+            committed: Whether the end of a partition is the end for readers of committed records: the first record of
+                its first open transaction. Otherwise, and without an open transaction, the end is after its last
+                record.
 
         Raises:
             OperationalError: No broker answers.
         """
-        return self._ask(places, _LATEST)
+        return self._ask(places, _LATEST, committed=committed)
 
-    def _ask(self, places: TopicPartitions, spec: OffsetSpec) -> dict[str, PartitionOffsets]:
+    def _ask(self, places: TopicPartitions, spec: OffsetSpec, *, committed: bool = True) -> dict[str, PartitionOffsets]:
         """Return by topic the offsets that a logical offset (the beginning or the end) stands for."""
         if not places:
             return {}
         wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         try:
-            found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, self._level), ANSWER_SECONDS)
+            found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, level), ANSWER_SECONDS)
             if _UNKNOWN_PARTITION in failed.values():  # the client's metadata may be older than the partition
                 self._admin.renew()
-                found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, self._level), ANSWER_SECONDS)
+                found, failed = self._admin.ask(lambda admin: _offsets(admin, wanted, level), ANSWER_SECONDS)
         except (KafkaException, TimeoutError) as exc:
             raise OperationalError("kafka did not answer", detail=str(exc)) from exc
         return {topic: offsets for topic, offsets in found.items() if topic not in failed}

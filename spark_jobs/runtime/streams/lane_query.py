@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from grouping.model.errors import OperationalError
 from grouping.process.pacing import look_seconds
 from grouping.settings.settings import Settings
+from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.range_reader import SourceRange
 from spark_jobs.runtime.kafka.sink import run_tasks
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets, TopicPartitions
@@ -78,7 +79,7 @@ class LaneQuery:
         self._task = task
         self._tasks = tasks
         self._topics = sorted(task.topics)
-        self._offsets = TopicOffsets(settings)
+        self._offsets = TopicOffsets(open_admin(settings))
         self._places: TopicPartitions = []
         self._places_at = float("-inf")
         self._away_looks = 0

@@ -15,6 +15,7 @@ from gateway.kafka import Topics
 from gateway.sdk import connect
 from gateway.sdk.inbox import Inbox
 from grouping.settings.settings import Settings
+from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
 from tests.cluster.brokers.brokers import COUNT, Brokers
 from tests.kafka_client import wait_until
@@ -52,7 +53,7 @@ def test_ends_are_those_of_a_new_leader(brokers: Brokers, admin: AdminClient, ro
             assert known == topics.offsets.ends(_PLACES)
             return {partition: end for (_, partition), end in known.items()}
     else:
-        offsets = TopicOffsets(settings)
+        offsets = TopicOffsets(open_admin(settings))
 
         def ends() -> dict[int, int]:
             return offsets.ends(_PLACES)["ended"]

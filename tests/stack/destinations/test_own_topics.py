@@ -19,6 +19,7 @@ from gateway.kafka import Topics
 from gateway.local import kafka
 from gateway.topics.own_topics import ensure_own_topics
 from grouping.model.errors import OperationalError
+from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
 from tests.ground import Ground, open_ground
 from tests.kafka_client import wait_until
@@ -107,7 +108,7 @@ def test_a_topic_that_lost_partitions_holds_up_nothing(ground: Ground) -> None:
     for client in (topics, Topics(ground.settings)):  # a client that knew the old topic, and a fresh client
         assert left == client.offsets.known_ends(places)
         assert not client.offsets.silent(places)
-    offsets = TopicOffsets(ground.settings)
+    offsets = TopicOffsets(open_admin(ground.settings))
     assert {stays: {0: 0}} == offsets.ends([*places, ("nobody-made-this", 0)])
     assert {shrinks: {0: 0}, stays: {0: 0}} == offsets.ends(offsets.places([shrinks, stays]))
 

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
 from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable, SourceRange
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
@@ -37,7 +38,7 @@ def _producer(ground: Ground, **options: str) -> Producer:
 
 def _ranges(ground: Ground, topics: list[str]) -> list[SourceRange]:
     """Return all committed records of some topics."""
-    offsets = TopicOffsets(ground.settings)
+    offsets = TopicOffsets(open_admin(ground.settings))
     ends = offsets.ends(offsets.places(topics))
     return [SourceRange(topic, number, 0, end) for topic, own in ends.items() for number, end in own.items() if end]
 

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Message, TopicPartition
 
 from grouping.settings.settings import Settings
-from spark_jobs.runtime.kafka import positioned_consumer, table_log, topic_offsets
+from spark_jobs.runtime.kafka import positioned_consumer, table_log
 from spark_jobs.runtime.kafka.table_log import TableLog
 
 
@@ -37,7 +37,7 @@ class _Consumer:
 def test_records_are_held_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of any size may lie in a table's topic: a batch ends at a limit of bytes."""
     monkeypatch.setattr(positioned_consumer, "Consumer", lambda _: _Consumer(count=400, fetched=10))
-    monkeypatch.setattr(topic_offsets, "open_admin", lambda _: None)
+    monkeypatch.setattr(table_log, "open_admin", lambda _: None)
     monkeypatch.setattr(table_log, "AT_ONCE_BYTES", 50_000)
     batches = list(TableLog(Settings()).read("t", {}, {0: 400}))
     assert list(range(400)) == [offset for batch in batches for offset in batch["offset"].to_pylist()]
