@@ -179,11 +179,11 @@ class AvroTypes:
         """
         if isinstance(avro, list) and len(members := [each for each in avro if each != "null"]) > 1:
             kinds = [str(each.get("logicalType", each.get("type"))) for each in map(self.found, members)]
-            return f" It is a union of {', '.join(kinds[:-1])} and {kinds[-1]}."
+            return f" The union is of {', '.join(kinds[:-1])} and {kinds[-1]}."
         definition = self.found(avro)
         if definition.get("type") == "record" and not getattr(wanted, "fields", ()):
             fields = ", ".join(f'"{field["name"]}"' for field in definition["fields"])
-            return f" Its fields are {fields or 'none'}."
+            return f" The record's fields are {fields or 'none'}."
         call = _COUNTS.get(str(definition.get("logicalType")))
         return f" {call.format(name)} is its time." if call and str(wanted) == "TIMESTAMP" else ""
 

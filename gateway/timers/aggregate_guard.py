@@ -8,7 +8,6 @@ the next gateway then does not evaluate the query.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -16,13 +15,14 @@ from grouping.digests.answers import DigestAnswer
 from grouping.digests.pending_log import PendingLog
 from grouping.model.ids import StreamId
 from grouping.settings.settings import Settings
-from grouping.store.quarantine import Quarantine, QuarantineStore
+from grouping.store.quarantine import Quarantine, QuarantineStore, part_of_budget, stopped_units
 from grouping.store.work_units import SLOW_DIGESTS, unit_of
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
 from spark_jobs.engine.operators.aggregate.aggregate_digests import (
     AggregateRequest,
     AnswerCache,
     QueryLeftOut,
+    by_query,
     each_aggregate_digest,
 )
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, StoppedEvaluation, charged
@@ -60,17 +60,15 @@ class AggregateGuard:
         Raises:
             StoreUnavailable: Redis does not answer.
         """
-        queries: dict[tuple[StreamId, str], list[int]] = {}
-        for place, each in enumerate(requests):
-            unit = unit_of(each.plan.group_id, each.select.select_id)
-            queries.setdefault((each.plan.stream_id, unit), []).append(place)
-        quarantined = self._store.quarantined_in({stream_id for stream_id, _ in queries}) if queries else {}
-        for (stream_id, unit), places in queries.items():
+        streams = {each.plan.stream_id for each in requests}
+        quarantined = self._store.quarantined_in(streams) if streams else {}
+        for places in by_query(requests):
+            own = [requests[place] for place in places]
+            stream_id, unit = own[0].plan.stream_id, unit_of(own[0].plan.group_id, own[0].select.select_id)
             query = _GuardedQuery(self._settings, self._store, self._clock, stream_id, unit, quarantined[stream_id])
             self._watchdog.watch(query.budget, query.report)
             try:
                 with query.budget.batch(0):
-                    own = [requests[place] for place in places]
                     for number, answer in each_aggregate_digest(pending, own, known, query.charge):
                         yield places[number], answer
             finally:
@@ -119,13 +117,10 @@ class _GuardedQuery:
         self._quarantine(QuarantineStore(self._settings))
 
     def _part_of_budget(self, unit: str) -> float:
-        """Return the part of the CPU time that the query may take.
-
-        The part is 1/n² if the query's subscriber already has n - 1 stopped queries among the known quarantines.
-        """
-        stopped = Counter(state.user for state in self._states.values() if state.times and state.user)
+        """Return the part of the CPU time that the query may take: less if its sole user's units were stopped."""
+        stopped = stopped_units(self._states.values())
         user = self._store.sole_user_of(self._stream_id, [unit]) if stopped else None
-        return 1 / (1 + stopped[user]) ** 2 if user else 1.0
+        return part_of_budget(stopped[user]) if user else 1.0
 
     def _quarantine(self, store: QuarantineStore) -> Quarantine:
         before = store.quarantined(self._stream_id).get(self._unit)

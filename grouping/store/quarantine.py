@@ -6,6 +6,7 @@ find the faulty units again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -25,8 +26,10 @@ __all__ = [
     "Quarantine",
     "QuarantineStore",
     "culprits",
+    "part_of_budget",
     "sole_user",
     "sole_user_text",
+    "stopped_units",
 ]
 
 SEVERAL = Subscriber("")
@@ -116,6 +119,24 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_over(self, now_ms: int) -> bool:
         """Tell whether the state can be forgotten."""
         return now_ms >= self.over_ms
+
+
+def stopped_units(states: Iterable[Quarantine]) -> Counter[Subscriber]:
+    """Return, by subscriber, how many units that only this subscriber uses were quarantined within the hour."""
+    return Counter(state.user for state in states if state.times and state.user)
+
+
+def part_of_budget(stopped: int) -> float:
+    """Return the part of a unit's CPU budget that is left to a user with this number of stopped units.
+
+    The n-th unit of a user that is quarantined within the hour had 1/n² of the budget, so all of these units together
+    took less than twice the budget of one unit.
+
+    Example:
+        >>> part_of_budget(0), part_of_budget(1)
+        (1.0, 0.25)
+    """
+    return 1 / (1 + stopped) ** 2
 
 
 class CulpritSearch(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -10,7 +10,7 @@ from functools import partial
 
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId, Subscriber
-from grouping.store.quarantine import SEVERAL, Quarantine, QuarantineStore
+from grouping.store.quarantine import SEVERAL, Quarantine, QuarantineStore, part_of_budget, stopped_units
 from grouping.store.work_units import FULL, KILLED, SLOW, SLOW_DIGESTS
 from spark_jobs.engine.isolation.hang_guard import HangGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
@@ -81,18 +81,14 @@ class QuarantineNotes:
     ) -> UnitSelection:
         now_ms = self._clock_ms()
         self._users = None
-        self._stopped = Counter(state.user for state in known.values() if state.times and state.user)
+        self._stopped = stopped_units(known.values())
         left_out = {unit: state.reason for unit, state in known.items() if state.leaves_out(now_ms)}
         watched = {unit for unit, state in known.items() if state.times and unit not in left_out}
         marks = mark if watched or suspects is not None else None
         return UnitSelection(left_out, watched, suspects, marks, guard, partial(self.quarantine, SLOW))
 
     def part_of_budget(self, item_id: str) -> float:
-        """Return the part of the CPU budget for a group or SELECT list; 1 unless its sole user's units were stopped.
-
-        The n-th unit of a user that is quarantined within the hour had 1/n² of the budget, so all of them together took
-        less than twice the budget of one unit.
-        """
+        """Return the part of the CPU budget for a group or SELECT list; 1 unless its sole user's units were stopped."""
         if not self._stopped:
             return 1.0
         if self._users is None:
@@ -101,7 +97,7 @@ class QuarantineNotes:
             except OperationalError:
                 self._users = {}
         user = self._users.get(item_id, SEVERAL)
-        return 1.0 if user == SEVERAL else 1 / (1 + self._stopped[user]) ** 2
+        return 1.0 if user == SEVERAL else part_of_budget(self._stopped[user])
 
     def mark(self, units: Sequence[str]) -> None:
         """Write which units the task evaluates now."""

@@ -223,7 +223,7 @@ def test_matching_columns_are_accepted():
         (
             record_schema({"x": ["null", "int", LOCAL]}),
             ("x", "BIGINT"),
-            "The field has a type that no column can hold there. It is a union of int and local-timestamp-millis.",
+            "The field has a type that no column can hold there. The union is of int and local-timestamp-millis.",
         ),
         (
             record_schema({"x": ["null", LOCAL]}),
@@ -239,7 +239,7 @@ def test_matching_columns_are_accepted():
         (NESTED, ("who", SqlType.of("STRUCT<Id: BIGINT>")), "The field is of type STRUCT<> there."),
         (NESTED, ("tags", SqlType.of("ARRAY<INT>")), "The field is of type ARRAY<STRING> there."),
         (NESTED, ("times", SqlType.of("MAP<STRING, DATE>")), "The field is of type MAP<STRING, TIMESTAMP> there."),
-        (NESTED, ("who", "STRING"), "The field is of type STRUCT<> there. Its fields are "),
+        (NESTED, ("who", "STRING"), "The field is of type STRUCT<> there. The record's fields are "),
         (record_schema({"x": "nothing"}), ("x", "INT"), "The schema does not parse:"),
         ('{"type":"record"', ("x", "INT"), "The schema does not parse:"),
         ("7", ("x", "INT"), "The schema does not parse:"),

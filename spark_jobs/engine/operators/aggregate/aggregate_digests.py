@@ -31,6 +31,7 @@ __all__ = [
     "DigestCharge",
     "QueryLeftOut",
     "aggregate_digests",
+    "by_query",
     "each_aggregate_digest",
 ]
 
@@ -166,7 +167,7 @@ def each_aggregate_digest(
     Raises:
         CpuExceeded: A query took too long; only in a process with a CPU budget.
     """
-    for places in _by_query(requests):
+    for places in by_query(requests):
         yield from _of_query(pending, [(place, requests[place]) for place in places], known, charge)
 
 
@@ -214,7 +215,8 @@ def _content(each: AggregateRequest) -> bytes:
     return _encode((*query, question.store, question.cursor, question.visibility, *times))
 
 
-def _by_query(requests: Sequence[AggregateRequest]) -> Iterable[list[int]]:
+def by_query(requests: Sequence[AggregateRequest]) -> Iterable[list[int]]:
+    """Return the places of the requests of each query."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, each in enumerate(requests):
         places.setdefault((each.plan.group_id, each.select.select_id), []).append(place)
