@@ -63,7 +63,9 @@ class Counter:
         self._producer.flush()
         left, took = len(records), 0.0
         while left:
-            messages = self._consumer.read(_BATCH, 10)
+            messages: list[Record] = []
+            while len(messages) < min(left, _BATCH):  # a slow broker delivers records that were written together apart
+                messages += self._consumer.read(_BATCH - len(messages), 10)
             began = time.monotonic()
             self.desk.carry_out(messages)
             took += time.monotonic() - began

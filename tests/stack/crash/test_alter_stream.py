@@ -94,6 +94,7 @@ def test_a_column_in_a_header_is_added_amid_events(lab: Lab) -> None:
     for first in range(50, 250, 50):
         source.publish_values(*[b'{"n": %d}' % n for n in range(first, first + 50)], headers=[("ce_type", b"trade")])
         _await(lab, after, range(first, first + 50))
+    _await(lab, before, range(250))
     assert list(range(250)) == _numbers(lab, before)
 
 

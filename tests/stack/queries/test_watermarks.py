@@ -11,6 +11,7 @@ from spark_jobs.runtime.kafka.broker import Broker
 from spark_jobs.runtime.streams.checkpoint import StreamPosition
 from spark_jobs.runtime.streams.progress import Progress
 from tests.ground import Ground
+from tests.kafka_client import wait_until
 from tests.kafka_tail import Tail, dead_letters
 
 _TOPICS = 100
@@ -30,6 +31,8 @@ def test_bounds_of_many_topics(ground: Ground) -> None:
     broker = Broker(ground.settings)
     assert {} == broker.forms([])
     assert {} == broker.forms(["missing"])
+    # A broker makes the partitions of a topic one by one, so a topic may lack a leader for a moment.
+    wait_until(lambda: len(broker.forms(names)) == _TOPICS, "a leader for each partition")
     forms = broker.forms([*names, "missing"])
     bounds = {name: (form.earliest, form.ends) for name, form in forms.items()}
     assert {name: ({0: 0, 1: 0}, {0: 0, 1: number}) for number, name in enumerate(names)} == bounds
