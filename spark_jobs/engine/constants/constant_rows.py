@@ -47,7 +47,7 @@ class ConstantRows:
     low: NDArray[np.uint32]
     """The other four bytes."""
     number: NDArray[np.int32]
-    """The number under which the destination's matches are counted."""
+    """The number of the destination, or of the store for a timer-based CQ; matches are counted by this number."""
     partition: NDArray[np.int32]
     """The partition of the topic to which the destination's matches are written."""
     variant: NDArray[np.int32]
@@ -57,7 +57,7 @@ class ConstantRows:
     expires: Ints | None
     """The record time in ms of each entry's EXPIRE: only earlier events are matches. None if no entry has an EXPIRE."""
     constants: tuple[pa.Array, ...]
-    """By slot, the constants of the entries; strings are dictionary-encoded."""
+    """For each slot, the constants of the entries; strings are dictionary-encoded."""
     begins: Begins | None = None
     """Where each entry begins, in a group over state: edges, frames and silences. None in any other group."""
 
@@ -69,7 +69,8 @@ class ConstantRows:
             table: The block's rows.
             variant: The variant of all entries of the block.
             slots: The number of slots.
-            at_expire: Whether the entries count at their EXPIRE, too: results that wait for the watermark do.
+            at_expire: Whether a result at the time of EXPIRE itself is also a match, as for results that wait for the
+                watermark.
         """
         table = table.combine_chunks()
         expires = _window(_one(table["expire_ms"]), np.iinfo(np.int64).max)
@@ -92,9 +93,9 @@ class ConstantRows:
 
     @classmethod
     def concat(cls, parts: Sequence[ConstantRows]) -> ConstantRows:
-        """Merge rows of one table.
+        """Merge rows of the same table.
 
-        Columns are sorted one after the other, so memory never holds an unsorted copy of all columns.
+        Columns are sorted one after the other, so memory never holds unsorted copies of all columns at once.
         """
         high = np.concatenate([part.high for part in parts])
         order = np.argsort(high, kind="stable")
@@ -131,7 +132,7 @@ class ConstantRows:
         )
 
     def take(self, positions: NDArray[np.integer]) -> ConstantRows:
-        """Return the rows at these positions, in their order."""
+        """Return the rows at some positions, in the order of the positions."""
         wanted = pa.array(positions)
         return ConstantRows(
             self.high[positions],
@@ -149,7 +150,7 @@ class ConstantRows:
         return int(self.high.size)
 
     def find(self, ids: NDArray[np.void]) -> Ints:
-        """Return the numbers of the rows whose destination is among `ids`."""
+        """Return the positions of the rows whose destination is among `ids`; the rows must be sorted by destination."""
         high, low = ids["high"].astype(np.uint64), ids["low"].astype(np.uint32)
         first = np.searchsorted(self.high, high, side="left")
         last = np.searchsorted(self.high, high, side="right")
@@ -166,7 +167,7 @@ class ConstantRows:
         return self.starts is not None or self.expires is not None
 
     def counts_at(self, rows: NDArray[np.integer], time_ms: Ints) -> NDArray[np.bool_]:
-        """Tell for each of some rows whether its START and EXPIRE allow a match at a record time.
+        """Tell for each of some rows whether its START and EXPIRE allow a match with an event of a record time.
 
         Args:
             rows: The rows.

@@ -1,10 +1,12 @@
-"""Edges of entries whose candidates form one run of an index: only entries in exactly one of two runs are checked.
+"""Edges by an index that gives one run of entries for each row: only entries in exactly one of two runs are checked.
 
-An index on one range conjunct, with or without equalities, sorts its entries, so the entries that a row satisfies are a
-run of positions. The row enters the entries of its own run that are not in the run of the row before. The row leaves
-the entries of the run before that are not in its own run. Among a million thresholds, only those between the two prices
-are looked at. An entry that began after the row before is *young*. For a young entry the row before is no match, so the
-row enters the entry, whatever the values of the row before.
+An index on one range conjunct, with or without equalities, sorts its entries, so the entries that a row matches are one
+run of positions. The row is compared with the previous row of the same key. The row enters the entries that are only in
+its own run, and leaves the entries that are only in the previous row's run. For example, among a million thresholds for
+a price, only those between the two prices are checked.
+
+An entry that began after the previous row is called *young*. The previous row is no match for a young entry, whatever
+its values. So the row also enters the young entries in its own run.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class _EntryRuns:
     last: Ints
 
     def without(self, other: _EntryRuns) -> tuple[_EntryRuns, _EntryRuns]:
-        """Return the runs without the other runs: for each row, the parts before and after the other run."""
+        """Return for each row two runs: the parts of its run before and after its run in `other`."""
         empty = other.last <= other.first
         begin, end = np.where(empty, self.last, other.first), np.where(empty, self.last, other.last)
         return _EntryRuns(self.first, np.minimum(self.last, begin)), _EntryRuns(np.maximum(self.first, end), self.last)
@@ -63,7 +65,7 @@ class Crossings:
         rows: RowSource,
         before: RowsBefore,
     ) -> None:
-        """Compare the runs of rows with those of the rows before; `of` makes the runs."""
+        """Compare the runs of rows with the runs of the previous rows; `of` makes the runs."""
         self._lookup = lookup
         self._entries = entries
         self._rows = rows
@@ -82,7 +84,7 @@ class Crossings:
     def of(
         cls, now: TableLookup | None, earlier: TableLookup | None, rows: RowSource, before: RowsBefore
     ) -> Crossings | None:
-        """Return the edges of a part.
+        """Return the edges of the entries of one part of a table.
 
         None if a row's candidates are not one run, if an entry may be at several positions, or if further conjuncts
         must be checked.
@@ -110,10 +112,13 @@ class Crossings:
         return cls(lookup, entries, runs[0], _EntryRuns(*spread), rows, before)
 
     def _young_entries(self) -> tuple[Ints, NDArray[np.int32], _EntryRuns] | None:
-        """Return the begins of entries by position, the young entries sorted by begin, and each row's run in these.
+        """Return the young entries; None if no entry began after the earliest previous row.
 
-        None if no entry began after a row before. A row without a row before has an empty run here, because it enters
-        every entry of its own run anyway.
+        A row without a previous row needs no young entries, because it enters every entry of its own run anyway.
+
+        Returns:
+            The begin of the entry at each position of the index; the positions of the entries that are young for some
+            row, sorted by begin; and for each row the run in these positions of the entries that are young for the row.
         """
         partition = int(self._rows.partitions[0]) if self._rows.count else 0
         matched = (self._own_offsets >= 0) & (self._now.counts > 0)
@@ -147,7 +152,11 @@ class Crossings:
             yield (*self._counting(row, entry, counts), 0)
 
     def _young_pairs(self, first: int, last: int) -> Iterator[Pairs]:
-        """Yield pairs of a row and a young entry in the row's run, by the shorter of the row's two runs."""
+        """Yield pairs of a row and the position of a young entry that is in the row's own run.
+
+        A row has two runs: the entries that are young for the row, and the entries that the row matches. For each row,
+        the elements of the shorter run are tested for being in the other run.
+        """
         if self._young is None:
             return
         begins, order, young = self._young

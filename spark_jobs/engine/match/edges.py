@@ -1,11 +1,11 @@
-"""Edges and changes: which entries does a row enter or leave, compared with the row before it of the same key?
+"""Edges and changes: which entries does a row enter or leave, compared with the previous row of the same key?
 
-An entry's conjuncts are looked up for the rows of a batch and for the rows before them. A pair that is a match only for
-the row is an enter, and a pair that is a match only for the row before is an exit. The row before is no match if it
-does not exist, or if it is before the entry's begin. PAUSE, START and EXPIRE are checked only for the later row.
+The entries' conjuncts are looked up for the rows of a batch and for their previous rows. If an entry matches only the
+row, the key enters. If an entry matches only the previous row, the key exits. The previous row is no match if it does
+not exist, or if its offset is before the entry's begin. PAUSE, START and EXPIRE are checked only for the row itself.
 
-For the changes of a table, the row before may be older than the entry's begin, and a pair that is a match for both rows
-is an update. A removed row is no match, and is no row before for the next row.
+For the changes of a table, the previous row may be older than the entry's begin, and an entry that matches both rows
+has an update. A row that removes its key is no match, and the key's next row has no previous row.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["EdgeMatches", "coded_edges", "edge_candidates", "edge_matches"]
 
 _ROW_BITS = 32
 _KINDS_OF = ((ENTER, INSERT), (EXIT, DELETE), (UPDATE,))
-"""The kinds of a pair that is a match only for the row, only for the row before, and for both."""
+"""The kinds of edges if an entry matches only the row, only the previous row, or both."""
 
 
 class EdgeMatches(NamedTuple):
@@ -81,11 +81,11 @@ def coded_edges(
     """Yield the edges of a batch as matches whose rows are codes: the row's number times 2^`KIND_BITS`, plus the kind.
 
     Args:
-        snapshot: The tables of groups over one computation with rows before.
+        snapshot: The tables of groups over one computation of rows with their previous rows.
         rows: The rows.
-        before: The rows before them.
+        before: Their previous rows.
         limit: The largest number of candidate pairs in a slice, unless a single row has more.
-        loads: Where to count the costs of each table.
+        loads: Counts the costs of each table; None to count nothing.
         value_bytes: The largest size of a text that an expression computes; a longer text is NULL.
 
     Raises:
@@ -106,12 +106,12 @@ def coded_edges(
 
 
 def edge_candidates(snapshot: Snapshot, rows: RowSource, before: RowsBefore) -> Ints:
-    """Return the rows for which an index finds an entry, by the row itself or by the row before."""
+    """Return the rows for which an index finds an entry for the row itself or for its previous row."""
     return np.union1d(candidates(snapshot, rows), before.of[candidates(snapshot, before)])
 
 
 def _renumbered(rows: RowSource, before: RowsBefore, found: Matches) -> EdgeMatches:
-    """Return the edges with their rows, numbered from 0; in `found` rows are codes (`coded_edges`)."""
+    """Return the edges with their rows numbered from 0, given matches whose rows are codes (`coded_edges`)."""
     codes, place = np.unique(found.event, return_inverse=True)
     kinds = (codes & (1 << KIND_BITS) - 1).astype(np.int8)
     source = EdgeRows(rows, (codes >> KIND_BITS).astype(np.int64), kinds, before)
@@ -120,7 +120,7 @@ def _renumbered(rows: RowSource, before: RowsBefore, found: Matches) -> EdgeMatc
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A look-up of the rows, or of the rows before."""
+    """A look-up of the rows, or of the previous rows."""
 
     lookup: ConstantLookup
     events: EventColumns
@@ -128,16 +128,17 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _EdgeLookup:
-    """The look-ups of one part of a table, or of one shared index."""
+    """The look-ups of the rows and of the previous rows in one part of a table, or in one shared index."""
 
     now: _Side | None
-    """None if no row satisfies the table's conjuncts without constants."""
+    """The look-up of the rows; None if no row satisfies the table's conjuncts without constants."""
     earlier: _Side | None
+    """The look-up of the previous rows; None if none of them satisfies these conjuncts."""
     rows: RowSource
     before: RowsBefore
     snapshot: Snapshot
     crossings: Crossings | None
-    """The edges, if the candidates of each row are one run; else None."""
+    """The edges, if `Crossings` can find them (`Crossings.of`); else None."""
     stays: StayLookup | None
     """Decides which rows enter and leave, for a group with UNTIL."""
 
@@ -226,7 +227,7 @@ class _EdgeLookup:
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
     def _earlier(self, first: int, last: int) -> Ints:
-        """Return the matches of the rows before as codes, ascending, as `_now` does for the later rows."""
+        """Return the matches of the previous rows as `_now` does; each code has the row, not the previous row."""
         if self.earlier is None:
             return np.empty(0, np.int64)
         before, changes, rows = self.before, self.snapshot.changes, self._side.lookup.rows
@@ -241,13 +242,13 @@ class _EdgeLookup:
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
     def _counting(self, rows: NDArray[np.integer], positions: NDArray[np.int32], offsets: Ints) -> Ints:
-        """Return codes of the pairs whose entry begins at the pair's offset or before."""
+        """Return the codes of those pairs whose entry begins at the pair's offset or before it."""
         counts = self._begins.at(positions, self.rows.partitions[rows]) <= offsets
         return (rows[counts].astype(np.int64) << _ROW_BITS) | positions[counts]
 
 
 def _has_changes(snapshot: Snapshot, lookup: ConstantLookup | None) -> bool:
-    """Tell whether some entries of a look-up report changes, for which both rows of a pair may be matches."""
+    """Tell whether some entries of a look-up report changes, which include rows that match before and after."""
     if snapshot.changes is None or lookup is None:
         return False
     return bool(snapshot.changes[lookup.rows.variant].any())

@@ -70,7 +70,7 @@ class ElementSource:
         return pl.select(pl.when(there).then(pl.lit(made.cast(kind)))).to_series()
 
     def _decided(self, body: pl.Series, *, by: bool) -> pl.Series:
-        """Return for each array: `by` if the body gives `by` for an element, else NULL after a NULL, else `not by`."""
+        """Return `by` for an array with an element whose body is `by`; else NULL if a body is NULL; else `not by`."""
         size = len(self._arrays)
         found, unknown = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         found[self.of[(body == by).fill_null(False).to_numpy()]] = True

@@ -1,7 +1,8 @@
 """Matching: which entries of the constant tables does each event of a batch match?
 
 Small tables with the same key columns share an index (`shared_index_lookup`); each larger table has its own index
-(`table_lookup`). A look-up filters the events, finds candidate pairs, and checks the residual on the pairs.
+(`table_lookup`). A look-up filters the events, finds candidate pairs of an event and an entry, and checks the residual
+on the pairs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ConstantLookup = TableLookup | SharedIndexLookup
 
 
 class CandidateCount(Protocol):
-    """A look-up that knows its candidates."""
+    """A look-up that can count its candidates by event."""
 
     def add_counts(self, counts: Ints) -> None:
         """Add each event's number of candidates to `counts`."""
@@ -56,7 +57,7 @@ def matches(
         snapshot: The tables.
         source: The events.
         limit: The largest number of candidate pairs in a slice, unless a single event has more.
-        loads: Where to count the costs of each table.
+        loads: Counts the costs of each table; None to count nothing.
         value_bytes: The largest size of a text that an expression computes; a longer text is NULL.
 
     Raises:
@@ -82,7 +83,7 @@ def candidates(snapshot: Snapshot, source: PlacedColumns) -> Ints:
 def looked_up(
     snapshot: Snapshot, source: PlacedColumns, events: EventColumns, loads: Loads, groups: dict[GroupId, int]
 ) -> Iterator[ConstantLookup]:
-    """Look up all tables; the ids and numbers of groups with a candidate are added to `groups`."""
+    """Look a batch up in all tables, and yield the look-ups; the looked up groups are numbered in `groups`."""
     for table in snapshot.tables:
         load = loads.of(table.shape)
         load.events += source.count
@@ -99,7 +100,7 @@ def looked_up(
 def _by_itself(
     table: ConstantTable, source: PlacedColumns, events: EventColumns, load: Load, groups: dict[GroupId, int]
 ) -> Iterator[ConstantLookup]:
-    """Look up the parts of a table that have an index."""
+    """Look a batch up in those parts of a table that have an index of their own."""
     began = time.perf_counter()
     group_id = table.shape.plan.group_id
     found = []

@@ -1,4 +1,4 @@
-"""Events with computed keys: expressions over an event's columns, which are looked up like columns."""
+"""Events with computed keys: values of expressions over an event's columns, which are looked up like columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KeySource:
     """Events with `grouping.model.expression.Key`s as further columns, each computed once per batch."""
 
     def __init__(self, source: Columns, value_bytes: int = VALUE_BYTES) -> None:
-        """Wrap the events; `value_bytes` is the length limit of a computed text."""
+        """Wrap the events; a computed text with more than `value_bytes` bytes is NULL."""
         self._source = source
         self._value_bytes = value_bytes
         self._computed: dict[Key, pa.Array] = {}

@@ -1,4 +1,7 @@
-"""Matches of rows with which stays began or ended: edges between the value before and the value now."""
+"""Matches of rows with which stays began or ended, found as edges between two values of each row.
+
+The two values are given by `LastingRows.before` and `LastingRows.now`; the row is an edge for the constants between.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +30,15 @@ def lasting_matches(
 ) -> Iterator[Matches]:
     """Yield the matches of rows in slices, so that the memory is bounded for any number of matches.
 
-    An enter is a match for an entry if the key entered with the row, and each later row within the interval was a
-    match, too. A value above a value that satisfies the entry satisfies the entry too, so the lowest value decides for
-    all these rows. An exit is a match if a stay with an enter ended with the row.
+    An enter matches an entry if the key entered with the row, and if each later row within the interval was a match for
+    the entry, too. If a value satisfies the entry, each higher value satisfies the entry, too; so the lowest value
+    decides for all these rows. An exit matches an entry if a stay that had lasted for the interval ended with the row.
 
     Args:
         snapshot: The tables of groups over one computation with keys that stay in.
         rows: The rows.
         limit: The largest number of candidate pairs in a slice, unless a single row has more.
-        loads: Where to count the costs of each table.
+        loads: Counts the costs of each table; None to count nothing.
         value_bytes: The largest size of a text that an expression computes; a longer text is NULL.
 
     Raises:
@@ -43,5 +46,6 @@ def lasting_matches(
     """
     for found in coded_edges(snapshot, rows.now, rows.before, limit, loads, value_bytes):
         event, kind = found.event >> KIND_BITS, found.event & (1 << KIND_BITS) - 1
-        own = np.flatnonzero(kind == rows.edges[event])  # with an exit, a key enters for entries that began later
+        # The comparison of the two values may also give the opposite edge, for entries that began after the first row.
+        own = np.flatnonzero(kind == rows.edges[event])
         yield found.of_rows(event.astype(np.int32)).taken(own)

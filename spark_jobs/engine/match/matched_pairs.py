@@ -18,7 +18,7 @@ from spark_jobs.engine.rows.matches import Matches
 __all__ = ["NO_NUMBER", "MatchedPairs", "assembled", "once_per_group"]
 
 NO_NUMBER = -1
-"""The number of a virtual match, which belongs to all destinations of its group and is counted for none."""
+"""The destination number of a virtual match, which belongs to all destinations of its group and is counted for none."""
 
 _WIDTH = 12
 
@@ -69,7 +69,10 @@ class MatchedPairs:
 
 
 def once_per_group(pairs: Sequence[MatchedPairs]) -> list[MatchedPairs]:
-    """Keep the first virtual match of each event and group; several parts of a group's tables may match an event."""
+    """Return the pairs with only one virtual match of each event and group.
+
+    Without this, an event that several parts of a group's tables match would have several virtual matches.
+    """
     seen: dict[int, Ints] = {}
     kept = []
     for found in pairs:
@@ -95,7 +98,7 @@ def assembled(
 
     Args:
         pairs: The pairs.
-        groups: The ids of groups, by the index in the pairs.
+        groups: The ids of the groups, at the indexes that `MatchedPairs.group` has.
         selects: All SELECT lists.
         select_of: By variant, the index of its SELECT list.
         mode_of: By variant, the mode of its destinations.

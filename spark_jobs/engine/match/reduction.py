@@ -14,7 +14,7 @@ from spark_jobs.engine.rows.event_column import as_plain
 __all__ = ["MOST_ELEMENTS", "ReductionSource"]
 
 MOST_ELEMENTS = 10_000
-"""The largest number of an array's elements in `reduce`, which takes a step for each. A longer array gives NULL."""
+"""The largest number of elements of an array in `reduce`, which takes a step for each. A longer array gives NULL."""
 
 
 class ReductionSource:

@@ -1,4 +1,4 @@
-"""Evaluation of predicates on candidate pairs and events, and of SELECT expressions, for all rows in one call."""
+"""Evaluates predicates on candidate pairs or events, and expressions of SELECT lists, for all rows in one call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PairPositions = NDArray[np.integer]
 _AT_ONCE = 32
 """The largest number of conjuncts that are evaluated one by one; more conjuncts are joined in chunks of this size."""
 BYTES = 64 << 20
-"""The largest number of bytes of texts that are read and computed at once, unless a single row has more."""
+"""The largest number of bytes of texts in memory at once that are read or computed, unless a single row has more."""
 _IN_MEMORY = 8
 """An upper bound of the bytes in memory for each byte of a value."""
 ELEMENTS = 1 << 20
@@ -51,15 +51,15 @@ def holds(
     constants: Sequence[pa.Array] = (),
     rows: PairPositions | None = None,
 ) -> NDArray[np.bool_]:
-    """Tell for each (event, row) pair whether all conjuncts are TRUE.
+    """Tell for each pair of an event and a constant row whether all conjuncts are TRUE.
 
     Args:
         conjuncts: The conjuncts.
         events: The batch.
         positions: The event of each pair.
         types: The types of the slots.
-        constants: The constants of the slots, by row.
-        rows: The row of each pair; None for conjuncts without slots.
+        constants: For each slot, its constants by constant row.
+        rows: The constant row of each pair; None for conjuncts without slots.
     """
     true = np.ones(positions.size, np.bool_)
     for conjunct in _joined(conjuncts):
@@ -80,7 +80,7 @@ def truth(
     constants: Sequence[pa.Array],
     rows: PairPositions | None,
 ) -> pl.Series:
-    """Return TRUE, FALSE or NULL for each (event, row) pair and one conjunct; the arguments are those of `holds`."""
+    """Return the value of one conjunct, TRUE, FALSE or NULL, for each pair; the arguments are those of `holds`."""
     return _PairFrame(events, positions, types, constants, rows).evaluate(conjunct)
 
 
@@ -120,7 +120,7 @@ def _needle_name(member: Member) -> Reference:
 
 
 class _PairFrame:
-    """The event's columns and the row's constants for each pair."""
+    """Pairs of an event and a constant row, with the columns of the events and the constants of the constant rows."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _PairFrame:
         self._rows = rows
 
     def evaluate(self, expression: Expression) -> pl.Series:
-        """Compute an expression for all rows, in slices if its texts are large."""
+        """Compute an expression for all pairs, in slices if its texts are large."""
         if not _has_text(expression):
             return self.at_once(expression, None)
         limit = self._events.value_bytes
@@ -168,7 +168,7 @@ class _PairFrame:
         return longest_text(known if len(known) <= self._positions.size else self._texts(slot).to_arrow())
 
     def _lengths(self, leaf: Column | Slot | Value) -> Size:
-        """Return the bytes of the text in each row of a column or slot."""
+        """Return the number of bytes of a column's or slot's text for each pair, or one bound for all pairs."""
         match leaf:
             case Column() if leaf.type in (STRING, VARIANT):
                 texts = self._event(leaf)
@@ -181,7 +181,7 @@ class _PairFrame:
         return texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
 
     def at_once(self, expression: Expression, most: int | None) -> pl.Series:
-        """Compute an expression for all rows; texts longer than `most` bytes are NULL, if `most` is given."""
+        """Compute an expression for all pairs; texts longer than `most` bytes are NULL, if `most` is given."""
         compiled = compile_expression(expression, self._types, most)
         columns = [self._event(column).alias(column.stored) for column in compiled.columns]
         for slot in compiled.slots:
@@ -207,7 +207,7 @@ class _PairFrame:
         return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
     def _texts(self, slot: int) -> pl.Series:
-        """Return the texts of a slot; a text shared by many pairs is in memory once."""
+        """Return the text of a slot for each pair; a text that many pairs share is in memory only once."""
         encoded = self._constants[slot].take(pa.array(self._rows))
         if encoded.null_count == len(encoded):
             return pl.Series([None], dtype=pl.String).new_from_index(0, len(encoded))
@@ -236,7 +236,7 @@ class _PairFrame:
         return pl.concat([self._between(*part).of_slice(call, arrays[slice(*part)]) for part in parts])
 
     def _array_sizes(self, arrays: Expression) -> Ints:
-        """Return about how many bytes each row's array takes. With nested lambdas, many rows share an event's array."""
+        """Estimate the bytes of each pair's array. With nested lambdas, many pairs share an event's array."""
         if isinstance(arrays, Column):
             if self._events.longest(arrays.reference) * self._positions.size <= BYTES:
                 return np.zeros(self._positions.size, np.int64)
@@ -258,7 +258,7 @@ class _PairFrame:
         return steps.result()
 
     def _left_on(self, call: Call) -> pl.Series:
-        """Return for each pair whether ON keeps the row: a joined row if ON is TRUE, NULLs if ON is TRUE for none."""
+        """Tell whether ON keeps each row of a LEFT JOIN; a row of NULLs is kept if ON is TRUE for no partner of it."""
         prefix, condition = call.args
         assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)
@@ -276,7 +276,7 @@ class _PairFrame:
         return pl.Series(joined != found.alone)
 
     def of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
-        """Return the value of a function with a lambda, whose body is evaluated for all elements at once."""
+        """Return the value of a function with a lambda; the lambda's body is evaluated for all elements at once."""
         _, variable, body = call.args
         assert isinstance(variable, Column), "the lambda's variable"
         elements = ElementSource(self._events.source, self._positions, variable.reference, arrays)
@@ -288,7 +288,7 @@ class _PairFrame:
         return inner._collected(call, elements, body)
 
     def _collected(self, call: Call, elements: ElementSource, body: Expression) -> pl.Series:
-        """Return arrays or MAPs of the body's values; called on the frame of the elements.
+        """Return arrays or MAPs of the values of a lambda's body; `self` must be the frame of the elements.
 
         An array or MAP larger than `value_bytes` is NULL, and its values are dropped early.
         """
@@ -320,14 +320,14 @@ class _PairFrame:
         return [event, constant]
 
     def _needles(self, member: Member) -> tuple[EventColumns, PairPositions]:
-        """Return the values to look up, and for each pair the index of its value."""
+        """Return the values to look up in sets, and for each pair the index of its value."""
         if isinstance(member.needle, Column):
             return self._events, self._positions
         values = as_plain(self.evaluate(member.needle).to_arrow())
         return EventColumns(SingleColumn(values)), np.arange(self._positions.size)
 
     def _member(self, member: Member) -> pl.Series:
-        """Return for each pair whether its value is in the set of its row, with NULL as in SQL's IN."""
+        """Return for each pair whether its value is in the set of its constant row; NULL as for SQL's IN."""
         if self._rows is None:
             raise InternalError("a set without rows")
         distinct, which = numbered(self._rows, len(self._constants[member.slot]))

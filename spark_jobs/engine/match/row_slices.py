@@ -16,7 +16,9 @@ _DENSE = 16
 
 
 def slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Yield slices of rows with a size of at most `most` together; a larger row is a slice of its own.
+    """Yield slices of rows, as pairs of a first and a last index, whose sizes add up to at most `most`.
+
+    A row that is larger is a slice of its own.
 
     Args:
         total: The running total of the rows' sizes.
@@ -31,7 +33,12 @@ def slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
 
 
 def numbered(rows: NDArray[np.integer], count: int) -> tuple[Ints, Ints]:
-    """Return the distinct rows, and each given row's index among the distinct rows; `count` is the table's size."""
+    """Return the distinct rows, ascending, and for each given row its index among the distinct rows.
+
+    Args:
+        rows: Rows of a table.
+        count: The number of rows of the table.
+    """
     if count > _DENSE * rows.size:
         distinct, which = np.unique(rows.astype(np.int64), return_inverse=True)
         return distinct, which

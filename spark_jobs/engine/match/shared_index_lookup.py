@@ -42,7 +42,7 @@ class SharedIndexLookup:
             source: The events of the batch.
             events: The columns of the events.
             loads: Counts the costs of each table.
-            groups: The numbers of group ids; missing ids are added.
+            groups: By group id, the group's number; missing ids are added.
         """
         self._shared = shared
         self._source = source
@@ -78,11 +78,11 @@ class SharedIndexLookup:
 
     @property
     def rows(self) -> ConstantRows:
-        """The rows of all tables."""
+        """The constant rows of all tables."""
         return self._shared.rows
 
     def group_of(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Return the group number of each row."""
+        """Return the group number of each constant row."""
         numbers: NDArray[np.int32] = self._group[self._shared.owner[rows]]
         return numbers
 
@@ -92,7 +92,7 @@ class SharedIndexLookup:
             yield MatchedPairs.of(found, self._shared.rows, rows, self.group_of(rows))
 
     def pairs(self, events: EventColumns, first: int, last: int) -> Iterator[Pairs]:
-        """Yield the pairs of the events in [first, last) and rows whose conjuncts are all TRUE."""
+        """Yield the pairs of an event in [first, last) and a constant row for which all conjuncts are TRUE."""
         part = slice(*np.searchsorted(self._events, (first, last)))
         mine = self._events[part]
         for places, candidates in self._found[part].pairs(RESIDUAL_PAIRS):
@@ -103,7 +103,7 @@ class SharedIndexLookup:
                 yield found, rows
 
     def _count(self, what: str, rows: NDArray[np.int32]) -> None:
-        """Add pairs to the loads of their tables."""
+        """Add the number of pairs of each table to its load, in the field named `what`."""
         counts = np.bincount(self._shared.owner[rows], minlength=len(self._loads))
         numbers = np.flatnonzero(counts)
         if what == "candidates":
@@ -113,7 +113,10 @@ class SharedIndexLookup:
             setattr(load, what, getattr(load, what) + count)
 
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
-        """Return the pairs with a live entry, an event within the entry's window and table, and only TRUE conjuncts."""
+        """Return the pairs for which all conjuncts are TRUE, the entry is live, and the event is one that it gets.
+
+        An entry gets the events within its window of time and before the last offsets of its table.
+        """
         found, rows = pairs
         shared = self._shared
         owner = shared.owner[rows]

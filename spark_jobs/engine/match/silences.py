@@ -32,7 +32,7 @@ def silent_matches(
         snapshot: The tables of groups over one computation with silences.
         rows: The rows.
         limit: The largest number of candidate pairs in a slice, unless a single row has more.
-        loads: Where to count the costs of each table.
+        loads: Counts the costs of each table; None to count nothing.
         value_bytes: The largest size of a text that an expression computes; a longer text is NULL.
 
     Raises:

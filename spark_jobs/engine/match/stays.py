@@ -1,9 +1,9 @@
-"""Edges of groups with UNTIL: which keys were in for an entry before a row?
+"""Edges of groups with UNTIL: was the key in for an entry before a row?
 
-A group with UNTIL has two tables with the same entries: one is looked up by WHERE and the other by UNTIL. A row for
-which WHERE becomes TRUE enters if the key was out, and a row for which UNTIL becomes TRUE leaves if the key was in. If
-WHERE was already TRUE for the row before, the key has been in since that row at the latest, so the row cannot enter. In
-the same way, a row cannot leave if UNTIL was already TRUE for the row before.
+A group with UNTIL has two tables with the same entries: one is looked up by WHERE and the other by UNTIL. With a row
+for which WHERE becomes TRUE, the key enters if it was out. With a row for which UNTIL becomes TRUE, the key leaves if
+it was in. If WHERE was already TRUE for the key's previous row, the key has been in since that row at the latest, so it
+cannot enter with this row. In the same way, a key cannot leave if UNTIL was already TRUE for its previous row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["StayLookup"]
 
 @dataclass(frozen=True, slots=True)
 class StayLookup:
-    """The keys that are in, for the entries of one part of a table."""
+    """Decides for the entries of one part of a table whether keys were in."""
 
     lookup: TableLookup
     begin: StayBound
@@ -39,11 +39,11 @@ class StayLookup:
     extremes: Extremes
     rows: RowSource
     lasting: StayRows | None
-    """The stays of the rows, for a group with FOR."""
+    """The stays that began or ended with the rows, for a group with FOR; else None."""
 
     @classmethod
     def of(cls, lookup: TableLookup | None, rows: RowSource, before: RowsBefore) -> StayLookup | None:
-        """Return the stays of a part; None for a group without UNTIL."""
+        """Return the look-up for one part of a table; None for a group without UNTIL."""
         stay = None if lookup is None else lookup.part.shape.plan.stay
         if lookup is None or stay is None:
             return None
@@ -51,10 +51,14 @@ class StayLookup:
         return cls(lookup, stay.begin, stay.end, extremes, rows, before.stays)
 
     def edges(self, found: Iterable[tuple[Ints, Ints, int]]) -> Iterator[tuple[Ints, Ints, int]]:
-        """Yield the edges among rows for which the table's condition becomes TRUE or stops being TRUE.
+        """Yield the edges among rows for which the table's condition becomes TRUE.
 
         Args:
-            found: Rows, the entry of each of these rows, and 0 if the condition becomes TRUE or 1 if it stops being so.
+            found: Rows, the entry of each of these rows, and 0 if the table's condition becomes TRUE for the entry, or
+                1 if it stops being TRUE. Rows with 1 have no edge, since UNTIL has a table of its own.
+
+        Yields:
+            Rows, the entry of each of these rows, and 0 for enters or 1 for exits.
         """
         ending = self.lookup.part.shape.ending
         for row, entry, number in found:
@@ -65,8 +69,8 @@ class StayLookup:
     def _lasts(self, row: Ints, entry: Ints) -> NDArray[np.bool_]:
         """Tell for pairs of a row and an entry whether the row began or ended a stay for the entry.
 
-        The extremes are from before the row with which the stays began. If this row is not known, because the stays
-        began before all rises that wait, the extremes are from before the first of these rises.
+        The extremes of each row are those from before the row with which its stays began. If that row is not known,
+        because the stays began before all waiting rises, the extremes are those from before the first of these rises.
         """
         lasting, ending = self.lasting, self.lookup.part.shape.ending
         assert lasting is not None, "a group with FOR"
@@ -109,7 +113,7 @@ class _Test:
         self._entry = entry
 
     def __call__(self, pairs: Ints, values: Ints) -> NDArray[np.bool_]:
-        """Return the answers for pairs, given as indexes into the entries and into the values."""
+        """Return the answer for each pair of an entry and a value, given as indexes into the entries and the values."""
         part = self._lookup.part
         rows = self._entry[pairs]
         return holds(self._conjuncts, self._values, values, part.shape.types, part.rows.constants, rows)

@@ -24,16 +24,19 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["PAIRS", "RESIDUAL_PAIRS", "TableLookup", "selected_events"]
 
 PAIRS = 4_000_000
-"""The largest number of pairs in memory at once; with their columns, so many pairs take some 300 MB."""
+"""The largest number of pairs in memory at once; with their columns, this many pairs take some 300 MB."""
 RESIDUAL_PAIRS = 500_000
 """The largest number of pairs for which constants are gathered and residuals are evaluated at once."""
 
 
 def selected_events(shape: TableShape, source: PlacedColumns, events: EventColumns) -> Ints:
-    """Return the events that entries of the table may match, and for which all conjuncts without constants are TRUE."""
+    """Return the events for which all of the table's conjuncts without constants are TRUE.
+
+    If all entries of the table are leaving, later events than their last ones are left out.
+    """
     everything = np.arange(source.count)
     if shape.until:
-        # All entries of the table are leaving: events from these offsets on, and in new partitions, are not theirs.
+        # All entries of the table are leaving: they get no events from these offsets on, and none of new partitions.
         until = np.array([*shape.until, 0])
         ends = until[np.minimum(source.partitions, until.size - 1)]
         everything = np.flatnonzero(source.offsets < ends)
@@ -69,14 +72,14 @@ class TableLookup:
         self.load.seconds += seconds
 
     def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
-        """Yield the matched pairs of the events in [first, last)."""
+        """Yield the matched pairs of the events in [first, last), and count them as matches of the table."""
         for pairs in self._meet(events, first, last):
             self.load.matches += pairs.event.size
             yield pairs
 
     @property
     def _by_existence(self) -> bool:
-        """Whether any candidate means a match: the part is virtual, and it has no residual."""
+        """Whether any candidate makes its event a match: the part is virtual and has no residual."""
         return self.part.shape.virtual and not self.part.shape.residual
 
     @property
@@ -86,18 +89,18 @@ class TableLookup:
 
     @property
     def rows(self) -> ConstantRows:
-        """The rows of the part."""
+        """The constant rows of the part."""
         return self.part.rows
 
     def pairs(self, events: EventColumns, first: int, last: int) -> Iterator[Pairs]:
-        """Yield the pairs of the events in [first, last) and rows whose conjuncts are all TRUE."""
+        """Yield the pairs of an event in [first, last) and a constant row for which all conjuncts are TRUE."""
         for pairs in self.candidates.between(first, last).pairs(RESIDUAL_PAIRS if self.part.shape.residual else PAIRS):
             found, rows = self._checked(events, pairs)
             if found.size:
                 yield found, rows
 
     def group_of(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
-        """Return the group number of each row."""
+        """Return the group number of each constant row."""
         return np.full(rows.size, self.group, np.int32)
 
     def _meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:

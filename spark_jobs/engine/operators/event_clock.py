@@ -1,4 +1,4 @@
-"""The clock of a source partition: how the event times of rows move the watermark, and which rows are left out."""
+"""The watermark of a source partition: how the event times of rows move it, and which rows are left out as late."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["NO_TIME", "EventClock", "TimedRows"]
 
 NO_TIME = 2 * BEGINNING
-"""The event time of a row without an event time: earlier than every watermark."""
+"""Replaces the event time of a row that has none; it is earlier than every watermark."""
 
 
 class TimedRows(NamedTuple):
@@ -38,7 +38,10 @@ class TimedRows(NamedTuple):
 
 
 class EventClock(NamedTuple):
-    """The rule by which rows move the watermark; it depends only on the rows and on the marks of the clock."""
+    """The rule by which rows move the watermark. The watermark depends only on the rows and on the marks of the clock.
+
+    A mark sets the watermark of an idle partition (`TimedState.marks`).
+    """
 
     delay_ms: int = 0
     """The number of milliseconds by which the watermark is earlier than the latest event time."""

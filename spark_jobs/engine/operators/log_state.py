@@ -1,4 +1,4 @@
-"""The base of states that depend only on the log of a source partition, and the form of such a state as bytes.
+"""The base of states that depend only on the log of a source partition, and how such a state is written as bytes.
 
 A worker may lose such a state at any time, since the runtime can read the log again (`spark_jobs/runtime/states`).
 """
@@ -19,7 +19,7 @@ _CHECKSUM = 4
 
 
 class LogState:
-    """A state after all events before a position of the log. The changes of the last task can be undone."""
+    """A state that has taken in all events before a position of the log. The changes of the last task can be undone."""
 
     def __init__(self, position: int = 0) -> None:
         """Begin without rows.
@@ -32,11 +32,11 @@ class LogState:
         self.complete = True
         """Whether the last task that changed the state has taken in all of its events."""
         self.whole = True
-        """Whether the state has all events that the task was given so far; False while a step takes in events."""
+        """Whether the state has taken in all events that the task has read; False while a step takes in events."""
         self.torn = False
         """Whether a change failed midway, so that the state must not be used any more."""
         self.changed = 0
-        """The number of rows that were put since the last snapshot."""
+        """The number of rows that were written into the state since the last snapshot."""
         self.restore_seconds = 0.0
         """The seconds that the worker took to restore the state for its first batch."""
         self._since: dict[str, int] = {}
@@ -50,22 +50,22 @@ class LogState:
 
     @property
     def since(self) -> Mapping[str, int]:
-        """The position from which on the state has each part of the rows, by the name of the part, such as a column.
+        """By the name of a column: the position from which on the state has the column's values.
 
-        The name "" stands for the rows themselves.
+        The name "" stands for the rows themselves, whatever columns they have.
         """
         return self._since
 
     def hold(self, name: str, since: int) -> None:
-        """Note that the state has a part of the rows from a position on; the name "" stands for the rows themselves."""
+        """Note that the state has a column from a position on; the name "" stands for the rows themselves."""
         self._since[name] = min(since, self._since.get(name, since))
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all other parts of the rows. There must be no change that can be undone."""
+        """Remove all columns of the rows but those in `names`. There must be no change that can be undone."""
         self._since = {name: since for name, since in self._since.items() if not name or name in names}
 
     def rewind(self, position: int) -> None:
-        """Prepare the state to read the log again from a position on, because its rows from there on lack a part."""
+        """Prepare the state to read the log again from a position on, because its rows from there on lack a column."""
 
     def begin(self) -> None:
         """Begin a task: the changes so far can no longer be undone."""
@@ -76,12 +76,12 @@ class LogState:
         self.position, self.complete, self.whole = self.began, True, True
 
     def stored(self) -> bytes:
-        """Return the state as bytes. A state that is restored from them cannot undo the changes of the last task."""
+        """Return the state as bytes. A state that is restored from these bytes cannot undo the last task's changes."""
         raise NotImplementedError
 
     @classmethod
     def restored(cls, stored: bytes) -> Self:
-        """Return the state that bytes hold.
+        """Return the state that `stored` has written as bytes.
 
         Raises:
             ValueError: The bytes are no complete snapshot of this version.
@@ -93,12 +93,12 @@ class LogState:
         raise NotImplementedError
 
     def put_changes(self, stored: bytes) -> bool:
-        """Bring the state to the end of a task by the task's changes.
+        """Apply the changes of a task, so that the state is as it was after the task.
 
         The position of the state must not be before the beginning of the task.
 
         Returns:
-            Whether the changes were applied; False if they lack a part of the rows that the state has.
+            Whether the changes were applied; False if they lack a column that the state has.
 
         Raises:
             ValueError: The bytes are no complete changes of this version.
@@ -107,7 +107,7 @@ class LogState:
 
     @property
     def changed_bytes(self) -> int:
-        """An estimate of the bytes that were put since the last snapshot."""
+        """An estimate of the bytes that were written into the state since the last snapshot."""
         raise NotImplementedError
 
     @property
@@ -130,7 +130,7 @@ State = TypeVar("State", bound=LogState)
 
 
 class LogOperator(Generic[State]):
-    """The methods of an operator (`operators.operator.Operator`) that only call its state."""
+    """The methods of `operators.operator.Operator` that only call a method of the operator's state."""
 
     __slots__ = ()
 
@@ -156,7 +156,7 @@ class LogOperator(Generic[State]):
 
 
 def packed(form: bytes, rows: pa.Table, about: Mapping[str, Any], compression: str | None) -> bytes:
-    """Return rows as bytes: the form, a checksum, and an Arrow stream.
+    """Return rows as bytes: the first bytes `form`, a checksum, and an Arrow stream.
 
     Args:
         form: The first bytes, which name the format and its version.
@@ -173,10 +173,10 @@ def packed(form: bytes, rows: pa.Table, about: Mapping[str, Any], compression: s
 
 
 def unpacked(form: bytes, stored: bytes) -> tuple[pa.Table, dict[str, Any]]:
-    """Return the rows and the facts of which `packed` made some bytes.
+    """Return the rows and the facts that `packed` has written as bytes.
 
     Raises:
-        ValueError: The bytes are not complete, or of another form.
+        ValueError: The bytes are not complete, or do not begin with `form`.
 
     Example:
         >>> rows, about = unpacked(b"x 1", packed(b"x 1", pa.table({"a": [1]}), {"position": 7}, None))

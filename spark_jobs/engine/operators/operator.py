@@ -1,4 +1,4 @@
-"""The interface of operators: an operator makes rows from rows, and from a state that depends on earlier rows.
+"""The interface of operators: an operator makes rows from other rows, and from a state that depends on earlier rows.
 
 The caller keeps the state between steps. A state can also be measured, stored and restored. The output must not depend
 on how the input is divided into steps, so that a replay makes the same rows.

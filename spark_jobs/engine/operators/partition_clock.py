@@ -1,4 +1,4 @@
-"""The clock of a source partition: the time up to which it has come, even if a few events have wrong times."""
+"""The clock of a source partition: the time that its events have reached, even if a few events have wrong times."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from spark_jobs.engine.index import Ints
 __all__ = ["PartitionClock"]
 
 _RECENT = 8
-"""The clock reaches a time when all but two of this many successive events have this time or a later time.
+"""The clock reaches a time when at least six of this many (eight) successive events have this time or a later time.
 
-Two events with a time far behind do not hold the clock back, and five events with a time far ahead do not move it.
+So two events with a much too early time do not hold the clock back, and five events with a much too late time do not
+move the clock.
 """
 _NEVER, _EVER = -(1 << 60), 1 << 60
 
 
 class PartitionClock(NamedTuple):
-    """The clock after some events of a partition; it depends only on the times of the events and on their order."""
+    """The clock after some events of a partition. The clock depends only on the events' times and on their order."""
 
     time: int = _NEVER
     """Epoch milliseconds."""
@@ -44,12 +45,15 @@ class PartitionClock(NamedTuple):
         return PartitionClock(int(each[-1]), (*self.recent, *last)[1 - _RECENT :]), each
 
     def without(self, position: int) -> PartitionClock:
-        """Return the clock without the events from a position on, which will be read again; the time stays the same."""
+        """Return the clock for reading the events from a position on again: without these events, at the same time."""
         return PartitionClock(self.time, tuple(each for each in self.recent if each[0] < position))
 
 
 def _third_least(times: Ints) -> Ints:
-    """Return by event the third least time of the event and the seven before it; a missing event has the least time."""
+    """Return for each event the third least time among the times of this event and of the seven events before it.
+
+    If there are fewer than seven events before it, each missing event is given an earlier time than all events.
+    """
     padded = np.concatenate([np.full(_RECENT - 1, _NEVER), times])
     least, second, third = (np.full(times.size, _EVER) for _ in range(3))
     for place in range(_RECENT):

@@ -21,7 +21,7 @@ _DAY_MS = 24 * 3600 * 1000
 def timed_operator(
     stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings
 ) -> TimedOperator[Any, Any] | None:
-    """Return the operator for the groups over a computation; None if it is no event-time computation.
+    """Return the operator for the groups over a computation; None if the rows of the computation need no watermark.
 
     Args:
         stream: The stream of the events.

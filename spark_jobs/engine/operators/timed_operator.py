@@ -1,4 +1,4 @@
-"""The base of operators that make rows when the watermark of the source partition passes a time."""
+"""The base of operators whose output rows wait until the watermark of the source partition has passed a time."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
     def fold(self, state: Waiting, rows: RowSource) -> None:
         """Take in rows of the log without making results.
 
-        Rows below the state's position are in the state already; they only fill columns that are new in the state.
+        The state already has the rows below its position; these rows only fill columns that are new in the state.
         """
         with state.changing():
             known = int(np.searchsorted(rows.offsets, state.position))
@@ -93,7 +93,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
             state.tidy()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> SilentRows:
-        """Return rows that have become complete, in the form that the groups over the computation read."""
+        """Return the rows that have become complete as the rows that groups over the computation are matched with."""
         return SilentRows(stream, self.computation_id, partition, found)
 
     def _taken(self, state: Waiting, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:

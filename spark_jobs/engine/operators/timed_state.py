@@ -53,13 +53,13 @@ class TimedState(LogState):
         super().__init__(position)
         self.keys = KeyNumbers()
         self.watermark = BEGINNING
-        """The time up to which the partition has come, in epoch milliseconds."""
+        """The time up to which the partition's events are assumed to be complete, in epoch milliseconds."""
         self.late = 0
         """The number of events so far that were late, or had no event time."""
         self.marks = NO_MARKS
-        """The marks of the clock, for a fold of the log: ascending positions, and the watermark that each mark sets.
+        """The marks of the clock that a fold of the log must apply: their positions, ascending, and their watermarks.
 
-        A mark takes effect before the event at its position.
+        A mark sets the watermark while the partition is idle. A mark takes effect before the event at its position.
         """
         self.missed: list[_Missed] = []
         """The events that the present task has left out."""
@@ -122,13 +122,13 @@ class TimedState(LogState):
     # -- the state as bytes --------------------------------------------------------------------------------------------
 
     def stored(self) -> bytes:
-        """Return the state as bytes. A state that is restored from them cannot undo the changes of the last task."""
+        """Return the state as bytes. A state that is restored from these bytes cannot undo the last task's changes."""
         self.changed = 0
         return packed(self.form, self._packed_rows(self._used()), self._about, "zstd")
 
     @classmethod
     def restored(cls, stored: bytes) -> Self:
-        """Return the state that bytes hold.
+        """Return the state that `stored` has written as bytes.
 
         Raises:
             ValueError: The bytes are no complete snapshot of this version.
@@ -188,7 +188,10 @@ class TimedState(LogState):
 
 
 def missed_events(states: Iterable[LogState]) -> tuple[int, int]:
-    """Return the number of late events and of future events of a task; an event counts once for all states."""
+    """Return the number of late events and of future events of a task.
+
+    An event that several states have left out is counted once.
+    """
     missed = [each for state in states if isinstance(state, TimedState) for each in state.missed]
     if not missed:
         return 0, 0

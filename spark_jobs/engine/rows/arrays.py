@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 """Offsets, sizes, row numbers and keys."""
 Hashes = NDArray[np.uint64]
 Codes = NDArray[np.int32]
-"""Numbers in place of values: equal values have equal numbers; -1 for a value without a number."""
+"""Numbers that replace values: equal values have equal numbers; -1 for a value without a number."""
 
 _Integer = TypeVar("_Integer", bound=np.integer)
 

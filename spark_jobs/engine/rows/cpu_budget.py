@@ -1,9 +1,9 @@
 """The limit on the CPU time of a work unit: an evaluation that takes more is stopped midway.
 
-Code that evaluates names the work units that it evaluates (`charged`), and checks again and again whether time is left
-(`check_cpu`). The checks are before each call of Polars, which gets a bounded number of rows and bytes, and within
-loops over values. The clock is the CPU time of the process, so other busy processes use up none of the budget. A
-process runs one task at a time, and Polars one thread.
+Code that evaluates expressions names the work units that it evaluates (`charged`), and checks again and again whether
+time is left (`check_cpu`), before each call of Polars, which gets a bounded number of rows and bytes, and
+within loops over values. The clock is the CPU time of the process, so other busy processes use up none of the budget.
+A process runs one task at a time, and Polars runs in one thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 _VALUES = 64
 """The number of values that a function computes from one check to the next."""
 _NARROWEST = 1 / 64
-"""The smallest part of its budget that a suspect gets while the slow one of several suspects is searched."""
+"""The smallest part of its budget that a suspect gets during the search for the slow one of several suspects."""
 
 Suspects = Callable[[], Collection[str]]
 """Returns the ids of the groups, or of the SELECT lists, for which expressions are evaluated."""
@@ -51,7 +51,7 @@ class _Charge:
     began: float
     deadline: float
     part: float
-    """The largest part of the time that one of the suspects has, as `part_of` returns it."""
+    """The largest part of the time, by `CpuBudget.part_of`, that one of the suspects gets."""
 
     def stopped(self) -> StoppedEvaluation:
         suspects = frozenset(self.suspects())
@@ -78,14 +78,14 @@ class CpuBudget:
             seconds: The CPU time of an account in each batch.
             event_seconds: Further time of an account for each event of the batch.
             clock: Returns CPU time in seconds.
-            part_of: Returns a group's or SELECT list's part of the time, at most 1.
+            part_of: Returns the part of the time, at most 1, that a group or SELECT list gets, given its id.
         """
         self._base = seconds
         self._event_seconds = event_seconds
         self._clock = clock
         self._part_of = part_of
         self._narrowed: dict[str, float] = {}
-        """By id: the part of the time that a suspect has, while the slow one of several suspects is searched."""
+        """By id: the part of its time that a suspect gets during the search for the slow one of several suspects."""
         self._seconds = 0.0
         self._spent: dict[Hashable, float] = {}
         self._open: list[_Charge] = []
@@ -106,7 +106,7 @@ class CpuBudget:
                 _current = None
 
     def add(self, events: int) -> None:
-        """Add the time of further events to the batch: its records have turned out to hold more events."""
+        """Add the time for further events to the batch, when its records turn out to hold more events."""
         more = self._event_seconds * events
         self._seconds += more
         for account in self._open:
@@ -127,7 +127,7 @@ class CpuBudget:
 
     @contextmanager
     def charge(self, name: Hashable, suspects: Suspects | None, *, alike: bool) -> Iterator[None]:
-        """Charge the CPU time of the block to an account, without the time of accounts charged within the block."""
+        """Charge the CPU time of the block to an account, without the time that inner blocks charge to accounts."""
         began = self._clock()
         if suspects is None:
             suspects = self._open[-1].suspects if self._open else tuple
@@ -146,7 +146,7 @@ class CpuBudget:
                 outer.deadline += ended - began
 
     def _limit(self, suspects: Suspects) -> tuple[float, float]:
-        """Return the seconds of an account, and the largest part of the time that one of its suspects has."""
+        """Return the seconds of an account, and the largest part of the time that one of its suspects gets."""
         if not self._narrowed and self._part_of is _whole:
             return self._seconds, 1.0
         parts = {item_id: self._part_of(item_id) for item_id in suspects()}
@@ -164,7 +164,9 @@ class CpuBudget:
             raise CpuExceeded
 
     def overdue(self, seconds: float) -> StoppedEvaluation | None:
-        """Return the evaluation that should have been stopped a while ago. Another thread may call this method.
+        """Return the evaluation that has exceeded its budget by some seconds; None if there is none.
+
+        Another thread may call this method.
 
         Args:
             seconds: The CPU time beyond the budget. A suspect with only a part of the budget also gets only the same
@@ -185,8 +187,8 @@ def charged(name: Hashable, suspects: Suspects | None = None, *, alike: bool = T
 
     Args:
         name: The account's name.
-        suspects: Returns the groups or SELECT lists that the block evaluates; None for those of the outer account.
-        alike: Whether a single one of them would take as long as all of them.
+        suspects: Returns the groups or SELECT lists that the block evaluates; None for the suspects of the outer block.
+        alike: Whether a single one of the suspects would take as long as all of them.
 
     Raises:
         CpuExceeded: The account has no time left.

@@ -23,7 +23,7 @@ __all__ = ["DELETE", "EDGE", "ENTER", "EXIT", "INSERT", "KINDS", "KIND_BITS", "S
 EDGE = "_edge"
 """The field of a result that says which edge the result is; a declared column of this name hides the field."""
 KINDS = ("enter", "exit", "insert", "delete", "update", "snapshot")
-"""How a row differs from the row before. The columns of a delete are those of the row before.
+"""How a row differs from the previous row of the same key. A delete has the columns of the previous row.
 
 A row of a snapshot is a row of the table as it was when a query began.
 """
@@ -45,7 +45,7 @@ class EdgeRows(TakenPlaces):
             rows: The rows of the batch.
             row: For each row here, the row of the batch; ascending. A row of the batch may occur with several kinds.
             kinds: The kind of each row here, as an index into `KINDS`.
-            before: The rows before, for deletes and updates; None if there are none of these.
+            before: The previous rows, which deletes and updates need; None if there are no deletes and no updates.
         """
         self.stream: Stream = rows.stream
         super().__init__(rows, row)
@@ -56,7 +56,7 @@ class EdgeRows(TakenPlaces):
         self._kinds = kinds
         deleted = np.flatnonzero(kinds == DELETE)
         self._place: Ints | None = None
-        """By row, where its values are: the row of the batch, or for a delete `rows.count` plus the place in `before`.
+        """The place of each row's values: the row of the batch; for a delete, `rows.count` plus the place in `before`.
 
         None if no row is a delete.
         """
@@ -67,7 +67,7 @@ class EdgeRows(TakenPlaces):
 
     @cached_property
     def earlier(self) -> EdgeRows:
-        """The same rows, except that an update has the values of the row before."""
+        """The same rows, except that an update has the values of the previous row."""
         kinds = np.where(self._kinds == UPDATE, DELETE, self._kinds).astype(np.int8)
         return EdgeRows(self._rows, self._taken, kinds, self._before)
 
@@ -85,7 +85,7 @@ class EdgeRows(TakenPlaces):
     def record_bytes(self) -> NDArray[np.int64]:
         """An upper bound for the bytes of each row's columns."""
         sizes: NDArray[np.int64] = self._rows.record_bytes[self._taken]
-        if self._place is not None:  # a delete's record is small, but its values are those of the row before
+        if self._place is not None:  # a delete's record is small, but its values are those of the previous row
             names = [read_reference(column.name) for column in self.stream.columns]
             sizes = sum((value_sizes(self.column(name)) for name in names), sizes)
         return sizes
@@ -96,7 +96,7 @@ class EdgeRows(TakenPlaces):
         return self._rows.longest_record if self._place is None else int(self.record_bytes.max(initial=0))
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
-        """Return a column of some rows, distinct and ascending, as Python values."""
+        """Return a column of some rows as Python values; `rows` must be distinct and ascend."""
         if self._is_edge(name) or self._place is not None:
             found: list[object] = self.column(name).take(pa.array(rows)).to_pylist()
             return found
@@ -117,7 +117,7 @@ class EdgeRows(TakenPlaces):
         return pa.concat_arrays([values, self._before.column(name)]).take(pa.array(self._place))
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, dictionary-encoded if the column of the batch is."""
+        """Return a column as `column` does, but dictionary-encoded if the batch has the column dictionary-encoded."""
         if self._is_edge(name) or self._place is not None:
             return self.column(name)
         return self._rows.encoded(name).take(pa.array(self._taken))

@@ -1,4 +1,4 @@
-"""Event columns as look-ups need them: distinct values and their keys, computed once per batch for all groups."""
+"""Columns of events for look-ups: distinct values and their keys, computed once per batch for all groups."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def longest_text(texts: pa.Array) -> int:
 
 
 def longest_value(values: pa.Array, scalar: int = 0) -> int:
-    """Return an upper bound for the bytes of one value of a column in a result.
+    """Return an upper bound for the bytes that one value of a column takes in a result.
 
     Args:
         values: The values. For nested values, the bound is computed from the largest number of elements and the longest
@@ -69,9 +69,10 @@ def hash_strings(values: pa.Array) -> NDArray[np.uint64]:
 
 
 class EventColumn:
-    """A column of a batch: distinct values, and for each event the number of its value.
+    """A column of a batch: its distinct values, and for each event the number of its value.
 
-    A column with few repetitions is taken unchanged: finding distinct values would cost more than it saves.
+    A column with few repeated values is taken unchanged, because finding the distinct values would take longer than the
+    time saved.
     """
 
     def __init__(self, array: pa.Array) -> None:
@@ -106,7 +107,8 @@ class EventColumn:
         """Return the sort order of the keys of the distinct values.
 
         Args:
-            what: The name of the keys; keys with one name are sorted once per batch. None for keys without a name.
+            what: The name of the keys; keys with the same name are sorted once per batch. None for keys that no other
+                look-up uses.
             keys: The key of each distinct value.
         """
         if what is None:
@@ -114,7 +116,7 @@ class EventColumn:
         return self.cached(f"{what} order", lambda _: np.argsort(keys))
 
     def among(self, distinct: NDArray[np.intp], selected: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return those of the selected events whose value is among some of the distinct values.
+        """Return those of the selected events whose value is one of some distinct values.
 
         Args:
             distinct: The places of the distinct values.
@@ -143,7 +145,7 @@ class EventColumn:
 
     @property
     def nulls(self) -> NDArray[np.bool_] | None:
-        """By event, whether its value is NULL; None if no value is."""
+        """Whether each event's value is NULL; None if no value is NULL."""
         return self._nulls
 
 
@@ -195,7 +197,7 @@ class EventColumns:
         self._elements: dict[Reference, Elements] = {}
 
     def series(self, name: Reference) -> pl.Series:
-        """Return a column's values as a series of Polars, which takes some rows of it much faster than Arrow does."""
+        """Return a column's values as a series of Polars; Polars selects rows of a column much faster than Arrow."""
         found = self._series.get(name)
         if found is None:
             found = self._series[name] = pl.Series(self.source.column(name))

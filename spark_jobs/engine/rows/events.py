@@ -24,7 +24,7 @@ _TIME_BOUNDS_MS = (-62_135_596_800_000, 253_402_300_799_999)
 
 
 def arrow_type(sql_type: SqlType) -> pa.DataType:
-    """Return the Arrow type of a column of that type.
+    """Return the Arrow type of a column with an SQL type.
 
     Example:
         >>> arrow_type(SqlType.of("DECIMAL(10,2)"))
@@ -43,7 +43,7 @@ def arrow_type(sql_type: SqlType) -> pa.DataType:
 
 
 def _holds_maps(sql_type: SqlType) -> bool:
-    """Tell whether values of that type have maps in them, which are dicts here and lists of entries in Arrow."""
+    """Tell whether values of a type contain maps, which are dicts in Python values and lists of entries in Arrow."""
     parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
     return sql_type.name == "MAP" or any(map(_holds_maps, parts))
 
@@ -61,7 +61,7 @@ def _with_entries(value: Any, sql_type: SqlType) -> Any:
 
 
 def column_array(values: Sequence[object], sql_type: SqlType) -> pa.Array:
-    """Return values of a type, in which maps are dicts, as an array.
+    """Return Python values of a type, in which maps are dicts, as an Arrow array.
 
     Example:
         >>> column_array([{"a": 1}, None], SqlType.of("MAP<STRING, INT>")).to_pylist()
@@ -77,7 +77,7 @@ def _as_none(values: pa.Array) -> pa.Array:
 
 
 class Events:
-    """The events of the records that were decoded, in the order of the batch. `Matches.event` has their row numbers."""
+    """The decoded events of a batch, in its order. `Matches.event` has the numbers of these rows."""
 
     kinds: NDArray[np.int8] | None = None
     removals: NDArray[np.bool_] | None = None
@@ -98,11 +98,12 @@ class Events:
 
         Args:
             stream: The stream of the records.
-            source: The decoded records as Spark's Kafka source gives them, for dead letters and the record's fields.
-                For records that hold several events, a row for each event; keys and values are dictionary-encoded.
-            read: Returns a column's values: str, bool, int, float, Decimal, date or UTC datetime, None for NULL, and
-                dicts and lists of these for nested types.
-            misfits: By column of a lenient stream, how many values did not fit and were replaced by NULL.
+            source: The records of the events as Spark's Kafka source gives them, for dead letters and for the record's
+                own fields. If records hold several events, there is a row for each event, and keys, values and headers
+                are dictionary-encoded.
+            read: Returns a column's values: str, bool, int, float, Decimal, date or UTC datetime; None for NULL; and
+                dicts and lists of them for nested types.
+            misfits: By column of a lenient stream, the number of values that did not fit and were replaced by NULL.
             read_whole: Returns each record's value as a VARIANT, for the field `_value`.
             number: The place of each event among the elements of its record; None if a record is one event.
             sizes: Returns an upper bound for the bytes of each event's columns; None to use the bytes of its record.
@@ -130,13 +131,13 @@ class Events:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """The position of each event: its offset, raised so that it is above all positions in earlier generations."""
+        """The position of each event: its offset, raised so that it is above all positions of earlier generations."""
         offsets: NDArray[np.int64] = self.source["offset"].to_numpy()
         return offsets + self.stream.base if self.stream.base else offsets
 
     @property
     def time_ms(self) -> NDArray[np.int64]:
-        """The record time of each event, epoch milliseconds; impossible times are moved into the years 1 to 9999."""
+        """The record time of each event in epoch milliseconds, limited to the years 1 to 9999."""
         if self._times is None:
             times = pc.cast(self.source["timestamp"], pa.timestamp("ms", "UTC"), safe=False)
             self._times = np.clip(times.cast(pa.int64()).to_numpy(), *_TIME_BOUNDS_MS)
@@ -146,7 +147,7 @@ class Events:
     def record_bytes(self) -> NDArray[np.int64]:
         """An upper bound for the bytes of each event's columns: the bytes of key and value, and twice those of headers.
 
-        Headers count twice because base64, in which results have them, adds a third.
+        Twice, because results contain the values of headers in base64, which is longer by a third.
         """
         if self._record_bytes is None and self._sizes is not None:
             self._record_bytes = self._sizes()
@@ -172,7 +173,7 @@ class Events:
         return values
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> list[object]:
-        """Return a declared column of some events, as in `rows.row_source.RowSource`."""
+        """Return a declared column of some events; arguments and result are those of `rows.row_source.RowSource`."""
         values = self.values(name)
         if len(rows) == self.count:
             return values
@@ -184,8 +185,8 @@ class Events:
         """Return a column, or one of the record's own fields, as an Arrow array.
 
         Args:
-            name: In the declared spelling, or one of `catalog.RECORD_FIELDS`. A declared column of the same name
-                hides the record's own field.
+            name: The column's name in its declared spelling, or a name in `catalog.RECORD_FIELDS`. A declared column
+                hides the record's own field of the same name.
         """
         array = self._arrays.get(name)
         if array is None:

@@ -25,9 +25,9 @@ from spark_jobs.engine.rows.arrays import Ints
 __all__ = ["Extremes", "ExtremesBuilder", "extremes_name", "is_extremes", "stored_column"]
 
 _ABOVE, _BELOW = "\x1d>", "\x1d<"
-"""Prefixes of the name of a column of extremes: keys enter with large values, or with small values.
+"""Prefixes of the names of columns of extremes: one if keys enter with large values, and one for small values.
 
-The stored text of the column follows. No other name has a control character.
+The stored text of the column follows the prefix. No other name has a control character.
 """
 
 _ROOT = 0
@@ -37,7 +37,12 @@ _HIGHEST = (1 << 63) - 1
 
 
 def extremes_name(column: Column, *, above: bool) -> str:
-    """Return the name of the extremes of a column by which keys enter with large values, or with small values."""
+    """Return the name of the column of extremes for a column.
+
+    Args:
+        column: The column whose values decide whether keys are in.
+        above: Whether keys enter with large values; otherwise with small values.
+    """
     return (_ABOVE if above else _BELOW) + column.stored
 
 
@@ -47,12 +52,12 @@ def is_extremes(name: str) -> bool:
 
 
 def stored_column(name: str) -> tuple[str, bool]:
-    """Return the stored text of the column whose extremes a name means, and whether keys enter with large values."""
+    """Return the arguments of `extremes_name` for a name: the column's stored text, and `above`."""
     return name[len(_ABOVE) :], name.startswith(_ABOVE)
 
 
 class _Chain:
-    """The events whose value is greater than those of all later events of their key: a stack for each key.
+    """The events whose value is greater than the values of all later events of their key: a stack for each key.
 
     The latest event, which has the smallest value, is at the top. Each event has a link to the event below it in the
     stack, which is earlier and has a greater value. The stacks of all keys share nodes, and together are a tree. A
@@ -80,7 +85,7 @@ class _Chain:
         return len(depth) - 1
 
     def without(self, top: int, value: int) -> int:
-        """Return the topmost node of a chain whose value is greater than `value`."""
+        """Return the topmost node whose value is greater than `value`, in the chain that begins at the node `top`."""
         values, below = self.values, self.below
         while top and values[top] <= value:
             top = below[top]
@@ -140,7 +145,11 @@ class ExtremesBuilder:
         self._peak = self._low = _ROOT
 
     def begin(self, packed: bytes | None) -> None:
-        """Begin with a key, given what `packed` returned of its earlier events; None for a key without any."""
+        """Begin with a key.
+
+        Args:
+            packed: The bytes that the method `packed` returned for the key's earlier events; None if there are none.
+        """
         self._peak = self._low = _ROOT
         if packed is not None:
             self._peak, rest = self._peaks.unpacked(np.frombuffer(packed, np.int64).tolist())
@@ -154,14 +163,14 @@ class ExtremesBuilder:
         peaks, lows = self._peaks, self._lows
         peak, low = peaks.without(self._peak, value), lows.without(self._low, ~value)
         latest, below, offsets = peaks.offsets[peak], lows.below, lows.offsets
-        while low and latest <= offsets[below[low]]:  # no peak lies between the low and the low before it
+        while low and latest <= offsets[below[low]]:  # no peak lies between this low and the preceding low
             low = below[low]
         self._peak, self._low = peaks.put(peak, value, offset), lows.put(low, ~value, offset)
 
     def latest(self, value: int) -> tuple[int, int]:
-        """Return the offset of the key's last event with at least a value, and the lowest value since.
+        """Return the offset of the key's last event whose value is at least `value`, and the lowest later value.
 
-        The offset is -1 where there is no such event, and the value is high where no event followed.
+        The offset is -1 if there is no such event. The lowest value is `_HIGHEST` if no event followed.
         """
         peak, low, lows = self._peaks.without(self._peak, value - 1), self._low, self._lows
         offset, lowest = self._peaks.offsets[peak], _HIGHEST
@@ -189,16 +198,16 @@ class Extremes:
     _lows: _Chain
     _tops: Ints
     peak_values: pa.Array
-    """By node of the chain of peaks, the value of the column."""
+    """The value of the column at each node of the chain of peaks."""
     low_values: pa.Array
-    """By node of the chain of lows, the value of the column."""
+    """The value of the column at each node of the chain of lows."""
 
     def last_peaks(self, rows: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
         """Return for each row the offset of the last earlier event that satisfies the bound of WHERE, or -1.
 
         Args:
             rows: The rows.
-            is_found: Tells for places in `rows`, and a place in `peak_values` for each, whether the bound is TRUE.
+            is_found: Tells whether the bound is TRUE; its arguments are places in `rows` and in `peak_values`.
         """
         return self._peaks.found(self._tops[0, rows], is_found)
 

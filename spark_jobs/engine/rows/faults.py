@@ -29,15 +29,15 @@ def halved(
 ) -> Records:
     """Yield the records of some work units; if they fail, try each half by itself, and so on down to the unit at fault.
 
-    The halves repeat the records that were yielded before the failure, as a replay of the batch does. The records of
-    each unit stay in order.
+    The halves yield the records again that were yielded before the failure, as a replay of the batch does. The records
+    of each unit stay in order.
 
     Args:
         units: Ids of work units (`grouping.store.work_units`); None for all units.
         every: Returns the ids of all units; called only if all units together fail.
         work: Makes the records of some units; its argument is None for all units.
         report: Is called with a unit that fails, while the failure is being handled.
-        left_out: Makes the dead letters for a unit that fails, given the unit and the reason.
+        left_out: Makes the dead letters for a unit that fails; its arguments are the unit and the reason.
 
     Raises:
         CpuExceeded: The work took too long; `CpuBudget.stopped` names the suspects.

@@ -1,7 +1,7 @@
 """CloudEvents headers and keys of records as Arrow arrays, made for whole columns by NumPy and Arrow.
 
-The headers of a record are one string, in the form of Kafka's records (KIP-98). Five headers as Python objects would
-cost more time than the record's value.
+The headers of a record are one string of bytes, packed as in Kafka's records (KIP-98). Making five headers as Python
+objects would take longer than making the record's value.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HEX_PAIRS = np.array([int.from_bytes(f"{byte:02x}".encode(), "little") for byte
 
 
 def packed_headers(headers: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return headers in the form of a record: their number, then name and value of each header with their lengths."""
+    """Return headers packed as in Kafka's records: their number; then each name and value, each after its length."""
     packed = [_header(name, value) for name, value in headers]
     return varint(len(packed)) + b"".join(packed)
 
@@ -139,7 +139,7 @@ def _ids(source: str, rows: RowSource, positions: NDArray[np.int64], which: NDAr
 
 
 def event_times(events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
-    """Return the record time of some of the events, ISO 8601 with milliseconds and Z."""
+    """Return the record times of some of the events in ISO 8601, with milliseconds and "Z"."""
     # Arrow is fast, but writes "2026-11-21 10:00:00.000"; NumPy and strftime write the wanted form, but slowly.
     spaced = pc.cast(pa.array(events.time_ms[rows], pa.timestamp("ms")), pa.string())
     text = np.empty((len(rows), _TIME_WIDTH), np.uint8)
@@ -150,7 +150,7 @@ def event_times(events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
 
 
 def hex_keys(prefix: str, ids: pa.FixedSizeBinaryArray) -> pa.BinaryArray:
-    """Return ids of 12 bytes as texts: the prefix and lower-case hexadecimal digits.
+    """Return ids as texts: the prefix, then the bytes of the id in lower-case hexadecimal digits.
 
     Example:
         >>> hex_keys("d_", pa.array([bytes(range(12))], pa.binary(12)))[0].as_py()

@@ -26,19 +26,19 @@ class Matches:
     """
 
     event: NDArray[np.int32]
-    """Row of the event in the batch's `Events`."""
+    """The row of the event in the batch's `Events`."""
     destination: pa.FixedSizeBinaryArray
     """The 12 bytes of the destination's id, without its prefix. (NumPy's ``S12`` would cut zero bytes off the end.)"""
     mode: NDArray[np.int8]
-    """Index into `grouping.store.constant_table.MODES`."""
+    """The mode of the destination, as an index into `grouping.store.constant_table.MODES`."""
     partition: NDArray[np.int32]
     """The partition of the topic that the mode writes to."""
     number: NDArray[np.int32]
-    """The number under which the destination's matches are counted."""
+    """The number of the destination, or of the store for a timer-based CQ; matches are counted by this number."""
     select: NDArray[np.int32]
-    """Index into `selects`."""
+    """The SELECT list, as an index into `selects`."""
     group: NDArray[np.int32]
-    """Index into `groups`."""
+    """The group, as an index into `groups`."""
     selects: tuple[SelectList, ...]
     groups: tuple[GroupId, ...]
     """Group ids."""

@@ -41,11 +41,11 @@ _DETAIL_CHARACTERS = 1_000
 def dead_letters(
     source: pa.RecordBatch, details: Mapping[int, str], code: str, stream: Stream | Table, settings: Settings
 ) -> pa.RecordBatch:
-    """Return the dead letters of some rows of the source, in the form of docs/results.md.
+    """Return the dead letters of some rows of the source, as docs/results.md describes them.
 
     Args:
         source: Records as Spark's Kafka source gives them.
-        details: By row of the source, the fault of the record.
+        details: By row of the source, a sentence that says what is wrong with the record.
         code: The header ``code``.
         stream: The stream or the table of the records; the header ``source`` has the name of its topic.
         settings: Names the topic of dead letters.

@@ -1,4 +1,9 @@
-"""The rows of a LEFT JOIN that decide, by a query's constants, whether a row padded with NULLs is in the result."""
+"""The join partners of each row of a LEFT JOIN whose condition ON contains constants of queries.
+
+Such a join makes, for each event, a row with each row of the table that may join, and one more row that is padded with
+NULLs. A query's constants decide which of these rows are in its result: the padded row is in the result only if the
+condition is TRUE for none of the event's other rows.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +20,20 @@ __all__ = ["PartnerSource", "Partners", "partners"]
 
 
 class Partners(NamedTuple):
-    """The join partners of each row.
+    """The join partners of each row: the rows for which the condition ON must be evaluated to decide about the row.
 
-    The only partner of a row that met the table is the row itself. The partners of a row padded with NULLs are all rows
-    of its event that met the table.
+    A row that was joined with a row of the table has only itself as partner. A row padded with NULLs has all joined
+    rows of its event as partners.
     """
 
     rows: Columns | None
-    """The rows of the join; None if later joins left them unchanged, so that they are the present rows."""
+    """The rows that the LEFT JOIN made; None if no later join followed, so that the caller has these rows itself."""
     first: Ints
-    """By row, the place of its first partner among the rows of the join; the others follow."""
+    """For each row, the place of its first partner among `rows`; its other partners follow."""
     size: Ints
-    """By row, the number of its partners."""
+    """For each row, the number of its partners."""
     alone: NDArray[np.bool_]
-    """Whether the row is padded with NULLs; a padded row is in the result if none of its partners is."""
+    """Whether each row is padded with NULLs; such a row is in the result if ON is TRUE for none of its partners."""
 
 
 @runtime_checkable
@@ -36,7 +41,7 @@ class PartnerSource(Protocol):
     """Rows that have partners."""
 
     def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
-        """Return the partners of some rows, in the LEFT JOIN with the given prefix."""
+        """Return the partners of some rows in the LEFT JOIN whose table has the given prefix."""
 
 
 def partners(source: Columns, prefix: str, rows: NDArray[np.integer]) -> Partners:

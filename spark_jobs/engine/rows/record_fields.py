@@ -1,4 +1,4 @@
-"""The fields that source records have besides the stream's columns, as columns: keys and headers."""
+"""Keys and headers of source records as columns; every stream has these fields in addition to its declared columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def repeated_records(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
 
     Args:
         batch: The records.
-        rows: By event, the row of its record.
+        rows: For each event, the row of its record.
 
     Example:
         >>> repeated_records(pa.record_batch({"key": [b"a", b"b"], "offset": [7, 8]}), np.array([1, 1])).to_pylist()
@@ -67,7 +67,7 @@ def _text_or_none(key: bytes | None) -> str | None:
 
 
 def header_maps(headers: pa.Array) -> pa.Array:
-    """Return the headers of each record as a map. A repeated name has its last value, at the place of its first one.
+    """Return the headers of each record as a map. A repeated name has its last value, at the place where it came first.
 
     Args:
         headers: Lists of names and values, as Spark's Kafka source gives them; NULL for a record without headers.
@@ -88,7 +88,7 @@ def header_maps(headers: pa.Array) -> pa.Array:
 
 
 def _names_repeat(headers: pa.Array) -> bool:
-    """Tell whether a record has two headers of one name."""
+    """Tell whether a record has two headers with the same name."""
     names = headers.flatten().field("key").dictionary_encode()
     records = np.repeat(np.arange(len(headers)), pc.list_value_length(headers).to_numpy())
     pairs = records * (len(names.dictionary) + 1) + names.indices.to_numpy(zero_copy_only=False)

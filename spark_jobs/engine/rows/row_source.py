@@ -37,7 +37,10 @@ class RowSource(PlacedColumns, Protocol):
 
     @property
     def kinds(self) -> NDArray[np.int8] | None:
-        """How each row differs from the row before (`rows.edge_rows.KINDS`); None without edges and changes."""
+        """How each row differs from its key's previous row (`rows.edge_rows.KINDS`); None if rows have no kinds.
+
+        Rows have kinds only if they are results of queries with EMIT.
+        """
 
     @property
     def removals(self) -> NDArray[np.bool_] | None:

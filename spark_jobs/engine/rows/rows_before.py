@@ -1,4 +1,4 @@
-"""The rows before the rows of a batch, as columns, with the positions and times of the later rows."""
+"""The previous rows of the rows of a batch, as columns, with the positions and times of the later rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class StayRows(NamedTuple):
     extremes: Extremes
     """The extremes before the row with which the stays began."""
     kinds: NDArray[np.int8]
-    """By row, whether stays began or ended with the row (`rows.edge_rows`)."""
+    """For each row, whether stays began with it (`rows.edge_rows.ENTER`) or ended (`rows.edge_rows.EXIT`)."""
     entered: pa.Array
-    """The value of the row with which the stays began; NULL for stays before the rises that wait."""
+    """The value of the row with which the stays began; NULL for stays that began before all waiting rises."""
     begin: Ints
     """The offset of the row with which the stays began."""
     least: pa.Array
@@ -40,10 +40,10 @@ class StayRows(NamedTuple):
 
 
 class RowsBefore(TakenPlaces):
-    """Pairs of a row of a batch and the row before it of the same key (`rows.columns.PlacedColumns`).
+    """Pairs of a row of a batch and the previous row of the same key (`rows.columns.PlacedColumns`).
 
-    Rows without a row before are left out. The pairs are in the order of the batch. Partition, offset and time of a
-    pair are those of the later row, because they decide whether the row can be a match of an entry.
+    Rows without a previous row are left out. The pairs are in the order of the batch. The partition, offset and time of
+    a pair are those of the later row, because they decide whether the row can be a match of an entry.
     """
 
     def __init__(
@@ -62,13 +62,14 @@ class RowsBefore(TakenPlaces):
 
         Args:
             rows: The rows of the batch.
-            of: By pair, the later row; ascending.
-            place: By pair, the earlier row: a row of the batch, or `rows.count` plus the place of a row in `kept`.
-            own_offsets: By pair, the offset of the earlier row.
-            kept: Columns of the earlier rows that came before the batch, by stored name.
+            of: The later row of each pair; ascending.
+            place: The earlier row of each pair: a row of the batch, or `rows.count` plus the place of a row in `kept`.
+            own_offsets: The offset of the earlier row of each pair.
+            kept: Columns of those earlier rows that came before the batch, by stored name.
             equal: The stored names of columns in which both rows of each pair are the same.
             extremes: By name, the extremes before each row of the batch, for groups with UNTIL.
-            after: By row of the batch, the offset behind which an entry began that counts; None where all entries do.
+            after: For each row of the batch, an offset: the row's edges are only for entries that begin after it. None
+                if there is no such bound for any row.
             stays: The stays of the rows of the batch, for groups with FOR and UNTIL.
         """
         super().__init__(rows, of)

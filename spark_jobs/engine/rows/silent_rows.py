@@ -39,14 +39,18 @@ __all__ = [
 ]
 
 KIND, NOW, BEFORE, BEFORE_OFFSET, IS_MATCH, AFTER = "#kind", "#now", "#before", "#before_offset", "#is_match", "#after"
-"""Columns of stays that began or ended, by which one look-up finds the queries: the kind of the edge; the value now,
-and value and offset before; 1 if the value now is a match for some constants; only queries that began behind an offset
-count. For an enter, the value now is the lowest value of the interval.
+"""Columns of rows with which stays began or ended. By them, one look-up finds the queries with such a stay.
+
+`KIND` is the kind of the edge. `NOW` is the value now; for an enter, the lowest value of the interval. `BEFORE` and
+`BEFORE_OFFSET` are the value and the offset before. `IS_MATCH` is 1 if the value now is a match for some constants,
+else 0. `AFTER` is an offset: the row is only for queries that began after it.
 """
 
 CHAIN, ENTERED, LEAST = "#chain", "#entered", "#least"
-"""Further columns of stays with UNTIL: the packed extremes before the row with which the stays began, the value of this
-row as a whole number, and the lowest value of the interval. Stays before all rises that wait have no value.
+"""Further columns of these rows for queries with UNTIL.
+
+`CHAIN` has the packed extremes before the row with which the stays began, `ENTERED` the value of that row as an
+integer (NULL for stays that began before all waiting rises), and `LEAST` the lowest value of the interval.
 """
 
 _OFFSET_BITS = 21
@@ -56,14 +60,14 @@ _LATEST_MS = (1 << 42) - 1
 
 
 class LatestMatches(NamedTuple):
-    """Rows of keys that waited, and when the interval of each ended."""
+    """Rows of keys that waited for the watermark, each with the time at which its interval ended."""
 
     due: Ints
     """The event time of the row plus the interval, in epoch milliseconds."""
     causes: Ints
     """The offset of the row."""
     completed: Ints
-    """The offset of the event that moved the watermark to `due`; if the clock did, the offset of the next event."""
+    """The offset of the event that moved the watermark to `due`; if a mark of the clock did, that of the next event."""
     number: Ints | None
     """The number of the row among the elements of its record; None if a record is one row."""
     columns: Mapping[str, pa.Array]
@@ -105,7 +109,7 @@ class LatestMatches(NamedTuple):
         return LatestMatches(self.due[order], self.causes[order], self.completed[order], own, columns, self.types)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column; NULL in each row if there are no values."""
+        """Return a column; all values are NULL if `columns` lacks it."""
         kind = arrow_type(self.types[name])
         values = self.columns.get(name)
         if values is None:
@@ -144,7 +148,7 @@ class SilentRows:
 
     @cached_property
     def source(self) -> pa.RecordBatch:
-        """The partition and offset of each row's record, with NULL as key and value, for dead letters."""
+        """The partition and offset of each row's source record, with NULL as key and value, for dead letters."""
         columns = {
             "key": pa.nulls(self.count, pa.binary()),
             "value": pa.nulls(self.count, pa.binary()),
@@ -164,7 +168,7 @@ class SilentRows:
         return int(self.record_bytes.max(initial=0))
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
-        """Return a column of some rows as Python values, as Arrow makes them."""
+        """Return a column of some rows as Arrow's Python values."""
         found: list[object] = self.column(name).take(pa.array(rows)).to_pylist()
         return found
 
@@ -222,8 +226,11 @@ class LastingRows(SilentRows):
             name = node.height.column.stored
             values[name], kept[name] = values[NOW], values[BEFORE].take(pa.array(of))
         self.now = SilentRows(stream, computation_id, partition, found._replace(columns=values))
-        """The same rows with the value now in place of the row's own. For an enter, the matches of the row now are
-        those of all rows that followed within the interval."""
+        """The same rows, but with `NOW` as their value.
+
+        For an enter, this value is the lowest one of the interval. So an entry that matches it also matches all rows
+        that followed within the interval.
+        """
         self.now.removals = found.columns[IS_MATCH].to_numpy() == 0
         keys, after = [column.stored for column in node.by], found.columns[AFTER].to_numpy()
         extremes = {}
@@ -232,8 +239,10 @@ class LastingRows(SilentRows):
         self.before = RowsBefore(
             self.now, of, self.count + np.arange(of.size), before_offset[of], kept, keys, extremes, after, stays
         )
-        """The rows before, where these were matches for some constants. For an exit, the row before stands for all
-        rows of the stay."""
+        """The rows with `BEFORE` as their value, if the previous row was a match for some constants.
+
+        For an exit, this value is the lowest one of the stay.
+        """
 
     def column(self, name: Reference) -> pa.Array:
         """Return a column as a plain Arrow array."""

@@ -18,7 +18,7 @@ In JSON, the shortest part has two bytes with its comma.
 
 
 def value_sizes(values: pa.Array) -> Ints:
-    """Return the bytes of each value: 0 for NULL, and 0 for a number or a time that is not within a nested value.
+    """Return the bytes of each value: 0 for NULL, and 0 for a number or a time that is not part of a nested value.
 
     Example:
         >>> value_sizes(pa.array([["é", "b"], [], None])).tolist()

@@ -10,7 +10,7 @@ __all__ = ["read_varint", "varint", "varints"]
 
 
 def varint(number: int) -> bytes:
-    r"""Encode one integer.
+    r"""Encode a single integer.
 
     Example:
         >>> varint(0), varint(-1), varint(1), varint(64)
@@ -25,7 +25,7 @@ def varint(number: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    r"""Decode the integer that begins at a place; return the integer, and the place after its last byte.
+    r"""Decode the integer that begins at the byte `at`; return the integer, and the index after its last byte.
 
     Example:
         >>> read_varint(varint(-300), 0)
@@ -45,7 +45,7 @@ _SHORT = pa.array([varint(number) for number in range(-1, _TWO_BYTES)], pa.binar
 
 
 def varints(numbers: NDArray[np.integer]) -> pa.BinaryArray:
-    """Encode a column of integers from -1 on, such as lengths; -1 is the length of a missing value."""
+    """Encode a column of integers that are at least -1, such as lengths; -1 is the length of a missing value."""
     if numbers.size and numbers.max() >= _TWO_BYTES:
         return pa.array([varint(number) for number in numbers.tolist()], pa.binary())
     return _SHORT.take(pa.array(numbers + 1))

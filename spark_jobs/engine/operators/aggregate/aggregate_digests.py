@@ -38,8 +38,9 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 DigestCharge = Callable[[int], AbstractContextManager[None]]
-"""Begins a block in which HAVING and the SELECT list are evaluated for a destination with so many aggregates. The block
-may raise `QueryLeftOut`."""
+"""Begins a block in which HAVING and the SELECT list are evaluated for a destination, given its number of aggregates.
+
+Entering the block may raise `QueryLeftOut`."""
 
 _MOST_KNOWN = 20_000
 """The largest number of answers in the cache."""
@@ -177,7 +178,10 @@ _RequestPlaces = Sequence[tuple[int, AggregateRequest]]
 def _of_query(
     pending: PendingLog, some: _RequestPlaces, known: AnswerCache, charge: DigestCharge
 ) -> Iterator[tuple[int, DigestAnswer]]:
-    """Yield the digests of one query's destinations; half of them at a time if they have too many aggregates in all."""
+    """Yield the digests of a query's destinations.
+
+    If all destinations together have too many aggregates, each half of them is handled separately.
+    """
     from spark_jobs.engine.rows.cpu_budget import CpuExceeded
     from spark_jobs.engine.rows.faults import FAULTS
 
@@ -279,7 +283,7 @@ def _made(
 
 
 def _gather(pending: PendingLog, select: SelectList, new: Mapping[bytes, AggregateRequest], gathered: _Answers) -> int:
-    """Gather the answers to distinct questions; a question with too many aggregates gets None, and the others go on.
+    """Gather the answers to distinct questions into `gathered`; a question with too many aggregates gets None.
 
     Returns:
         The bytes of all aggregates of the answers.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["AggregateState", "Counted", "masked"]
 
 Counted = NDArray[np.bool_] | None
-"""By match, whether FILTER lets the match through; None if all pass."""
+"""For each match, whether FILTER is TRUE for it; None if the function has no FILTER."""
 
 
 class AggregateState:
@@ -25,9 +25,9 @@ class AggregateState:
         """Return the state's columns for single matches.
 
         Args:
-            args: The function's arguments, by match.
-            counted: Which matches FILTER lets through.
-            offsets: By match, the offset of the event, which gives the order of the matches.
+            args: For each argument of the function, its value by match.
+            counted: For which matches FILTER is TRUE.
+            offsets: The offset of each match's event, which gives the order of the matches.
         """
         raise NotImplementedError
 
@@ -45,5 +45,5 @@ class AggregateState:
 
 
 def masked(values: pl.Series, counted: Counted) -> pl.Series:
-    """Return values with NULL for the matches that FILTER leaves out."""
+    """Return values, with NULL for the matches for which FILTER is not TRUE."""
     return values if counted is None else values.set(pl.Series(~counted), None)

@@ -53,10 +53,10 @@ _KEEPING = VALUE_LISTS | {"approx_count_distinct"}
 _SET_BYTES = 100_000
 """The approximate number of bytes of kept values after which another partial aggregate begins."""
 _VALUE_BYTES = 16
-"""The bytes of a value besides its text."""
+"""The bytes that are added for each kept value, in addition to those of its text."""
 
 Letters = Callable[[pa.RecordBatch, dict[int, str]], pa.RecordBatch]
-"""Makes dead letters (code ``result-too-large``) of some rows of a source, given the source and the details by row."""
+"""Makes dead letters (code ``result-too-large``) for source records; gets the records, and the details by row."""
 
 
 class IncompleteUnit(NamedTuple):
@@ -79,7 +79,7 @@ class UnitMatches:
     latest: int = -1
     """The last event with a match so far."""
     again: bool = False
-    """Whether some matches may have been taken in twice: a step runs again after another work unit has failed."""
+    """Whether some matches may have been taken in twice, because a step ran again after another work unit failed."""
 
     def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return event and store of each match, without repeats."""
@@ -99,10 +99,10 @@ class _FormCounting:
 
 
 class _Shelf(NamedTuple):
-    """The place where the matches of one SELECT list are counted."""
+    """The tables in which the matches of one SELECT list are counted, and the conversion of its matches."""
 
     partials: Partials
-    """Lifts the matches of this SELECT list.
+    """Converts the matches of this SELECT list to rows of the table (`Partials.lifted`).
 
     SELECT lists of one form have the same states, but may use them for different functions: f, g, f in one list, and
     f, g, g in another.
@@ -125,8 +125,8 @@ class AggregateCounting:
         Args:
             evaluate: Computes keys and arguments.
             too_large: Makes the dead letters of matches that are too large for an aggregate.
-            bounds: By number, the bounds of stores (`grouping.model.panes`).
-            singly_until: By source partition, an offset. Earlier events may have been evaluated in other ranges, so
+            bounds: By number of a store, its bounds (`grouping.model.panes`).
+            singly_until: By source partition, an offset. Events before it may have been evaluated in other ranges, so
                 their partial aggregates stand for single offsets.
         """
         self._evaluate = evaluate
@@ -135,13 +135,13 @@ class AggregateCounting:
         self._panes = Panes(bounds)
         self._taken: dict[str, UnitMatches] = {}
         self._forms: dict[object, _FormCounting] = {}
-        """By form of the partial aggregates."""
+        """The counted matches, by the form of their partial aggregates."""
         self._shelves: dict[SelectId, _Shelf] = {}
         self._stores = StoreNames()
         self._units: dict[str, int] = {}
         """The work units with counted matches, each with a number from 0."""
         self._unit_of = np.zeros(0, np.int32)
-        """By number of a store: the number of its unit."""
+        """For each store, by its number: the number of its work unit."""
         self._range: TaskRange | None = None
         self._parts = 0
         self.incomplete: dict[str, IncompleteUnit] = {}
@@ -176,7 +176,7 @@ class AggregateCounting:
         return taken
 
     def count(self, found: UnitMatches, columns: dict[Reference, pl.Series]) -> Iterator[pa.RecordBatch]:
-        """Count the matches of a unit; yield dead letters for matches that are too large.
+        """Count the matches of a work unit; yield dead letters for matches that are too large.
 
         Args:
             found: The matches.
@@ -192,7 +192,7 @@ class AggregateCounting:
     def _count(
         self, found: UnitMatches, event: NDArray[np.int32], store: NDArray[np.int32], values: MatchValues
     ) -> dict[int, str]:
-        """Count the matches of one unit; return for each event with a match that is left out the reason."""
+        """Count the matches of a unit; return the reason for each event whose match is too large to be counted."""
         aggregation = found.select.aggregation
         assert aggregation is not None, "take chooses SELECT lists with an aggregation"
         keys = [values.of(key.expression) for key in aggregation.keys]
@@ -230,7 +230,7 @@ class AggregateCounting:
         return {}
 
     def _shelf(self, select: SelectList) -> _Shelf:
-        """Return the place where the matches of a SELECT list are counted."""
+        """Return the shelf of a SELECT list; a missing shelf is made."""
         found = self._shelves.get(select.select_id)
         if found is None:
             assert select.aggregation is not None, "take chooses SELECT lists with an aggregation"
@@ -267,9 +267,9 @@ class AggregateCounting:
     ) -> Iterator[tuple[int, bytes | OversizeAggregate]]:
         """Yield records of `cq.pending` with their partitions: the partial aggregates of the task.
 
-        No aggregate is written of a unit that was left out for some events. A partial aggregate stands for the whole
-        range of the task, and readers recognise repeats by the range. So readers would take the complete aggregate of a
-        replay for a repeat of the incomplete one, and ignore the complete one.
+        If a unit was left out for some events, no aggregate of the unit is written. A partial aggregate stands for the
+        whole range of the task, and readers recognise repeats by the range. If an incomplete aggregate were written,
+        readers would take the complete aggregate of a replay for a repeat, and ignore it.
 
         Args:
             stream_id: The stream.

@@ -1,4 +1,4 @@
-"""Makes the rows of digests from aggregates, after HAVING: for many destinations at once, in bounded memory."""
+"""Evaluates HAVING on aggregates and makes the rows of digests, for many destinations at once, in bounded memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PAIRS = 250_000
 Only a destination with more aggregates has more pairs.
 """
 _BYTES = 16 << 20
-"""The approximate number of bytes of rows that are made at once, without JSON's escapes; a single row may have more."""
+"""The approximate number of bytes of rows, without JSON's escapes, made at once; a single row may have more."""
 
 _Spans = Sequence[tuple[int, int]]
 
@@ -99,7 +99,10 @@ def _digest(rows: Iterable[_MadeRow], matches: int) -> DigestAggregates:
 
 
 def _joined(aggregates: Sequence[MergedAggregates]) -> tuple[pl.DataFrame, list[tuple[int, int]]]:
-    """Return one table with the aggregates of several questions, without repeats, and the rows of each question."""
+    """Return one table with the aggregates of several questions, and the range of rows of each question.
+
+    Aggregates that several questions share are in the table only once.
+    """
     tables: dict[int, tuple[pl.DataFrame, dict[tuple[int, int], int]]] = {}
     for each in aggregates:
         tables.setdefault(id(each.table), (each.table, {}))[1][each.begin, each.end] = 0
@@ -164,7 +167,7 @@ class _AggregateRows:
         self._aggregates = aggregates
         self._select = select
         self._bytes = np.broadcast_to(row_bytes(select, aggregates.text_bytes()), aggregates.count)
-        """By aggregate: the approximate number of bytes that its row takes while it is made."""
+        """The approximate number of bytes that the row of each aggregate takes while it is made."""
 
     def of(self, found: Sequence[Ints]) -> Iterator[Iterable[_MadeRow]]:
         """Yield the rows of each destination.
@@ -217,5 +220,5 @@ class _Aggregates:
         return False
 
     def text_bytes(self) -> Ints:
-        """Return by aggregate the bytes of its texts."""
+        """Return the number of bytes of each aggregate's texts."""
         return sum((value_sizes(self.column(name)) for name in self._types), np.zeros(self.count, np.int64))

@@ -1,4 +1,4 @@
-"""Computes the keys and the arguments of aggregates by match; each expression is computed once for each event."""
+"""Computes the keys and arguments of aggregates for each match; an expression is computed only once for each event."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MatchValues:
         Args:
             evaluate: Computes expressions.
             events: The batch.
-            event: By match, its event.
+            event: The event of each match.
             columns: The columns of the batch that were read before; newly read columns are added.
         """
         self._evaluate = evaluate
@@ -40,7 +40,7 @@ class MatchValues:
         self._event = event
         self._rows, which = np.unique(event, return_inverse=True)
         self._which = None if which.size == self._rows.size and np.array_equal(self._rows, event) else which
-        """By match the place of its event in `_rows`; None if `_rows` equals the events of the matches."""
+        """For each match, the place of its event in `_rows`; None if `_rows` is equal to the events of the matches."""
         self._known: dict[Expression, pl.Series] = {}
 
     def at(self, matches: Ints) -> MatchValues:
@@ -69,9 +69,9 @@ class MatchValues:
         return found
 
     def arguments(self, aggregate: AggregateValue) -> tuple[list[pl.Series], NDArray[np.bool_] | None]:
-        """Return by match the arguments of an aggregate function, and whether FILTER lets the match through.
+        """Return the arguments of an aggregate function for each match, and for which matches FILTER is TRUE.
 
-        In place of the latter is None if the function has no FILTER.
+        The second result is None if the function has no FILTER.
         """
         wanted = aggregate.condition
         counted = None

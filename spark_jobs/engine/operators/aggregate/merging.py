@@ -42,12 +42,12 @@ class AggregateMerge:
         self._count = questions
         self._most = (most_aggregates, most_bytes)
         self._next = self._most
-        """The number of aggregates, and of bytes, above which the tables are next merged and the limits are checked."""
+        """The number of aggregates, and of bytes, above which the tables are merged and the limits checked again."""
         self._tables: list[pl.DataFrame] = []
         self.size = 0
         """The bytes of all aggregates; 0 until `aggregates` has returned them."""
         self.late = np.zeros(questions, np.int64)
-        """By question: the number of matches whose times are before the beginning of the digest."""
+        """For each question, the number of matches whose times are before the beginning of the digest."""
 
     def take(self, parts: Sequence[AggregatePart]) -> None:
         """Take in parts of aggregates from some records, which must be in the order of the log.
@@ -118,6 +118,6 @@ _NO_AGGREGATES = pl.DataFrame({"n": pl.Series([], dtype=pl.Int64)})
 
 @lru_cache(maxsize=256)
 def partials_of(select: SelectList) -> Partials:
-    """Return a maker of the partial aggregates of a SELECT list."""
+    """Return the `Partials` of a SELECT list."""
     assert select.aggregation is not None, "the SELECT list has aggregates"
     return Partials(select.aggregation)

@@ -27,14 +27,14 @@ class Panes:
         self._sets: dict[bytes, int] = {}
         """The distinct packed bounds of the stores so far, each with a number from 0."""
         self._set_of = np.zeros(0, np.int32)
-        """By number of a store: the number of its bounds plus 1; 0 for a store that has had no match yet."""
+        """For each store, by its number: the number of its bounds plus 1; 0 for a store that has had no match yet."""
 
     def begins(self, stores: NDArray[np.int32], times: Ints) -> Ints:
         """Return the time at which the pane of each match begins, in epoch milliseconds.
 
         Args:
-            stores: By match, the number of the store.
-            times: By match, the time of its event.
+            stores: The number of each match's store.
+            times: The time of each match's event, in epoch milliseconds.
         """
         if not stores.size:
             return times
@@ -51,7 +51,7 @@ class Panes:
             of, at_ms = own[matches], times[matches]
             if period:
                 found = _before(owner, phase, period, of, at_ms % period)
-                earlier = found < first[of]  # the pane begins in the period before
+                earlier = found < first[of]  # the pane begins in the preceding period
                 begin = at_ms - at_ms % period + np.where(earlier, phase[end[of] - 1] - period, phase[found])
             else:
                 found = _before(owner, phase, int(phase.max()) + 1, of, np.clip(at_ms, -1, phase.max()))
@@ -69,16 +69,16 @@ class Panes:
 
 
 def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _RowPlaces:
-    """Return for each look-up the place of the owner's last phase that is not after `at`.
+    """Return for each look-up the place of the owner's last phase that is at most `at`.
 
-    If the owner has no such phase, the place is that before the owner's first phase.
+    If the owner has no such phase, the place is the one before the owner's first phase.
 
     Args:
         owner: The owner of each phase; ascending.
         phase: The phases; ascending for each owner, and less than `span`.
         span: A number above all phases.
-        of: By look-up, the owner.
-        at: By look-up, a number of at least -1 and less than `span`.
+        of: The owner of each look-up.
+        at: The number of each look-up; at least -1 and less than `span`.
     """
     return np.searchsorted(owner * (span + 1) + phase, of * (span + 1) + at, side="right") - 1
 

@@ -40,9 +40,9 @@ class Partials:
             stems.setdefault(state_key(aggregate), f"a{number}.")
             for number, aggregate in enumerate(aggregation.aggregates)
         ]
-        """By aggregate function: the beginning of the names of its state's columns."""
+        """For each aggregate function, the beginning of the names of its state's columns."""
         self._values = [state_of(aggregate) for aggregate in aggregation.aggregates]
-        """By aggregate function: the state that makes its final value."""
+        """For each aggregate function, the state that makes its final value."""
         self._states = [(stem, self._values[self._stems.index(stem)]) for stem in stems.values()]
         self.keys = [f"k{number}" for number in range(len(aggregation.keys))]
         """The names of the keys' columns."""
@@ -65,10 +65,10 @@ class Partials:
         """Return matches as rows for `counted`.
 
         Args:
-            by: Columns that, besides the keys, decide to which aggregate a match belongs.
-            keys: By key, the values.
-            args: By aggregate function, the values of its arguments, and which matches FILTER lets through.
-            offsets: The offsets of the events.
+            by: Columns that, together with the keys, decide to which aggregate a match belongs.
+            keys: For each key, its values by match.
+            args: For each aggregate function, the values of its arguments, and for which matches FILTER is TRUE.
+            offsets: The offset of each match's event.
         """
         columns = [series.alias(name) for name, series in by.items()]
         columns += [
@@ -89,7 +89,7 @@ class Partials:
         return _grouped(lifted, [*by, *self.keys], states)
 
     def merged(self, parts: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-        """Merge the parts of aggregates that have equal `by` and equal keys."""
+        """Merge partial aggregates that have equal values in the columns `by` and equal keys."""
         states = [each for stem, state in self._states for each in state.merge(stem)]
         return _grouped(parts, [*by, *self.keys], states)
 

@@ -1,4 +1,4 @@
-"""Divides the partial aggregates of a task into records of `cq.pending` that do not exceed a record's largest size."""
+"""Divides the partial aggregates of a task into records of `cq.pending` that are not too large for Kafka."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ BY = ("store", "pane", "at", "part")
 RANGE = np.iinfo(np.int64).max
 """The value of `at` in rows that stand for the task's whole range of offsets, not for a single offset."""
 _RECORD_BYTES = 400_000
-"""The approximate largest size of a record in bytes; only a record with a single row is larger."""
+"""The approximate largest size of a record in bytes, unless the record has a single row."""
 _SHARED_BYTES = 64_000
 """The approximate largest size of a record of several work units.
 
-This size is small, because a tick of one unit's query reads the whole record.
+The limit is small, because a tick of one unit's query reads the whole record.
 """
 _ROW_BYTES = 64
-"""The bytes that each row takes in a record besides its states: its store, pane, offsets and ordinal."""
+"""The bytes that each row takes in a record in addition to its states: for its store, pane, offsets and ordinal."""
 _COLUMN_BYTES = 16
-"""The bytes of each column in a row, besides texts."""
+"""The bytes of each column in a row, not including texts."""
 
 
 class TaskRange(NamedTuple):
@@ -63,13 +63,13 @@ def aggregate_records(
     stream_id: StreamId,
     version: TableVersion,
 ) -> Iterator[tuple[int, bytes | OversizeAggregate]]:
-    """Yield records, each with its partition of `cq.pending`; an `OversizeAggregate` for a row too large for a record.
+    """Yield partitions of `cq.pending`, each with a record; or with an `OversizeAggregate` for a row that is too large.
 
     Args:
         table: The partial aggregates of a task, with the columns `BY`, and `unit`, the number of each row's unit.
         keys: The names of the columns of GROUP BY.
         stores: The ids of the stores, by the numbers in the table.
-        offsets: The range of offsets for which the rows stand, except rows for a single offset.
+        offsets: The range of offsets for which rows stand, unless a row stands for a single offset.
         stream_id: The stream.
         version: The version of the constant tables that gave the matches.
     """
@@ -95,7 +95,11 @@ def aggregate_records(
 
 
 def _ordinals(*sorted_by: NDArray[np.int32] | Ints) -> pl.Series:
-    """Return the place of each row among the rows with equal values in some columns; rows must be sorted by these."""
+    """Return the place of each row among the rows with equal values in some columns.
+
+    Args:
+        sorted_by: The columns; the rows must be sorted by them.
+    """
     places = np.arange(sorted_by[0].size)
     begins = np.zeros(places.size, np.bool_)
     for column in sorted_by:
@@ -116,7 +120,7 @@ def _lots(places: NDArray[np.int32], units: NDArray[np.int32], sizes: Ints) -> I
     """Yield begin and end of each lot of rows: one large unit, or several small units, which may share records.
 
     Args:
-        places: The partition of the log of each row; ascending.
+        places: The partition of `cq.pending` of each row; ascending.
         units: The unit of each row; the rows of one unit and partition must be neighbours.
         sizes: The bytes of each row.
     """
@@ -132,7 +136,7 @@ def _lots(places: NDArray[np.int32], units: NDArray[np.int32], sizes: Ints) -> I
 
 
 def _pieces(ranks: NDArray[np.int32], lots: Iterable[tuple[int, int]], sizes: Ints) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the rows of each record, divided between stores if possible.
+    """Yield begin and end of the rows of each record. If possible, the rows of a store are not divided.
 
     So a task that dies midway has written all rows of a store or none, unless the store is larger than a record.
     """

@@ -32,8 +32,8 @@ def rolled_records(
 ) -> list[bytes]:
     """Return rolled records.
 
-    A store is not rolled if `plan_roll` leaves it out, or if a rolled record of only this store would be too large. No
-    store is rolled if too few rows would be merged into one.
+    A store is not rolled if `plan_roll` leaves it out, or if a rolled record of only this store would be too large. If
+    the rows of the stores would hardly become fewer (`least_gain`), no store is rolled.
 
     Args:
         select: The SELECT list of the stores.
@@ -41,7 +41,7 @@ def rolled_records(
         readers: The readers of each store.
         covered: The source offsets that are committed.
         before: The offset of the log before which records are replaced.
-        least_gain: The least average number of rows that must be merged into one; otherwise no store is rolled.
+        least_gain: No store is rolled unless, on average, at least this many rows are merged into one.
     """
     assert select.aggregation is not None, "the SELECT list has aggregates"
     names = sorted(readers)
@@ -66,7 +66,7 @@ def rolled_records(
 def _merged(
     partials: Partials, plan: RolledParts, names: Sequence[bytes], before: int, least_gain: int
 ) -> PendingMatches | None:
-    """Return a record of all merged parts; None without parts, or if too few rows would be merged into one."""
+    """Return a record of all merged parts; None if there are no parts, or if merging gains less than `least_gain`."""
     own = [
         pl.read_ipc_stream(piece.record.values[0])[piece.rows].with_columns(pl.Series("part", piece.parts))
         for piece in plan.pieces

@@ -203,7 +203,7 @@ class _Extreme(AggregateState):
 
 
 def _ordered(values: pl.Expr, by: pl.Expr, greatest: bool) -> pl.Expr:
-    """Return the value in the row with the least or greatest `by` that is not NULL; the first of equal rows wins."""
+    """Return the value in the row with the least or greatest `by` that is not NULL; if rows are equal, the first."""
     there = by.is_not_null()
     return values.filter(there).sort_by(by.filter(there), descending=greatest, maintain_order=True).first()
 
@@ -217,7 +217,7 @@ class _ExtremeNumber(_Extreme):
 
 
 class _ExtremeBy(AggregateState):
-    """The value in the row where another column is least or greatest; the first of equal rows wins."""
+    """The value in the row where another column is least or greatest; of equal rows, the first is taken."""
 
     def __init__(self, *, greatest: bool) -> None:
         self._greatest = greatest
@@ -247,7 +247,7 @@ class _Arrival(AggregateState):
         columns = [pl.col(f"{stem}{name}") for name in "vo"]
         if not self._last:
             return [_ordered(column, by, greatest=False) for column in columns]
-        there = by.is_not_null()  # joined rows of an event have the same offset: the last row wins
+        there = by.is_not_null()  # joined rows of an event have the same offset: the last of these rows is taken
         return [column.filter(there).sort_by(by.filter(there), maintain_order=True).last() for column in columns]
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:

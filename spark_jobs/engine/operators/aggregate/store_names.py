@@ -1,4 +1,4 @@
-"""The ids of stores and their partitions of the log, by the numbers that a task gives to stores."""
+"""The ids of stores, and their partitions of the topic `cq.pending`, by the numbers that a task gives to stores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StoreNames:
         self._partitions[numbers] = matches.partition[rows]
 
     def partitions(self, stores: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the partition of the log of each store."""
+        """Return the partition of `cq.pending` of each store."""
         return self._partitions[stores]
 
     def ids(self, stores: NDArray[np.int32]) -> NDArray[np.uint8]:

@@ -121,7 +121,7 @@ class _Collected(AggregateState):
 
     def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
         values, offsets = (pl.col(f"{stem}{name}") for name in "vo")
-        # Ordinal ranks keep the order of values with one offset, which are of joined rows of one event.
+        # Joined rows of an event have the same offset; ordinal ranks keep the order of their values.
         order = offsets.list.eval(pl.element().rank("ordinal").arg_sort())
         return frame.select(values.list.gather(order)).to_series()
 

@@ -1,4 +1,4 @@
-"""A part of the rows in a state of frames, ordered by the number of their key, then by arrival."""
+"""A part of the rows in the state of frames, ordered by the number of their key, then by arrival."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["FramePart"]
 
 
 class FramePart(NamedTuple):
-    """Some rows of a state of frames."""
+    """Some rows of the state of frames."""
 
     numbers: Ints
     """The number of each row's key, ascending."""
     offsets: Ints
     times: Ints
-    """The time of each row in epoch milliseconds."""
+    """The record time of each row in epoch milliseconds."""
     columns: Mapping[str, pa.Array]
-    """By name, the columns from which values are computed; a part with older rows may lack some of them."""
+    """By name, the columns from which values are computed; a part of older rows may lack some of these columns."""
 
     @classmethod
     def of(cls, numbers: Ints, offsets: Ints, times: Ints, columns: Mapping[str, pa.Array]) -> FramePart:
@@ -31,7 +31,7 @@ class FramePart(NamedTuple):
         return cls(numbers, offsets, times, columns).take(np.argsort(numbers, kind="stable"))
 
     def numbered(self, numbers: Ints) -> FramePart:
-        """Return the same rows after their keys got other numbers; `numbers` has the new number of each row's key."""
+        """Return the same rows with other numbers of their keys; `numbers` has the new number of each row's key."""
         return FramePart.of(numbers, self.offsets, self.times, self.columns)
 
     @classmethod
@@ -42,7 +42,10 @@ class FramePart(NamedTuple):
 
     @classmethod
     def appended(cls, parts: Sequence[FramePart], names: Iterable[str]) -> FramePart:
-        """Return the rows of the parts one part after the other, not ordered by key, with the columns in `names`."""
+        """Return the rows of the first part, then of the second, and so on, with the columns in `names`.
+
+        The result is not ordered by key.
+        """
         return cls(
             np.concatenate([part.numbers for part in parts]),
             np.concatenate([part.offsets for part in parts]),
@@ -52,7 +55,10 @@ class FramePart(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[FramePart]) -> FramePart:
-        """Return one part with the rows of all parts; the rows of each part must have come before those of the next."""
+        """Return one part with the rows of all parts, ordered by key.
+
+        The rows of each part must have come before the rows of the next part.
+        """
         rows = cls.appended(parts, dict.fromkeys(name for part in parts for name in part.columns))
         return rows.take(np.argsort(rows.numbers, kind="stable"))
 
@@ -71,7 +77,7 @@ class FramePart(NamedTuple):
         return FramePart(self.numbers[rows], self.offsets[rows], self.times[rows], columns)
 
     def of_keys(self, keys: Ints) -> FramePart:
-        """Return the rows of some keys; their numbers must ascend."""
+        """Return the rows of some keys; the numbers of the keys must ascend."""
         first = np.searchsorted(self.numbers, keys, side="left")
         size = np.searchsorted(self.numbers, keys, side="right") - first
         begins = np.cumsum(size) - size

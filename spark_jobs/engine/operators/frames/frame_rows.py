@@ -22,18 +22,18 @@ _FORMAT = b"frame-rows 1\n"
 """The first bytes of each snapshot, which name the format and its version."""
 _KEY, _COLUMN = "key.", "column."
 _RATIO = 4
-"""A part is merged with the part before it, unless the part before has more than this many times as many rows."""
+"""A part is merged with the preceding part, unless the preceding part has more than this many times as many rows."""
 
 
 class Reach:
-    """The reach of the longest frames: how far before an event's row a frame begins."""
+    """The reach of the longest frames: how far back from its row a frame may begin."""
 
     def __init__(self, rows: int = 0, milliseconds: int | None = None) -> None:
         """Take the reach.
 
         Args:
-            rows: The largest number of rows before the event's own row.
-            milliseconds: The longest time before the event's own time; None if no frame is by time.
+            rows: The largest number of rows of a frame before its own row.
+            milliseconds: The largest length of a frame by time; None if no frame is by time.
         """
         self.rows = rows
         self.milliseconds = milliseconds
@@ -50,9 +50,12 @@ class FrameRows(LogState):
         """The rows. All rows of a part came before those of the next part."""
         self.clock = PartitionClock()
         self.reach: Reach | None = None
-        """The reach of the present values; rows beyond it are forgotten. None while the values are unknown."""
+        """The reach of the values that queries read now; rows beyond it are forgotten. None while it is unknown."""
         self.visible: Mapping[str, int] = {}
-        """By the stored name of a value's column: the offset of the first row that its frames may hold (else 0)."""
+        """By the stored name of a value's column: the offset of the first row that its frames may contain.
+
+        The offset is 0 for a value that is missing here.
+        """
         self._settled: tuple[tuple[FramePart, ...], PartitionClock] = self.parts, self.clock
         """The rows and the clock when the task began."""
         self._has_dropped = False
@@ -66,13 +69,14 @@ class FrameRows(LogState):
         self.clock = clock
 
     def of_keys(self, keys: Ints) -> list[FramePart]:
-        """Return the rows of some keys; their numbers must ascend."""
+        """Return the rows of some keys; the numbers of the keys must ascend."""
         return [part.of_keys(keys) for part in self.parts]
 
     def begin(self) -> None:
         """Begin a task: the rows so far can no longer be undone.
 
-        Parts are merged, and rows out of reach are forgotten. Keys without rows are forgotten if most keys are such.
+        Parts are merged, and rows out of reach are forgotten. If most keys have no row, the keys without rows are
+        forgotten.
         """
         self.merge()
         if self._has_dropped:
@@ -82,7 +86,7 @@ class FrameRows(LogState):
         super().begin()
 
     def merge(self) -> None:
-        """Merge parts, and forget rows out of reach. There must be no row that can be undone."""
+        """Merge parts, and forget rows out of reach. There must be no change that can be undone."""
         parts = [*self.parts]
         while len(parts) > 1 and parts[-2].size <= parts[-1].size * _RATIO:
             merged = FramePart.joined(parts[-2:])
@@ -90,12 +94,12 @@ class FrameRows(LogState):
         self.parts = tuple(parts)
 
     def undo(self) -> None:
-        """Undo the rows since the last task began."""
+        """Remove the rows that were added since the last task began."""
         self.parts, self.clock = self._settled
         super().undo()
 
     def rewind(self, position: int) -> None:
-        """Remove the rows from a position on: they will be read again, with further columns or for a longer reach."""
+        """Remove the rows from a position on. They will be read again, with more columns or for a longer reach."""
         if position < self.position:
             kept = (part.take(np.flatnonzero(part.offsets < position)) for part in self.parts)
             self.parts = tuple(part for part in kept if part.size)
@@ -116,7 +120,7 @@ class FrameRows(LogState):
         return part.take(np.flatnonzero(kept))
 
     def _forget_keys(self) -> None:
-        """Forget the keys without rows, and number the others again, if most keys have no row."""
+        """If most keys have no row, forget the keys without rows, and give the other keys new numbers."""
         kept = distinct_values(np.concatenate([np.empty(0, np.int64), *(part.numbers for part in self.parts)]))
         if 2 * kept.size >= self.keys.count:
             return
@@ -131,7 +135,7 @@ class FrameRows(LogState):
 
     @classmethod
     def restored(cls, stored: bytes) -> FrameRows:
-        """Return the state that bytes hold; raises as in the base class."""
+        """Return the state that `stored` has written as bytes; raises as in the base class."""
         rows, about = unpacked(_FORMAT, stored)
         state = cls(about["position"])
         for name, since in about["since"].items():
@@ -143,11 +147,11 @@ class FrameRows(LogState):
         return state
 
     def changes(self) -> bytes:
-        """Return the rows that the last task added."""
+        """Return the rows that the last task added, as bytes."""
         return self._packed(self.parts[len(self._settled[0]) :], None)
 
     def put_changes(self, stored: bytes) -> bool:
-        """Add the rows of a task that the state does not have; returns and raises as in the base class."""
+        """Add those rows of a task that the state does not have yet; returns and raises as in the base class."""
         rows, about = unpacked(_FORMAT, stored)
         if not self.since.keys() <= about["since"].keys():
             return False
@@ -179,7 +183,7 @@ class FrameRows(LogState):
 
     @property
     def changed_bytes(self) -> int:
-        """An estimate of the bytes that were put since the last snapshot."""
+        """An estimate of the bytes that were added to the state since the last snapshot."""
         return self.changed * (24 + 8 * max((len(part.columns) for part in self.parts), default=0))
 
     @property

@@ -24,7 +24,10 @@ __all__ = ["FrameValues", "column_name", "kept_columns"]
 _encode = Encoder().encode
 _STEM = "v"
 _ORDERED = ("first", "last")
-"""Functions that depend on the order of the rows: by time and then by arrival for a frame by time, else by arrival."""
+"""Functions that depend on the order of the rows. A frame by time is ordered by time, then by arrival.
+
+Any other frame is ordered by arrival.
+"""
 
 
 def column_name(expression: Expression) -> str:
@@ -38,14 +41,14 @@ def kept_columns(values: Iterable[FrameValue]) -> dict[str, Expression]:
 
 
 class FrameValues:
-    """The values of some rows. Frames of one function with the same arguments share the states of single rows."""
+    """The values of some rows. Frames of the same function with the same arguments share the states of single rows."""
 
     def __init__(self, rows: KeyRows, clock: Ints) -> None:
         """Take rows.
 
         Args:
             rows: The rows of the keys.
-            clock: By row with a frame, the time of the partition's clock.
+            clock: For each row with a frame, the time of the partition's clock.
         """
         self._rows = rows
         self._clock = clock
@@ -57,7 +60,7 @@ class FrameValues:
 
         Args:
             value: The function and its frame.
-            visible: The offset of the first row that a frame may hold.
+            visible: The offset of the first row that a frame may contain.
         """
         rows = self._rows
         if value.function == LAG:

@@ -1,4 +1,4 @@
-"""The rows that WHERE lets through, with the values of frames as further columns."""
+"""The rows for which WHERE is TRUE, with the values of frames as further columns."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class FramedRows(TakenPlaces):
 
         Args:
             rows: The rows of the batch.
-            taken: The rows that WHERE lets through, ascending.
+            taken: The rows for which WHERE is TRUE, ascending.
             values: The types and values of the further columns.
         """
         super().__init__(rows, taken)
         self.stream: Stream = rows.stream
         self.count = int(taken.size)
         self.event = taken
-        """By row, its place in the batch."""
+        """The place of each row in the batch."""
         self._rows = rows
         self._values = values
         self._same = self.count == rows.count
@@ -68,7 +68,7 @@ class FramedRows(TakenPlaces):
         return int(self.record_bytes.max(initial=0))
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
-        """Return a column of some rows, distinct and ascending, as Python values."""
+        """Return a column of some rows as Python values; `rows` must be distinct and ascend."""
         if isinstance(name, Framed):
             found: list[object] = self._values[name][1].take(pa.array(rows)).to_pylist()
             return found
@@ -82,7 +82,7 @@ class FramedRows(TakenPlaces):
         return column if self._same else column.take(pa.array(self._taken))
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, dictionary-encoded if the column of the batch is."""
+        """Return a column as `column` does, but dictionary-encoded if the batch has the column dictionary-encoded."""
         if isinstance(name, Framed):
             return self._values[name][1]
         column = self._rows.encoded(name)

@@ -1,4 +1,4 @@
-"""The rows of some keys, key by key and in the order of arrival, and the place where the frame of each row begins."""
+"""The rows of some keys, ordered by key and arrival, and the row with which the frame of each row begins."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from spark_jobs.engine.rows.arrays import distinct_values
 __all__ = ["Frame", "KeyRows", "lateness"]
 
 _PAIRS = 4_000_000
-"""The largest number of pairs of a row and a row of its frame in memory at once; only a longer frame has more."""
+"""The largest number of pairs of a row and a row of its frame in memory at once, unless a single frame has more."""
 _CODE_BITS = 32
 _MINUTE_MS = 60_000
 
 
 def lateness(milliseconds: int) -> int:
-    """Return by how many milliseconds an event may be late.
+    """Return by how many milliseconds an event may be earlier than its partition's clock.
 
-    If an event is not further behind its partition's clock, no row of its frame is forgotten yet.
+    For an event within this limit, the state still has all rows of the event's frame.
 
     Args:
         milliseconds: The length of the frame.
@@ -40,9 +40,9 @@ class Frame(NamedTuple):
     start: Ints
     """The first row of each range."""
     least: Ints | None = None
-    """By row, the least time in its frame; None if each range is exactly the frame."""
+    """The earliest time that a row of each frame may have; None for frames that are not by time."""
     exact: NDArray[np.bool_] | None = None
-    """By row, whether the range is exactly the frame; otherwise the range also has rows whose times are outside.
+    """Whether each range is exactly the frame; otherwise the range also has rows whose times are outside the frame.
 
     None if all ranges are exact.
     """
@@ -54,8 +54,8 @@ class Frame(NamedTuple):
             times: The times of all rows.
 
         Yields:
-            A slice of the rows with frames; the place in this slice of each pair's row; and the pair's row of the
-            frame. Pairs ascend.
+            A slice of the rows with frames; and for each pair the place in this slice of its row, and its row of the
+            frame. The pairs ascend.
         """
         sizes = self.row - self.start + 1
         total = np.cumsum(sizes)
@@ -82,24 +82,24 @@ class KeyRows:
 
         Args:
             part: All rows of some keys.
-            wanted: The rows that need frames; they must have come after all others.
+            wanted: The rows that need frames; they must have come after all other rows.
         """
         self.part = part
         self._wanted = wanted
         new = np.append(np.ones(min(part.size, 1), np.bool_), part.numbers[1:] != part.numbers[:-1])
         self._segment = np.cumsum(new) - 1
         self._first = np.flatnonzero(new)
-        """By key, the place of its first row."""
+        """The place of each key's first row."""
         self._running: Ints | None = None
         self._levels: Ints = np.empty(0, np.int64)
         self._descents: Ints = np.empty(0, np.int64)
 
     def by_rows(self, count: int, visible: int) -> Frame:
-        """Return frames that hold the row and the last `count` rows of its key before it.
+        """Return frames that contain the row itself and the `count` rows of its key before it.
 
         Args:
-            count: The number of rows before.
-            visible: The offset of the first row that a frame may hold.
+            count: The number of rows before the row itself.
+            visible: The offset of the first row that a frame may contain.
         """
         return Frame(self._wanted, np.maximum(self._wanted - count, self._lowest(visible)))
 
@@ -110,13 +110,13 @@ class KeyRows:
         return np.where(there, found, 0), there
 
     def by_time(self, milliseconds: int, clock: Ints, visible: int) -> Frame:
-        """Return frames that hold the rows with times from the row's own time less a length up to its own time.
+        """Return frames that contain the rows with times from a length before the row's own time up to its own time.
 
         Args:
             milliseconds: The length.
-            clock: By row with a frame, the time of the partition's clock. Rows so far behind the clock that they may be
-                forgotten are left out.
-            visible: The offset of the first row that a frame may hold.
+            clock: For each row with a frame, the time of the partition's clock. Rows so much earlier than the clock
+                that the state may have forgotten them are left out.
+            visible: The offset of the first row that a frame may contain.
         """
         self._order_times()
         assert self._running is not None, "set above"
@@ -126,19 +126,19 @@ class KeyRows:
         start = np.searchsorted(self._running, code)
         start = np.minimum(np.maximum(start, self._lowest(visible)), self._wanted)
         exact = self._descents[self._wanted] == self._descents[start]
-        # If a row with a later time came before the first row of the range, the first row itself may be too old.
+        # The first row of the range may itself be too old, if a row with a later time came before it.
         exact &= (self.part.times[start] >= least) | (start == self._wanted)
         return Frame(self._wanted, start, least, None if exact.all() else exact)
 
     @cached_property
     def time_order(self) -> Ints:
-        """The place of each row in the order of times; rows with equal times are in the order of arrival."""
+        """The rank of each row in the order of times; rows with equal times are in the order of arrival."""
         order = np.empty(self.part.size, np.int64)
         order[np.argsort(self.part.times, kind="stable")] = np.arange(self.part.size)
         return order
 
     def _lowest(self, visible: int) -> Ints:
-        """Return for each row with a frame the first row of its key that its frame may hold; at most the row itself."""
+        """Return the first row of the key that each frame may contain; if there is none before it, the row itself."""
         hidden = np.append(0, np.cumsum(self.part.offsets < visible))
         ends = np.append(self._first[1:], self.part.size)
         first = self._first + hidden[ends] - hidden[self._first]
@@ -148,8 +148,8 @@ class KeyRows:
     def _order_times(self) -> None:
         """Number the times in their order, and prepare the search for the first row that may be in a frame.
 
-        Codes of key and time are sorted unless rows come out of order, but their running maximum is always sorted. So a
-        binary search finds the first row whose maximum is not less than a time.
+        A row's code combines its key and its time. Rows that come out of order have codes out of order, but the running
+        maximum of the codes is always sorted. A binary search in it finds the first row that may be late enough.
         """
         if self._running is None:
             self._levels = distinct_values(self.part.times)

@@ -1,6 +1,6 @@
 """The operator that computes window functions over frames (`grouping.plan.frames.Frames`).
 
-The *value* of a frame is a window function with its frame (`FrameValue`), and its result in a row.
+The word *value* is used for two things: a window function with its frame (`FrameValue`), and its result in a row.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class FrameOperator(LogOperator[FrameRows]):
     def step(
         self, state: FrameRows, rows: RowSource, watermark: int | None = None
     ) -> tuple[FrameRows, Iterator[FramedRows]]:
-        """Return the rows that WHERE lets through, with their values, and keep these rows; changes the state in place.
+        """Return the rows for which WHERE is TRUE, with their values, and keep these rows; changes the state in place.
 
         Raises:
             InternalError: An earlier step failed midway.
@@ -92,9 +92,9 @@ class FrameOperator(LogOperator[FrameRows]):
         return state, iter([FramedRows(rows, passing, columns)])
 
     def fold(self, state: FrameRows, rows: RowSource) -> None:
-        """Keep rows without computing values, and forget rows out of reach.
+        """Keep rows without computing values, and forget rows that no frame reaches any more.
 
-        Rows before the state's position are in the state already, and change nothing.
+        The state already has the rows before its position, so these rows change nothing.
         """
         with state.changing():
             passing = self._passing(rows)
@@ -104,14 +104,14 @@ class FrameOperator(LogOperator[FrameRows]):
             state.merge()
 
     def _passing(self, rows: RowSource) -> Ints:
-        """Return the rows that WHERE lets through."""
+        """Return the rows for which WHERE is TRUE."""
         every = np.arange(rows.count)
         if not self.frames.where or not rows.count:
             return every
         return np.flatnonzero(holds(self.frames.where, EventColumns(rows, self.value_bytes), every))
 
     def _part(self, state: FrameRows, rows: RowSource, passing: Ints) -> tuple[FramePart, Ints]:
-        """Return rows as a part of the state, and the place of each row in this part."""
+        """Return rows as a part for the state, ordered by key, and the place of each row in this part."""
         if not passing.size:
             return FramePart.empty(), passing
         places = pa.array(passing)

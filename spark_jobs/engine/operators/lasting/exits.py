@@ -20,7 +20,7 @@ from spark_jobs.engine.rows.silent_rows import CHAIN, ENTERED
 __all__ = ["FollowedRises", "exit_waits", "found_exits", "with_lows"]
 
 _LOWEST = np.iinfo(np.int64).min
-"""As the value below which a key is in: the key is in for no query, since no constant is lower."""
+"""As an upper bound of the constants for which a key is in: the key is in for no query, since no constant is lower."""
 
 
 class FollowedRises(NamedTuple):
@@ -28,14 +28,14 @@ class FollowedRises(NamedTuple):
 
     rises: Rises
     key: Ints
-    """By rise, the index of its key in the batch."""
+    """The index of each rise's key in the batch."""
     first: Ints
-    """By rise, the first row that follows it."""
+    """The first row that follows each rise."""
     columns: Mapping[str, pa.Array]
-    """With UNTIL, columns of the rises (`key_extremes.SPECIAL`); else empty."""
+    """Columns of the rises for a query with UNTIL (`key_extremes.SPECIAL`); empty without UNTIL."""
 
     def special(self, name: str, kind: pa.DataType) -> pa.Array:
-        """Return a column of `columns`, which is missing where a state never had a rise."""
+        """Return a column of `columns`; an empty column of the type `kind` if the state never had a rise."""
         return self.columns.get(name, pa.nulls(0, kind))
 
     def taken(self, places: Ints) -> FollowedRises:
@@ -46,14 +46,14 @@ class FollowedRises(NamedTuple):
 
 
 def with_lows(rows: KeyedValues, followed: FollowedRises) -> Rises:
-    """Return rises with the lowest value after the rows of a batch."""
+    """Return rises whose fields `low` and `is_open` include the rows of a batch."""
     rises = followed.rises
     low, goes_on = rows.lows(followed.first, followed.key)
     return rises._replace(low=np.minimum(rises.low, low), is_open=rises.is_open & goes_on)
 
 
 def exit_waits(exits: Exits, first: Ints, key: Ints) -> Waits:
-    """Return exits as rows that wait for later rows of their key: such a row may end the stay within the interval."""
+    """Return exits as `Waits`, since a later row of their key may turn out to end the stay within the interval."""
     return Waits(first, key, exits.until, exits.high, exits.floor, exits.is_floored == 1)
 
 
@@ -65,15 +65,18 @@ def found_exits(
     node: LastingMatches,
     chains: Sequence[bytes | None],
 ) -> tuple[Exits, Ints, dict[str, pa.Array]]:
-    """Return the exits among the rows of a batch, the row of each, and with UNTIL the columns of their stays' begin.
+    """Return the exits among the rows of a batch.
 
     Args:
         batch: The rows.
-        waiting: The rises of the keys that wait for the watermark, as of the batch's begin.
-        passed: The rises of the keys that the watermark has passed.
+        waiting: The rises of the keys that waited for the watermark before the batch.
+        passed: The rises of the keys whose interval the watermark has passed.
         new: The rises among the rows.
         node: The computation's node.
-        chains: With UNTIL, by key of the batch, the packed extremes before the batch.
+        chains: For a query with UNTIL, the packed extremes of each key of the batch before the batch.
+
+    Returns:
+        The exits; the row of each exit; and for a query with UNTIL, columns of the row with which each stay began.
     """
     rows, last = batch.values, batch.last
     first_waiting = np.full(last.offset.size, NEVER)
@@ -109,25 +112,28 @@ def found_exits(
 
 
 def _before_all_rises(rows: KeyedValues, last: LastMatches, keys: Ints) -> OpenStays:
-    """Return the stays of keys without a rise that waits: for all constants below the last value."""
+    """Return the stays of keys that have no waiting rise: a key is in for all constants below its last value."""
     return _ended_stays(rows.begins[keys], keys, last.value[keys], last.offset[keys])
 
 
 def _before_rises(followed: FollowedRises) -> OpenStays:
-    """Return the stays that lasted before the first rise that waits: for constants below the value before the rise."""
+    """Return the stays that began before the key's first waiting rise.
+
+    The key is in for all constants below the value of the row before this rise, and below all values since.
+    """
     some = np.flatnonzero((followed.rises.before_offset != NO_MATCH) & (followed.rises.is_open == 1))
     rises, key, first, _ = followed.taken(some)
     return _ended_stays(first, key, np.minimum(rises.before, rises.low), rises.before_offset)
 
 
 def _ended_stays(first: Ints, key: Ints, high: Ints, begin: Ints) -> OpenStays:
-    """Return stays the interval of which has ended."""
+    """Return stays whose interval has ended, so that any later fall is an exit."""
     nothing = np.zeros(key.size, np.int64)
     return OpenStays(first, key, nothing, nothing.astype(np.bool_), high, begin, nothing + NO_MATCH, nothing + NO_TIME)
 
 
 def _inside_before_rises(followed: FollowedRises) -> OpenStays:
-    """Return the stays with UNTIL that had begun before the first rise that waits."""
+    """Return the stays of queries with UNTIL that had begun before the key's first waiting rise."""
     rises = followed.rises
     high = np.where(rises.is_open == 1, rises.low, _LOWEST)
     stays = _ended_stays(followed.first, followed.key, high, rises.offset)
@@ -135,7 +141,7 @@ def _inside_before_rises(followed: FollowedRises) -> OpenStays:
 
 
 def _entered(followed: FollowedRises, milliseconds: int) -> OpenStays:
-    """Return the stays with UNTIL that began with rises."""
+    """Return the stays of queries with UNTIL that began with rises."""
     rises = followed.rises
     is_floored = (rises.before_offset != NO_MATCH) & (rises.young == 0)
     floor = np.where(is_floored, rises.before, _LOWEST)
@@ -146,7 +152,12 @@ def _entered(followed: FollowedRises, milliseconds: int) -> OpenStays:
 
 
 def _of_rises(followed: FollowedRises, milliseconds: int) -> list[OpenStays]:
-    """Return the stays that began with rises: of all queries, and of those that began just before a young rise."""
+    """Return the stays that began with rises.
+
+    Returns:
+        The stays for all entries; and for young rises, the stays only for entries that began after the key's previous
+        row.
+    """
     some = followed.taken(np.flatnonzero(followed.rises.is_open == 1))
     rises = some.rises
     until, all_queries = rises.time + milliseconds, np.full(some.key.size, NO_MATCH)

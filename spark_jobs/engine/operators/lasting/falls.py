@@ -1,4 +1,7 @@
-"""The rows with which stays end: by stay, each row with a lower value than all rows of the key since the stay began."""
+"""The rows with which stays end.
+
+A stay ends for some constants with each row whose value is lower than all values of the key since the stay began.
+"""
 
 from __future__ import annotations
 
@@ -23,30 +26,30 @@ class Falls(NamedTuple):
     stay: Ints
     row: Ints
     high: Ints
-    """The lowest value before the row: the stay ends for constants below `high` and not below the row's value."""
+    """The lowest value before the row: the stay ends for the constants from the row's value to below `high`."""
 
 
 class OpenStays(NamedTuple):
-    """Stays before the rows of a batch, or from a row of the batch on. A key is in for constants in [floor, high)."""
+    """Stays that began before a batch or with a row of the batch. A key is in for constants in [floor, high)."""
 
     first: Ints
-    """By stay, the first row that may follow."""
+    """The first row of the batch that may end the stay."""
     key: Ints
     """The index of its key in the batch."""
     floor: Ints
     is_floored: NDArray[np.bool_]
-    """Whether `floor` counts; else the key is in for all constants below `high`."""
+    """Whether `floor` is a bound; otherwise the key is in for all constants below `high`."""
     high: Ints
     begin: Ints
-    """The offset of the row with which the stay began: only queries that began before it count."""
+    """The offset of the row with which the stay began: the stay is only for entries that begin there or before."""
     after: Ints
-    """Only queries that began behind this offset count; -1 for all queries."""
+    """The stay is only for entries that begin after this offset; -1 for no such bound."""
     until: Ints
-    """The event time of the end of the interval of FOR; before all times where the interval has ended."""
+    """The event time at which the interval of FOR ends; `NO_TIME` if the interval has ended."""
 
     @classmethod
     def joined(cls, parts: list[OpenStays]) -> tuple[OpenStays, Ints]:
-        """Return the stays of all parts that are open for some constants, and the place of each in all parts."""
+        """Return the stays of all parts that hold for some constants, and each stay's index in the joined parts."""
         fields: Iterator[Any] = (np.concatenate(each) for each in zip(*parts, strict=True))
         found = cls(*fields)
         places = np.flatnonzero(~found.is_floored | (found.high > found.floor))
@@ -58,7 +61,7 @@ class OpenStays(NamedTuple):
         return OpenStays(*fields)
 
     def falls(self, rows: KeyedValues) -> Falls:
-        """Return each row with which a stay ends for some constants."""
+        """Return the pairs of a stay and a row with which the stay ends for some constants."""
         distinct, ranks = np.unique(np.concatenate([rows.values, self.high, self.floor]), return_inverse=True)
         own, high, floor = np.split(ranks.reshape(-1) + 1, [rows.values.size, rows.values.size + self.high.size])
         own = np.where(rows.is_match & ~rows.is_renewed, own, _BREAK)
@@ -78,10 +81,10 @@ class OpenStays(NamedTuple):
 
 
 class _LowerValues:
-    """Finds the first value below a bound, from any place on."""
+    """Finds the first value below a bound in any run of values."""
 
     def __init__(self, values: Ints) -> None:
-        self._levels = [values]  # at level n the lowest of 2 ** n values from each place on
+        self._levels = [values]  # level n has, for each place, the lowest of the 2 ** n values that begin there
         while self._levels[-1].size > (width := 1 << (len(self._levels) - 1)):
             level = self._levels[-1]
             self._levels.append(np.minimum(level[:-width], level[width:]))

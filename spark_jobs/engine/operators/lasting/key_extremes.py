@@ -1,4 +1,4 @@
-"""The extremes of keys for stays with UNTIL: which queries a row enters follows from the extremes before the row."""
+"""The extremes of keys for queries with UNTIL: the extremes before a row decide for which queries the row enters."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from spark_jobs.engine.rows.silent_rows import CHAIN, ENTERED
 __all__ = ["PRIOR", "PRIOR_OFFSET", "SPECIAL", "RiseExtremes", "rise_extremes"]
 
 PRIOR, PRIOR_OFFSET = "#prior", "#prior_offset"
-"""Columns of rises with UNTIL: value and offset of the row before."""
+"""Columns of rises of queries with UNTIL: the value and the offset of the key's previous row."""
 SPECIAL = frozenset((CHAIN, ENTERED, PRIOR, PRIOR_OFFSET))
-"""All columns that rises and exits have with UNTIL, beside those that groups and SELECT lists read."""
+"""The columns that rises and exits have for UNTIL, in addition to the columns that groups and SELECT lists read."""
 
 
 class RiseExtremes(NamedTuple):
     """The extremes before some rows of a batch, and after the batch."""
 
     packed: pa.Array
-    """By row, the extremes before it."""
+    """The extremes before each row."""
     offset: Ints
-    """By row, the offset of the last row before it with at least its value, -1 without one."""
+    """For each row, the offset of its key's last earlier row with at least the same value; -1 if there is none."""
     lowest: Ints
-    """By row, the lowest value behind that offset."""
+    """For each row, the lowest value of the key after `offset`."""
     after: pa.Array
-    """By key of the batch, the extremes after its last row."""
+    """For each key of the batch, the extremes after its last row."""
 
 
 def rise_extremes(batch: BatchRows, known: Sequence[bytes | None], rows: Ints) -> RiseExtremes:
@@ -39,7 +39,7 @@ def rise_extremes(batch: BatchRows, known: Sequence[bytes | None], rows: Ints) -
 
     Args:
         batch: The rows of the batch.
-        known: By key of the batch, the extremes before the batch.
+        known: The extremes of each key of the batch before the batch.
         rows: The rows, ascending.
     """
     keyed, builder = batch.values, ExtremesBuilder(batch.offsets.size)

@@ -20,29 +20,29 @@ _HIGHEST = np.iinfo(np.int64).max
 
 
 class LastMatches(NamedTuple):
-    """The last row of each of some keys, or the row before each of some rows."""
+    """Earlier rows: the last row of each key of a list of keys, or the key's previous row for each row of a batch."""
 
     offset: Ints
-    """-1 where the row was no match for any constants."""
+    """The offset of the earlier row; -1 if there is none, or if the row is no match for any constants."""
     time: Ints
     value: Ints
 
 
 class Waits(NamedTuple):
-    """Rises and exits that wait for rows of a batch."""
+    """Rises and exits whose lowest value the rows of a batch may lower. Each array has an element for each of them."""
 
     first: Ints
-    """By rise, the first row of the batch that may follow the rise."""
+    """The first row of the batch that may follow the rise or exit."""
     key: Ints
-    """By rise, the index of its key in the batch."""
+    """The index of its key in the batch."""
     until: Ints
-    """By rise, the end of its interval: the largest event time of a row that follows the rise."""
+    """The end of its interval: a row follows only if the row's event time is at most `until`."""
     least: Ints
-    """By rise, the lowest value before the batch."""
+    """Its lowest value before the batch."""
     floor: Ints
-    """By rise, the value of the row before it."""
+    """The value above which its lowest value must stay; for a rise, the value of the key's previous row."""
     is_bounded: NDArray[np.bool_]
-    """By rise, whether it ends when its lowest value is not above its floor."""
+    """Whether it is removed once its lowest value is not above `floor`; otherwise `floor` has no effect."""
 
     @classmethod
     def joined(cls, parts: Sequence[Waits]) -> Waits:
@@ -51,12 +51,12 @@ class Waits(NamedTuple):
 
 
 class Lowest(NamedTuple):
-    """The rises after a batch."""
+    """The rises and exits of `Waits` after a batch."""
 
     least: Ints
-    """By rise, the lowest value of all rows that count."""
+    """The lowest value so far: of `Waits.least`, and of the matches that followed."""
     stays: NDArray[np.bool_]
-    """Whether all rows that count were matches. If the rise is bounded, the lowest value is above the floor, too."""
+    """Whether all rows that followed were matches and, if the rise is bounded, `least` is above its floor."""
 
 
 @dataclass(frozen=True)
@@ -71,30 +71,38 @@ class KeyedValues:
     values: Ints
     is_match: NDArray[np.bool_]
     is_renewed: NDArray[np.bool_]
-    """Whether the row before is too old: then the stays so far are over, without exits."""
+    """Whether the key's previous row is too old: then the key's stays end without exits."""
 
     @cached_property
     def begins(self) -> Ints:
-        """By key, its first row."""
+        """The first row of each key."""
         return np.flatnonzero(np.diff(self.key, prepend=-1))
 
     @cached_property
     def ends(self) -> Ints:
-        """By key, the row behind its last row."""
+        """For each key, the index after its last row."""
         return np.append(self.begins[1:], self.key.size)
 
     def lows(self, first: Ints, key: Ints) -> tuple[Ints, Ints]:
-        """Return by key the lowest value from a row on, and 1 if all of these rows are matches and none is renewed."""
+        """Return the lowest value of the matches from each first row to the last row of its key.
+
+        Args:
+            first: The first rows.
+            key: The index of each first row's key.
+
+        Returns:
+            The lowest values; and for each first row 1 if all rows from it on are matches and none is renewed, else 0.
+        """
         end = self.ends[key]
         breaks = np.concatenate([[0], np.cumsum(~self.is_match | self.is_renewed)])
         return self._run_minima(first, end), (breaks[end] == breaks[first]).astype(np.int64)
 
     def lowest(self, waits: Waits) -> Lowest:
-        """Return the lowest value of each rise and of the rows that follow it.
+        """Return the lowest value of each rise and exit after the rows of the batch.
 
-        A row follows a rise if it comes later and its event time is at most `until`. All rows of the key follow up to
-        the first row with a later time: they are a run. After the run, only rows that come out of order can follow, and
-        only until the watermark passes `until`.
+        A row follows a rise if the row has the same key, comes later, and its event time is at most the rise's `until`.
+        The rows of the key before its first row with a later time all follow; they are a run. After the run, a row can
+        follow only if the row comes out of order, and only before the watermark passes `until`.
         """
         count = self.times.size
         _, ranks = np.unique(np.concatenate([self.times, self.after, waits.until]), return_inverse=True)
@@ -129,7 +137,7 @@ class KeyedValues:
         found = np.full(first.size, _HIGHEST)
         lengths = end - first
         level = np.where(self.is_match, self.values, _HIGHEST)
-        width = 1  # `level` has the lowest value of the `width` rows from each row on
+        width = 1  # for each row, `level` has the lowest value of the `width` rows that begin with this row
         while (some := np.flatnonzero(lengths >= width)).size:
             exact = some[lengths[some] < 2 * width]
             found[exact] = np.minimum(level[first[exact]], level[end[exact] - width])
@@ -148,6 +156,6 @@ class BatchRows(NamedTuple):
     """The number of each distinct key."""
     values: KeyedValues
     last: LastMatches
-    """By key of the batch, its last row before the batch."""
+    """For each key of the batch, its last row before the batch."""
     before: LastMatches
-    """By row, the row before; without an offset where that row is too old to count."""
+    """For each row, the previous row of the same key; the offset is -1 if the previous row is too old, too."""

@@ -50,7 +50,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     begins: tuple[Begins, ...] = ()
     """The begins of the entries over the computation."""
     kept_ms: int = 1 << 60
-    """The longest event time between a row and the row before it; if the key's last row is older, there is none."""
+    """The largest difference of the event times of a row and its key's previous row; an older one is ignored."""
     exits: bool = True
     """Whether some query reports exits; otherwise the operator makes none."""
 
@@ -59,7 +59,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return PendingRises()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> LastingRows:
-        """Return rows that have become complete, in the form that the groups over the computation read."""
+        """Return the rows that have become complete as the rows that groups over the computation are matched with."""
         return LastingRows(stream, self.computation_id, partition, found, self.node, stay_rows(self.node, found))
 
     def _taken(self, state: PendingRises, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
@@ -111,7 +111,13 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _followed(
         self, state: PendingRises, rows: RowSource, batch: BatchRows, *, undoable: bool
     ) -> list[LatestMatches]:
-        """Lower the rises and exits of the keys of rows, and add new ones. Return new ones that have already ended."""
+        """Update the state by the rows of a batch.
+
+        The waiting rises and exits of the rows' keys get their new lowest values, and new rises and exits are added.
+
+        Returns:
+            The new rises and exits whose interval has already ended; they are not added to the state as waiting.
+        """
         keyed, index = batch.values, state.index_of(batch.numbers)
         (known, held), (gone, passed) = (_followed_rises(each, index, keyed) for each in (state.rises, state.lasted))
         chains = state.chains(batch.numbers)
@@ -154,7 +160,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         *,
         undoable: bool,
     ) -> LatestMatches:
-        """Add new rises or exits that wait to the state; return the others, the interval of which has ended."""
+        """Add the new rises or exits that must wait to the state; return those whose interval has already ended."""
         ended = made.time + self.node.due_after <= state.watermark
         waiting, due = np.flatnonzero(stays & ~ended), np.flatnonzero(stays & ended)
 
@@ -175,7 +181,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _rises(
         self, batch: BatchRows, partition: int, chains: Sequence[bytes | None]
     ) -> tuple[FollowedRises, dict[str, pa.Array]]:
-        """Return the rises among the rows of a batch, and with UNTIL the extremes of each key after the batch."""
+        """Return the rises among the rows of a batch, and for UNTIL also each key's extremes after the batch."""
         keyed, before = batch.values, batch.before
         is_above = (before.offset == NO_MATCH) | (keyed.values > before.value)
         young = self._young(before.offset, batch.offsets, keyed.is_match, partition)
@@ -205,7 +211,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _young(
         self, before_offset: Ints, offsets: Ints, is_match: NDArray[np.bool_], partition: int
     ) -> NDArray[np.bool_]:
-        """Tell for which rows an entry began after the row before; for this entry there is no row before."""
+        """Tell for which rows some entry began after the key's previous row; this entry ignores the previous row."""
         places = np.flatnonzero(is_match & (before_offset != NO_MATCH))
         young = np.zeros(offsets.size, np.bool_)
         if places.size:
@@ -215,7 +221,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return young
 
     def _begins_around(self, partition: int, first: int, last: int) -> Ints:
-        """Return the begins in (first, last], and the latest begin up to `first`; ascending."""
+        """Return the begins of entries in (first, last], and the latest begin that is at most `first`; ascending."""
         found = [np.empty(0, np.int64)]
         for each in self.begins:
             begins = each.distinct(partition)
@@ -230,7 +236,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return Waits(followed.first, followed.key, until, rises.least, rises.before, is_bounded)
 
     def _ended(self, state: PendingRises, *, undoable: bool) -> LatestMatches:
-        """Remove the rises and exits whose time has come at the state's watermark, and return them."""
+        """Remove the rises and exits whose interval has ended at the state's watermark, and return them."""
         latest, found = state.watermark - self.node.due_after, []
         for table in (state.rises, state.exits):
             places = table.ended(latest)
@@ -246,9 +252,10 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _keep_lasted(
         self, state: PendingRises, keys: Ints, rises: Rises, columns: Mapping[str, pa.Array], *, undoable: bool
     ) -> None:
-        """Keep rises that the watermark has passed, while an earlier rise of their key may still wait.
+        """Keep rises whose interval the watermark has passed, as long as an earlier rise of their key may still wait.
 
-        The time of an event that is not late is at most the delay before the time of any earlier event.
+        An earlier rise of the key may have a later event time than these rises, but by at most the watermark's delay,
+        since otherwise these rises would have been late.
         """
         kept = np.flatnonzero(rises.time + self.node.due_after + self.clock.delay_ms > state.watermark)
         own = pa.array(kept)
@@ -267,7 +274,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
 
 
 def _followed_rises(table: WaitingRows[Rises], index: Ints, keyed: KeyedValues) -> tuple[Ints, FollowedRises]:
-    """Return the places of the rises of some keys, and the rises before the rows of a batch."""
+    """Return the places of the table's rises of some keys, and these rises with the batch's rows that follow them."""
     places, key = table.of_keys(index)
     columns = {name: values for name, values in table.columns(places).items() if name in SPECIAL}
     return places, FollowedRises(table.at(places), key, keyed.begins[key], columns)
@@ -279,7 +286,7 @@ def _no_exits() -> tuple[Exits, Ints, dict[str, pa.Array]]:
 
 
 def _lower(table: WaitingRows[Rises], places: Ints, rises: Rises, stays: NDArray[np.bool_], *, undoable: bool) -> None:
-    """Set the lowest values of some rises, and take out the rises that do not stay."""
+    """Set the lowest values of some rises of a table, and remove the rises for which no key stays in."""
     numbers = {"least": rises.least[stays], "low": rises.low[stays], "is_open": rises.is_open[stays]}
     table.put(places[stays], numbers, undoable=undoable)
     table.remove(places[~stays], undoable=undoable)

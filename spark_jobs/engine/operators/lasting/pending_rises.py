@@ -1,8 +1,8 @@
-"""The state of `LastingMatches` in one source partition: the last match of each key, rises, and exits.
+"""The state of `LastingMatches` in one source partition: the last row of each key, rises, and exits.
 
-A *rise* is a row that is a match for some constants for which the row before it was no match. The state keeps for each
-rise the lowest value of its row and of the rows that followed within the interval. For the constants between the value
-before the rise and this lowest value, the key entered and stayed in.
+A *rise* is a row that is a match for some constants for which the previous row of its key was no match. The state keeps
+for each rise the lowest value of the rise and of the rows that followed within the interval. The key entered and stayed
+in for the constants between the value of the key's previous row and this lowest value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FEW = 1_000
 
 
 class PendingRises(TimedState):
-    """The last match of each key, the rises and the exits, at a position of the partition's log."""
+    """The last row of each key, the rises and the exits, at a position of the partition's log."""
 
     form: ClassVar[bytes] = b"lasting 2\n"
 
@@ -39,19 +39,20 @@ class PendingRises(TimedState):
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self.kept_ms = 1 << 60
-        """The longest event time between a row and the row before it; if the key's last row is older, there is none."""
+        """The largest difference of the event times of a row and its key's previous row; an older one is ignored."""
         self._most_keys = _FEW
         """The number of keys above which the state looks for keys without rows."""
         self._clear()
 
     def _clear(self) -> None:
         self._last = PlacedRows(_LAST)
-        """By number of the key: its last row, if the row was a match."""
+        """The last row of each key, at the place of the key's number; `NO_MATCH` as offset if the row was no match."""
         self.rises = WaitingRows(Rises)
         """The rises that wait for the watermark."""
         self.lasted = WaitingRows(Rises)
-        """The rises the watermark has passed, while an earlier rise of the key may still wait; of their columns
-        only those of UNTIL."""
+        """The rises whose interval the watermark has passed, as long as an earlier rise of the key may still wait.
+
+        Their only columns are those for UNTIL."""
         self.exits = WaitingRows(Exits)
         """The exits that wait for the watermark."""
 
@@ -81,7 +82,7 @@ class PendingRises(TimedState):
             self._most_keys = max(_FEW, 2 * used.size)
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all other columns, since they would lack the values of further rows."""
+        """Remove all columns but some. The removed columns would get no values from further rows."""
         super().keep(names)
         for each in self._tables:
             each.keep({*names, ELEMENT, *SPECIAL})
@@ -94,31 +95,31 @@ class PendingRises(TimedState):
         super().undo()
 
     def last(self, keys: Ints) -> LastMatches:
-        """Return the last rows of some keys."""
+        """Return the last row of each of some keys; the offset is `NO_MATCH` for a key without a match."""
         self._last.grow(self.keys.count)
         return LastMatches(*(self._last.numbers(name)[keys] for name in _LAST))
 
     def chains(self, keys: Ints) -> list[bytes | None]:
-        """Return the packed extremes of some keys, None where a key has none."""
+        """Return the packed extremes of each of some keys; None for a key without extremes."""
         for values in self._last.taken([CHAIN], keys).values():
             found: list[bytes | None] = values.to_pylist()
             return found
         return [None] * keys.size
 
     def put_last(self, keys: Ints, rows: LastMatches, columns: Mapping[str, pa.Array], *, undoable: bool) -> None:
-        """Set the last rows of some distinct keys; with UNTIL, `CHAIN` has their extremes."""
+        """Set the last rows of some distinct keys; for UNTIL, the column `CHAIN` of `columns` has their extremes."""
         self._last.grow(self.keys.count)
         self._last.put(keys, rows._asdict(), columns, undoable=undoable)
         self.changed += keys.size
 
     def index_of(self, keys: Ints) -> Ints:
-        """Return for each key of the state its index in `keys`, -1 for other keys."""
+        """Return for each key of the state its index in `keys`; -1 if `keys` does not have the key."""
         index = np.full(self.keys.count, -1, np.int64)
         index[keys] = np.arange(keys.size)
         return index
 
     def complete_rows(self, offsets: Ints, columns: Mapping[str, pa.Array]) -> None:
-        """Set columns of rises and exits from rows of the log (`WaitingRows.complete`)."""
+        """Fill columns of rises and exits from rows of the log (`WaitingRows.complete`)."""
         self.rises.complete(offsets, columns)
         self.exits.complete(offsets, columns)
 
@@ -135,7 +136,7 @@ class PendingRises(TimedState):
         return np.flatnonzero(used)
 
     def _shrink(self, used: Ints) -> None:
-        """Remove all other keys."""
+        """Remove all keys but those in `used`."""
         kept = self._packed_rows(used)
         self.keys = KeyNumbers()
         self._clear()
@@ -143,11 +144,14 @@ class PendingRises(TimedState):
 
     @property
     def _replaced(self) -> Ints:
-        """The keys that the last task had events of. Keys of other rises and exits that ended are not among them."""
+        """The keys that had events in the last task; not the keys whose rises and exits only ended in this task."""
         return self._last.replaced
 
     def _packed_rows(self, keys: Ints) -> pa.Table:
-        """Return the rows of some keys, which ascend: a section for their last rows, and one for each other kind."""
+        """Return the rows of some keys as a table; the numbers of the keys must ascend.
+
+        The table has a section for the keys' last rows, then a section for each of `_tables`.
+        """
         index = self.index_of(keys)
         columns = self._last.taken(self._last.columns, keys)
         sections = [self._section(0, keys, self.last(keys)._asdict(), columns)]
@@ -198,7 +202,7 @@ class PendingRises(TimedState):
 
     @property
     def rows(self) -> int:
-        """The number of last matches, of rises and of exits."""
+        """The number of rows: the last rows that are matches, the rises and the exits."""
         return int(np.count_nonzero(self._has_last())) + sum(each.count for each in self._tables)
 
     @property

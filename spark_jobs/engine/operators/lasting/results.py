@@ -1,4 +1,4 @@
-"""The results of rises and exits, with the values between which their constants lie."""
+"""The results of rises and exits; each has the two values between which the constants of its queries lie."""
 
 from __future__ import annotations
 
@@ -38,12 +38,14 @@ __all__ = ["enter_results", "exit_results", "stay_rows"]
 def enter_results(
     node: LastingMatches, rises: Rises, columns: Mapping[str, pa.Array], types: Mapping[str, SqlType]
 ) -> LatestMatches:
-    """Return the rows of rises: a query enters whose constant lies between the value before and the lowest value.
+    """Return the result rows of rises.
+
+    A query has a result if its constant lies between the value of the key's previous row and the rise's lowest value.
 
     Args:
         node: The computation's node.
         rises: The rises.
-        columns: Their columns by stored name.
+        columns: The columns of the rises by stored name.
         types: The types of the columns that groups and SELECT lists read.
     """
     numbers = {
@@ -52,7 +54,8 @@ def enter_results(
         IS_MATCH: np.ones(rises.offset.size, np.int64),
         AFTER: np.full(rises.offset.size, NO_MATCH),
     }
-    # The value before a young rise may be above the lowest value: cut to it, so no constant lies between.
+    # The previous row of a young rise may have a value above the lowest value. Then no constant may lie between the two
+    # values, so the lowest value is used for both.
     values = {NOW: rises.least, BEFORE: np.minimum(rises.before, rises.least)}
     if node.until:
         values[LEAST] = rises.least
@@ -65,7 +68,7 @@ def enter_results(
 def exit_results(
     node: LastingMatches, exits: Exits, columns: Mapping[str, pa.Array], types: Mapping[str, SqlType]
 ) -> LatestMatches:
-    """Return the rows of exits; the arguments are those of `enter_results`."""
+    """Return the result rows of exits; the arguments are those of `enter_results`."""
     numbers = {
         KIND: np.full(exits.offset.size, EXIT),
         BEFORE_OFFSET: exits.begin,

@@ -1,4 +1,4 @@
-"""Rows of keys that wait: a key has any number of rows, each of which has whole numbers, and columns of its event."""
+"""Tables of waiting rows: a key has any number of rows, and each row has integers and the columns of its event."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from spark_jobs.engine.operators.timed_state import NEVER
 __all__ = ["NO_MATCH", "Exits", "Rises", "WaitingRows"]
 
 NO_MATCH = -1
-"""Stands in place of an offset for a missing row, and for a row that is no match for any constants."""
+"""Replaces the offset of a missing row, and of a row that is no match for any constants."""
 
 
 class Rises(NamedTuple):
-    """Rises, of the state or of a batch."""
+    """Rises of the state or of a batch. Each array has an element for each rise."""
 
     offset: Ints
     time: Ints
     """The event time in epoch milliseconds."""
     before: Ints
-    """The value of the row before."""
+    """The value of the key's previous row."""
     before_offset: Ints
-    """The offset of the row before; `NO_MATCH` if the row before was no match for any constants."""
+    """The offset of the key's previous row; `NO_MATCH` if that row was no match for any constants."""
     least: Ints
-    """The lowest value within the interval, of the row itself included."""
+    """The lowest value of the rise and of the rows within the interval that followed it."""
     young: Ints
-    """1 if a query began between the row before and the row, so that the query has no row before; otherwise 0."""
+    """1 if an entry began between the key's previous row and the rise, so that it ignores the previous row; else 0."""
     low: Ints
-    """The lowest value since, of the row itself included: the key is still in for the constants below."""
+    """The lowest value of the rise and of all rows that followed it: the key is still in for the constants below."""
     is_open: Ints
-    """0 once the key is in for no constants: by a row that is no match, or a row before that is too old."""
+    """1 while the key is in for some constants; 0 after a row that is no match, or that is too long after another."""
 
     def taken(self, places: Ints) -> Rises:
         """Return some of the rises."""
@@ -50,13 +50,13 @@ class Exits(NamedTuple):
     """The event time less the interval: an exit is complete by the same watermark as a rise of this time."""
     floor: Ints
     is_floored: Ints
-    """0 where each constant below `high` counts."""
+    """1 if `floor` is a bound; 0 if the exit is for all constants below `high`."""
     high: Ints
-    """The lowest value between the begin of the stays and this row, and later within the stays' interval."""
+    """The lowest value from the begin of the stays to before this row, and of later rows within the stays' interval."""
     begin: Ints
-    """The offset of the row with which the stays began: only queries that began before it count."""
+    """The offset of the row with which the stays began: the exit is only for entries that begin there or before."""
     after: Ints
-    """Only queries that began behind this offset count; -1 for all queries."""
+    """The exit is only for entries that begin after this offset; -1 for no such bound."""
     until: Ints
     """The event time up to which rows can still end the stays within their interval."""
 
@@ -69,19 +69,19 @@ Fields = TypeVar("Fields", Rises, Exits)
 
 
 class WaitingRows(Generic[Fields]):
-    """Rows at numbered places (`operators.placed_rows.PlacedRows`) by key."""
+    """Rows at numbered places (`operators.placed_rows.PlacedRows`), each with the number of its key."""
 
     def __init__(self, kind: type[Fields]) -> None:
         """Begin without rows."""
         self.kind: type[Fields] = kind
-        """Names the whole numbers of a row."""
+        """The class whose fields are the integers of a row."""
         self._rows = PlacedRows({"key": -1, **dict.fromkeys(kind._fields, 0), "time": NEVER})
         self._soonest = NEVER
         """A lower bound for the times of all rows."""
 
     @property
     def owners(self) -> Ints:
-        """The key of each place, -1 for a place without a row."""
+        """The number of the key of the row at each place; -1 for a place without a row."""
         return self._rows.numbers("key")
 
     @property
@@ -109,21 +109,21 @@ class WaitingRows(Generic[Fields]):
         self._soonest = self.earliest
 
     def keep(self, names: Collection[str]) -> None:
-        """Keep some columns alone; called where no change can be undone."""
+        """Remove all columns but some. There must be no change that can be undone."""
         self._rows.keep(names)
 
     def of_keys(self, index: Ints) -> tuple[Ints, Ints]:
         """Return the places of the rows of some keys, and the index of each row's key.
 
         Args:
-            index: By key, its index; -1 for other keys.
+            index: For each key of the state, its index among the wanted keys; -1 for a key that is not wanted.
         """
         owner = self.owners
         places = np.flatnonzero((owner >= 0) & (index[np.maximum(owner, 0)] >= 0)) if index.size else owner[:0]
         return places, index[owner[places]]
 
     def at(self, places: Ints) -> Fields:
-        """Return the whole numbers of the rows at some places."""
+        """Return the integers of the rows at some places."""
         found: Fields = self.kind(*(self._rows.numbers(name)[places] for name in self.kind._fields))
         return found
 
@@ -145,7 +145,7 @@ class WaitingRows(Generic[Fields]):
         Args:
             keys: The number of each row's key.
             rows: The rows.
-            columns: Their columns by stored name; further columns are NULL for the rows so far.
+            columns: The columns of the rows by stored name; a column that is new in the state is NULL for older rows.
             undoable: Whether `undo` can undo the change.
         """
         if not keys.size:
@@ -160,21 +160,21 @@ class WaitingRows(Generic[Fields]):
         self._soonest = min(self._soonest, int(rows.time.min()))
 
     def put(self, places: Ints, numbers: Mapping[str, Ints], *, undoable: bool) -> None:
-        """Set some whole numbers of some rows; the times stay."""
+        """Set some integers of the rows at some places; `numbers` must not contain the field `time`."""
         self._rows.put(places, numbers, {}, undoable=undoable)
 
     def remove(self, places: Ints, *, undoable: bool) -> None:
-        """Remove some rows."""
+        """Remove the rows at some places."""
         if places.size:
             gone = {"key": np.full(places.size, -1), "time": np.full(places.size, NEVER)}
             self._rows.put(places, gone, {}, undoable=undoable)
 
     def complete(self, offsets: Ints, columns: Mapping[str, pa.Array]) -> None:
-        """Fill columns of the rows from rows of the log; the change cannot be undone.
+        """Fill columns of the state's rows from the log's rows of the same offsets; the change cannot be undone.
 
         Args:
-            offsets: The offsets of the rows of the log, ascending.
-            columns: The columns of the rows of the log by stored name.
+            offsets: The offsets of the log's rows, ascending; at least one.
+            columns: The columns of the log's rows by stored name.
         """
         held = np.flatnonzero(self.owners >= 0)
         own = self._rows.numbers("offset")[held]

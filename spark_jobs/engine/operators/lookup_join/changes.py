@@ -49,13 +49,13 @@ class Changes:
     keys: tuple[pa.Array, ...]
     """The PRIMARY KEY columns, without NULLs."""
     row: NDArray[np.int32]
-    """By change: the index of the new row in `rows`; -1 if the change removes a row."""
+    """For each change, the index of the new row in `rows`; -1 if the change removes a row."""
     rows: pa.RecordBatch
     """The rows that changes set, with all columns."""
     unavailable: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    """By column: which of `rows` keep the value of the row before, since the record lacks the value."""
+    """By column: which of `rows` keep the value of the key's previous row, since their record lacks the value."""
     emptied: tuple[int, ...] = ()
-    """The offsets of records that remove all rows. The topic must have one partition for such records."""
+    """The offsets of records that remove all rows. There are such records only if the topic has one partition."""
 
     def __len__(self) -> int:
         return int(self.offset.size)
@@ -102,7 +102,7 @@ def decode_changes(
     """Decode a batch of a table's records.
 
     Args:
-        batch: Columns key, value, partition and offset of Spark's Kafka source.
+        batch: Records with the columns key, value, partition and offset of Spark's Kafka source.
         table: The table.
         settings: The evaluator's settings, with the topic of dead letters.
         partitions: The number of the topic's partitions. If there are several, a record that removes all rows becomes a
@@ -154,7 +154,7 @@ def decode_changes(
 
 
 def _row_reader(table: Table) -> FormatReader:
-    """Return the reader of rows; except for Avro, a row is a flat JSON object with each column under its name."""
+    """Return the reader of rows. A row is a flat JSON object with each column under its name, except in Avro."""
     if table.format == "avro":
         return record_reader(table.format, table.columns, table.avro_schema or "", table.framing)
     return _flat_reader(table, table.columns)
@@ -172,7 +172,16 @@ def _decoded(
     wrong: dict[int, str],
     of_key: Mapping[int, str] = _NO_PREFIXES,
 ) -> tuple[Ints, pa.RecordBatch]:
-    """Return the places of the good values, and their columns; `wrong` gets the detail of each bad value, by record."""
+    """Return the places of the good values, and their columns; the detail of each bad value is added to `wrong`.
+
+    Args:
+        values: The values to read.
+        at: The place of each value's record in the batch.
+        reader: The reader of the values.
+        columns: The columns to read.
+        wrong: By place of a record: what is wrong with the record.
+        of_key: By place of a record, the beginning of the detail if the record's key is wrong.
+    """
     read, refused = reader(values)
     arrays = {column.name: column_array(read(column), column.type) for column in columns}
     which = np.arange(at.size)
@@ -192,11 +201,11 @@ def _note_nulls(
 
 
 def _masks(unavailable: Mapping[int, tuple[str, ...]], which: Ints) -> dict[str, NDArray[np.bool_]]:
-    """Return by column which rows keep the value of the row before.
+    """Return by column which rows keep the value of their key's previous row.
 
     Args:
         unavailable: By index of a row in `Images.set`, the columns that keep their value.
-        which: By row, its index in `Images.set`; ascending.
+        which: The index of each row in `Images.set`; ascending.
     """
     masks: dict[str, NDArray[np.bool_]] = {}
     for number, names in unavailable.items():
@@ -210,7 +219,7 @@ def _masks(unavailable: Mapping[int, tuple[str, ...]], which: Ints) -> dict[str,
 def _set_again(
     removed_at: Ints, removed: pa.RecordBatch, set_at: Ints, rows: pa.RecordBatch, key: Sequence[str]
 ) -> NDArray[np.bool_]:
-    """Tell which removals are of a row that the same record also sets, so that the record only changes the row."""
+    """Tell for each removal whether the same record also sets the row of this key, so that the row is only changed."""
     again = np.zeros(removed_at.size, np.bool_)
     left, right = (np.flatnonzero(np.isin(*pair)) for pair in ((removed_at, set_at), (set_at, removed_at)))
     if left.size:

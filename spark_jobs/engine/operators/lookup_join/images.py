@@ -1,4 +1,4 @@
-"""Takes the rows and the keys out of the records of a batch, as JSON that is not decoded yet."""
+"""Finds in the records of a batch the rows that they set and the keys that they remove, as values not yet decoded."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Images:
     set: pa.Array
     """Rows as binary values, in the order of their records."""
     set_at: Ints
-    """By row of `set`: the place of its record in the batch."""
+    """For each row of `set`, the place of its record in the batch."""
     removed: pa.Array
     """Keys as binary values; a value may be a whole row, of which only the key is read."""
     removed_at: Ints
-    """By key of `removed`: the place of its record in the batch."""
+    """For each key of `removed`, the place of its record in the batch."""
     named_at: frozenset[int] = frozenset()
     """The places of records that remove a row by the record's key, not by a row in the value."""
     unavailable: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """By row of `set`: the columns that keep the value of the row before."""
+    """By index of a row in `set`: the columns that keep the value of the key's previous row."""
     emptied_at: tuple[int, ...] = ()
     """The places of records that remove all rows."""
 
@@ -50,9 +50,9 @@ def read_images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> I
     """Return the rows and keys of a batch.
 
     Args:
-        batch: Columns key and value.
+        batch: Records with the columns key and value.
         table: The table.
-        wrong: Receives the detail of each bad record, by the record's place.
+        wrong: The detail of each bad record is added, by the record's place.
     """
     if is_change_format(table.format) or any(column.from_text for column in table.columns):
         return _read_changes(batch, table, wrong)
@@ -120,13 +120,13 @@ def _plain_change(value: bytes | None) -> RowChanges:
 
 
 def naming(table: Table) -> str:
-    """Return the beginning of a dead letter's detail, for a record that should remove a row by its key but cannot."""
+    """Return the beginning of a dead letter's detail for a record whose key should name the removed row."""
     lacks = '"before"' if table.format == "debezium-json" else "value"
     return f"The record has no {lacks}, and its key names no row. "
 
 
 def _removal(key: bytes | None, table: Table, writer: KeyWriter, place: int, wrong: dict[int, str]) -> bytes | None:
-    """Return the PRIMARY KEY that a record's key names; if there is none, return None, with the detail in `wrong`."""
+    """Return the PRIMARY KEY that a record's key contains; None if there is none, and a detail is added to `wrong`."""
     if key is None:
         lacks = 'a "before"' if table.format == "debezium-json" else "a value"
         wrong[place] = f"The record has neither {lacks} nor a key."

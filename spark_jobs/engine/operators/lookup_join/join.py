@@ -1,4 +1,4 @@
-"""Joins a batch of events with tables: finds the rows of the tables that each event meets."""
+"""Joins a batch of events with tables: finds the rows of the tables that each event is joined with."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ EVENT_ROWS: int = EvaluatorSettings().event_rows
 ROWS = 2_000_000
 """The largest number of joined rows that are made at once; only an event with more rows makes more."""
 _PROBES = 1000
-"""The number of rows that are looked up at once if each of them may meet many rows of the table.
+"""The number of events that are looked up at once if each of them may be joined with many rows of the table.
 
-These are look-ups by several columns that do not include the whole PRIMARY KEY.
+Such look-ups are by several columns that do not include the whole PRIMARY KEY.
 """
 _WHOLE = pa.decimal128(19, 0)
 """A type that holds every BIGINT."""
@@ -55,7 +55,7 @@ class LookupJoinOperator:
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that an expression of ON computes; a longer text is NULL."""
     event_rows: int = EVENT_ROWS
-    """The largest number of rows that an event may make at each join, counted before the other conditions of ON."""
+    """The largest number of rows that an event may make at each join, before the other conditions of ON are checked."""
     slice_rows: int = ROWS
     """The largest number of rows of a slice; only an event with more rows makes a larger slice."""
 
@@ -68,7 +68,7 @@ class LookupJoinOperator:
     ) -> tuple[tuple[()], Iterator[JoinedSlice]]:
         """Return the joined rows of events, slice by slice, so that memory is bounded.
 
-        Whether an event makes too many rows does not depend on other events. So every replay leaves out the same
+        An event makes too many rows or not, whatever other events the batch has. So every replay leaves out the same
         events.
 
         Raises:
@@ -115,7 +115,7 @@ class LookupJoinOperator:
 def join(
     events: Events, computation: Computation, views: Mapping[str, TableView], value_bytes: int = VALUE_BYTES
 ) -> JoinedEvents:
-    """Return the rows of a computation over a batch of events.
+    """Return the joined rows of a computation over a batch of events, however many there are.
 
     Args:
         events: The decoded events.
@@ -144,7 +144,7 @@ def _joined(
 def _further_joined(
     rows: JoinedEvents, node: LookupJoin, view: TableView, value_bytes: int, most: int | None
 ) -> JoinedEvents:
-    """Return the rows that a further join makes."""
+    """Return the rows that a further join makes of some rows."""
     columns = tuple(key.column for key in node.keys)
     probe, row = _found(view, columns, [_key_values(rows, key, value_bytes) for key in node.keys], most)
     if node.rest and probe.size:
@@ -190,10 +190,10 @@ def _found(view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most
 def _found_by_steps(
     view: TableView, columns: tuple[str, ...], keys: list[pa.Array], most: int | None
 ) -> tuple[Ints, Ints]:
-    """Return the pairs for a key of several columns.
+    """Return the pairs of an event and a row of the table, for a key of several columns.
 
-    If each event may meet many rows, a few events are looked up at a time, so that too many pairs are noticed before
-    all of them are made.
+    If an event may be joined with many rows, only some events are looked up at a time, so that too many pairs are
+    noticed before all of them are made.
     """
     count = len(keys[0])
     width = max(count, 1) if most is None or set(view.table.key) <= set(columns) else _PROBES

@@ -30,7 +30,7 @@ __all__ = ["JoinedEvents"]
 
 
 class JoinedEvents:
-    """Joined rows. Each consists of an event and, for each table, one row or none.
+    """Joined rows. Each consists of an event and, for each table, a row of the table or none.
 
     Joined rows are ordered by event, then by the keys of the tables' rows.
     """
@@ -100,9 +100,7 @@ class JoinedEvents:
         )
 
     def partners(self, prefix: str, rows: NDArray[np.integer]) -> Partners:
-        """Return the partners of some rows in a LEFT JOIN with constants in ON.
-
-        The constants of a query decide which partners are in its result, and thereby whether the row of NULLs is.
+        """Return the partners of some rows in a LEFT JOIN with constants in ON (`rows.partners`).
 
         Args:
             prefix: The prefix of the join's table.
@@ -112,15 +110,15 @@ class JoinedEvents:
 
     @cached_property
     def number(self) -> Ints | None:
-        """The number of each row within its event, from 0; None if an event has at most one row for a query.
+        """The number of each row within its event, from 0; None if a query can have at most one row of an event.
 
-        Two rows of an event have the same number only if no query can have both (`Numbers`). For events that are
-        elements of a record's array, the number is unique within the record.
+        Two rows of an event have the same number only if no query can have both (`Numbers`). If events are elements of
+        a record's array, the number also contains the element's number.
         """
         number, of_event = self._numbers.of(self.event), self._events.number
         if of_event is None:
             return number
-        # Numbers are ordered by the element, then by the row within the element.
+        # The element's number is in the high bits, so numbers ascend by element, then by row.
         own = self._by_row(of_event)
         return own if number is None else (own << NUMBER_BITS) | number
 
@@ -152,7 +150,7 @@ class JoinedEvents:
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
-        """An upper bound for the bytes of each row's columns: those of its event and of its table rows."""
+        """An upper bound for the bytes of each row's columns: the columns of its event and of its rows of tables."""
         return self._by_row(self._events.record_bytes) + sum(view.longest_row for view, _ in self._rows.values())
 
     @cached_property
@@ -161,7 +159,7 @@ class JoinedEvents:
         return int(self.record_bytes.max(initial=0))
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
-        """Return a column of some rows, distinct and ascending, as Python values; only these values are built."""
+        """Return a column of some rows as Python values; `rows` must be distinct and ascend."""
         if isinstance(name, TableColumn):
             view, taken = self._rows[name.prefix]
             found: list[object] = view.take(name.name, taken[rows]).to_pylist()

@@ -1,4 +1,4 @@
-"""Fills columns that keep the value of the row before, because the record lacks it (Debezium's placeholder)."""
+"""Fills columns that keep the value of the key's previous row, because a record lacks it (Debezium's placeholder)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["OldRows", "with_kept_values"]
 
 
 class OldRows:
-    """The present row of each key before some changes."""
+    """The row that each key has in the table before some changes."""
 
     def __init__(
         self, parts: Sequence[TablePart], key: Sequence[str], keys: KeyTuples, partitions: NDArray[np.int32]
@@ -28,11 +28,11 @@ class OldRows:
             parts: The rows of the table.
             key: The columns of the PRIMARY KEY.
             keys: The keys, which must be distinct within each partition.
-            partitions: By key, the partition of its changes.
+            partitions: The partition of each key's changes.
         """
         self._parts = parts
         self._found: list[tuple[Ints, Ints]] = []
-        """By part: the places of the keys that have a row in it, and these rows."""
+        """For each part of the table: the places of the keys that have a row in this part, and these rows."""
         probes = SoughtValues(keys)
         for part in parts:
             probe, row = part.find(tuple(key), probes)
@@ -42,7 +42,7 @@ class OldRows:
             self._found.append((probe[is_present], row[is_present]))
 
     def column(self, name: str, count: int) -> tuple[list[pa.Array], Ints]:
-        """Return the values of a column in these rows, and by key the place of its value; -1 for a key without a row.
+        """Return the values of a column in these rows, and the place of each key's value; -1 for a key without a row.
 
         Args:
             name: The column.
@@ -64,13 +64,13 @@ def with_kept_values(
 
     Args:
         values: The column in the rows that changes set.
-        row: By change, the row that it sets, as a place in `values`; -1 if the change removes the row.
-        keeps: By row, whether it keeps the value of the row before.
+        row: The row that each change sets, as a place in `values`; -1 if the change removes the row.
+        keeps: For each place in `values`, whether its row keeps the value of the key's previous row.
         first: The first change of each key.
         old: The result of `OldRows.column`: the values before the first change of each key.
 
     Returns:
-        The values; NULL for a removal, and for a row that should keep a value but has no row before.
+        The values; NULL for a removal, and for a row that keeps a value although its key has no previous row.
     """
     keeping = (row >= 0) & keeps[row]
     pointer = row.astype(np.int64)

@@ -16,13 +16,13 @@ class Numbers(NamedTuple):
     """The numbers of rows within their events, from 0, in the order of the keys of the tables' rows.
 
     A row has the same number for all queries, whatever their constants. Two rows of an event may share a number if no
-    query can have both rows. There are two such cases. A LEFT JOIN with constants in ON makes a row of NULLs in
-    addition to the rows that met the table, and a query has either the row of NULLs or some of the others. And an
-    equality of ON with a query's constant chooses one of several rows.
+    query can have both rows. There are two such cases. First, a LEFT JOIN with constants in ON makes a row of NULLs in
+    addition to the joined rows, and a query has either the row of NULLs or some of the others. Second, if ON compares a
+    column with a query's constant for equality, the constant may choose one of several rows.
     """
 
     numbered: bool
-    """Whether an event may have several rows for a single query."""
+    """Whether a single query may have several rows of an event."""
     shared: Ints | None
     """The number of each row, if rows may share numbers; None if the rows of each event have successive numbers."""
 
@@ -32,7 +32,7 @@ class Numbers(NamedTuple):
         Args:
             node: The join.
             event: For each new row, its event.
-            probe: For each new row, the row before the join of which it is made; ascending.
+            probe: For each new row, the row of which the join makes it; ascending.
             row: For each new row, the row of the table; -1 for none.
         """
         numbered = self.numbered or not (node.single or node.unique)
@@ -45,7 +45,7 @@ class Numbers(NamedTuple):
         return Numbers(True, _ranks(event, probe if self.shared is None else self.shared[probe], place))
 
     def of(self, event: Ints) -> Ints | None:
-        """Return the number of each row; None if an event has at most one row for a query.
+        """Return the number of each row; None if a query can have at most one row of an event.
 
         Args:
             event: For each row, its event; ascending.

@@ -22,15 +22,14 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 __all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "TablePin", "Replica"]
 
 TablePin = Mapping[int, int]
-"""By partition of a table's topic, an end offset: changes before the offset are visible. A missing partition ends at 0.
-"""
+"""The end offset of each partition of a table's topic: changes before it are visible. A missing partition ends at 0."""
 
 AT_ONCE_ROWS = 250_000
-"""Collected changes are applied when they are this many, and also at least as many as the table has rows."""
+"""Collected changes are applied when there are at least this many, and at least as many as the table has rows."""
 AT_ONCE_BYTES = 256_000_000
 """Collected changes are also applied when their records have this many bytes; reading takes about this much memory."""
 SUPERSEDED = 100_000
-"""The largest number of superseded rows that are kept for older pins. A table with more rows keeps that many."""
+"""The largest number of superseded rows that are kept for older pins; for a larger table, its own number of rows."""
 
 
 class Log(Protocol):
@@ -49,7 +48,7 @@ def _go_on() -> None:
 
 
 class Replica:
-    """The rows of a table, as of any pin that a micro-batch may still have. Only one thread may use a replica.
+    """The rows of a table, as of any pin that a micro-batch may still have. Only a single thread may use a replica.
 
     The rows as of a pin depend only on the records before the pin, as long as the topic still has these records.
     Compaction may delete a record that a later record supersedes, so ``min.compaction.lag.ms`` must be longer than a
@@ -65,8 +64,8 @@ class Replica:
             table: The table.
             log: The reader of its topic.
             settings: The evaluator's settings.
-            report: Receives dead letters, as rows of `rows.output.OUTPUT`: one for each bad record, and another one if
-                the replica has to read the topic again.
+            report: Is called with dead letters, as rows of `rows.output.OUTPUT`: one for each bad record, and the same
+                again if the replica has to read the topic again.
         """
         self.table = table
         self._log = log
@@ -85,10 +84,10 @@ class Replica:
     def at(self, pin: TablePin, progress: Callable[[], None] = _go_on) -> TableView:
         """Return the table as of a pin, after reading the records between the newest pin so far and this pin.
 
-        The replica can show every pin from its *horizon* on. The horizon is at first the first pin. `forget_before`
+        The replica can show every pin from its *horizon* on. At first, the horizon is the first pin. `forget_before`
         moves the horizon on, and so does `_bound` if too many superseded rows are kept. For a pin before the horizon, a
         second replica is loaded from the topic's beginning. The second replica is dropped when `forget_before` gets a
-        pin that is not before the offsets which the second replica has read.
+        pin whose offsets are all at least those that the second replica has read.
 
         Args:
             pin: The pin.
@@ -116,7 +115,8 @@ class Replica:
     def forget_before(self, pin: TablePin) -> None:
         """Declare that all later pins have at least the offsets of this pin in each partition.
 
-        A call before the first `at` avoids a second replica if the first pin is not the oldest one.
+        If the pin of the first call of `at` is not the oldest one, an earlier call of `forget_before` with the oldest
+        pin avoids a second replica.
         """
         old = self._horizon or {}
         self._horizon = {each: max(pin.get(each, 0), old.get(each, 0)) for each in pin.keys() | old.keys()}
@@ -195,7 +195,7 @@ class Replica:
             self._report(records)
 
     def _apply_all(self, changes: Changes, reached: TablePin) -> None:
-        """Apply changes, and the records among them that remove all rows."""
+        """Apply changes; between them, apply the records that remove all rows."""
         begin = 0
         for offset in changes.emptied:
             self._apply(changes.between(begin, offset), reached)
@@ -244,14 +244,17 @@ class Replica:
     def _kept_columns(
         self, changes: Changes, keys: KeyTuples, partitions: NDArray[np.int32], row: NDArray[np.int32], first: Ints
     ) -> dict[str, pa.Array]:
-        """Return by change the values of the columns in which some row keeps the value of the row before.
+        """Return the values of those columns in which some row keeps the value of its key's previous row.
 
         Args:
             changes: The changes.
             keys: The distinct keys within each partition.
-            partitions: By key, its partition.
-            row: By change, sorted by key and then by order: the row that the change sets; -1 for a removal.
+            partitions: The partition of each key.
+            row: The row that each change sets, -1 for a removal; the changes are sorted by key, then by order.
             first: The first change of each key.
+
+        Returns:
+            By column, the value for each change in the order of `row`.
         """
         if not changes.unavailable:
             return {}
@@ -266,14 +269,14 @@ class Replica:
 
         Args:
             keys: The keys, which must be distinct within each partition.
-            partitions: By key, the partition of the change.
-            offsets: By key, the offset of the change.
+            partitions: For each key, the partition of the change.
+            offsets: For each key, the offset of the change.
         """
         probes = SoughtValues(keys)
         for part in self._parts:
             probe, row = part.find(self.table.key, probes)
             own = part.partition[row] == partitions[probe]
-            self._scattered |= not own.all()  # ended rows count too, since older pins may still show them
+            self._scattered |= not own.all()  # this includes ended rows, since older pins may still show them
             if part.ended is not None:
                 own &= part.ended[row] == NEVER
             probe, row = probe[own], row[own]
@@ -282,7 +285,7 @@ class Replica:
                 self._count -= int(row.size)
 
     def _bounds(self, *pins: TablePin) -> Ints:
-        """Return the last of the pins as an array of offsets by partition; the others only determine its length."""
+        """Return the last pin as an array of offsets by partition, with a place for each partition of all pins."""
         bounds = np.zeros(max((max(pin, default=0) for pin in (self._reached, *pins)), default=0) + 1, np.int64)
         bounds[list(pins[-1])] = list(pins[-1].values())
         return bounds

@@ -1,4 +1,4 @@
-"""Decodes the records of a stream into events: of a declared stream, or of the changes of a table's rows."""
+"""Decodes the records of a stream into events. In a stream of the changes of a table, an event is a change of a row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ __all__ = ["TableEvents", "decode_stream"]
 def decode_stream(
     batch: pa.RecordBatch, stream: Stream, settings: Settings
 ) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
-    """Decode a batch of source records piece by piece; yield each piece in the form of `decode.decode`."""
+    """Decode a batch of source records piece by piece.
+
+    Yields:
+        The events of each piece; and the dead letters for bad records of the piece, None if there are none.
+    """
     if stream.changes_of:
         yield from _decode_changes(batch, stream, settings)
     else:
@@ -67,7 +71,10 @@ def _nulls(stream: Stream, count: int) -> dict[str, pa.Array]:
 
 
 class TableEvents(Events):
-    """Changes of a table as events. A removal has the values of the PRIMARY KEY columns, and NULL in all others."""
+    """Changes of a table as events. The removal of a row has values in the PRIMARY KEY columns, and NULL in all others.
+
+    The removal of all rows (`empties`) has NULL in every column.
+    """
 
     def __init__(
         self,
@@ -87,11 +94,11 @@ class TableEvents(Events):
             stream: The stream of the table's changes.
             source: As in `Events`.
             arrays: The columns by name.
-            removals: Whether each change removes the row.
+            removals: Whether each change removes a row.
             sizes: As in `Events`; if None, numbered changes use the bytes of their columns.
             number: The number of each change within its record; None if a record changes at most one row.
-            unsent: By column: which rows keep the value of the row before, since the record lacks the value.
-            empties: Whether there is only one record, which removes all rows of the table.
+            unsent: By column: which changes keep the value of the key's previous row, since the record lacks the value.
+            empties: Whether the only change is the removal of all rows of the table.
         """
         if sizes is None and number is not None:
             sizes = self._own_sizes
@@ -114,20 +121,20 @@ class TableEvents(Events):
         )
 
     def with_sent(self, kept: Mapping[str, pa.Array]) -> TableEvents:
-        """Return the changes with the values that records lack.
+        """Return the changes with complete columns, after the values that their records lack were found.
 
         Args:
-            kept: The columns in `unsent`, with the values of all rows.
+            kept: The columns in `unsent`, with the values of all changes.
         """
         assert self.removals is not None, "set at the beginning"
         columns = {**self._columns, **kept}
         return TableEvents(self.stream, self.source, columns, self.removals, number=self.number)
 
     def removing(self, keys: Sequence[pa.Array]) -> TableEvents:
-        """Return the record that removes all rows as removals of the single rows.
+        """Return a removal for each row of the table, in place of the single change that removes all rows (`empties`).
 
         Args:
-            keys: The PRIMARY KEY columns of all rows; the rows must be ordered by key.
+            keys: The PRIMARY KEY columns of all rows of the table; the rows must be ordered by key.
         """
         count = len(keys[0])
         arrays = _nulls(self.stream, count) | dict(zip(self.stream.partition_key, keys, strict=True))
@@ -144,7 +151,8 @@ class TableEvents(Events):
     def declares(self, name: Reference) -> bool:
         """Tell whether the table declares the column with a type that is not nested.
 
-        Nested values are read as Arrow arrays, since `values_at` does not have them in the form of `Events`.
+        A column that is not declared is read as an Arrow array (`column`). Nested columns must be read in this way,
+        because `values_at` here returns maps as lists of entries, not as dicts.
         """
         declared = self._declared.get(name)
         return declared is not None and not declared.type.fields and declared.type.element is None

@@ -17,17 +17,17 @@ from spark_jobs.engine.rows.event_column import longest_value
 __all__ = ["NEVER", "RATIO", "SMALL", "TablePart", "added"]
 
 NEVER = int(np.iinfo(np.int64).max)
-"""Stands in place of the offset of the change that ended a row, if there is no such change yet."""
+"""Replaces the offset of the change that ended a row, if there is no such change yet."""
 
 RATIO = 8
-"""A part is merged with the part before it, unless the part before has more than this many times as many rows."""
+"""A part is merged with the preceding part, unless the preceding part has more than this many times as many rows."""
 SMALL = 2_000
 """Two parts are also merged if they have at most this many rows together.
 
-To build one index of so few rows takes less time than to look up rows in two indexes.
+Building an index of so few rows again takes less time than looking up rows in two indexes.
 """
 _DEAD = 4
-"""A part is rebuilt when more than one in this many of its rows is visible at no pin any more."""
+"""A part is rebuilt when more than one of this many rows is no longer visible at any pin."""
 _LARGEST_BYTES = 1 << 30
 """Parts with more than this many bytes together are not merged: Arrow limits a column of texts to 2^31 bytes."""
 _SAMPLE = 8_192
@@ -37,8 +37,8 @@ _SAMPLE = 8_192
 class TablePart:
     """Rows of a table in the order of their keys; a key may have several rows, which are visible at different pins.
 
-    A row is visible at a pin if the change that set the row is before the pin, and no change before the pin superseded
-    or removed the row: ``begun < pin <= ended``, by the offsets of the row's partition.
+    A row is visible at a pin if the change that set the row is before the pin, and if no change before the pin has
+    superseded or removed the row: ``begun < pin <= ended``, where all three are offsets in the row's partition.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class TablePart:
 
         Args:
             columns: The columns by name; rows must be sorted by the PRIMARY KEY.
-            partition: By row, the partition of the change that set the row.
-            begun: By row, the offset of the change that set the row; None if all these offsets are before every pin.
-            ended: By row, the offset of the change that superseded or removed the row; `NEVER` for a row without such a
+            partition: The partition of the change that set each row.
+            begun: The offset of the change that set each row; None if all these offsets are before every pin.
+            ended: The offset of the change that superseded or removed each row; `NEVER` for a row without such a
                 change. None if no row has such a change.
         """
         self.columns = {name: _packed(array) for name, array in columns.items()}
@@ -65,7 +65,7 @@ class TablePart:
     def of(
         cls, columns: Mapping[str, pa.Array], partition: NDArray[np.int32], begun: Ints, ended: Ints, horizon: Ints
     ) -> TablePart:
-        """Return a part without the offsets that no pin from the horizon on needs; other arguments as in `__init__`."""
+        """Return a part, without offsets that no pin from the horizon on needs; other arguments as in `__init__`."""
         young = bool((begun >= horizon[partition]).any())
         return cls(columns, partition, begun if young else None, ended if (ended != NEVER).any() else None)
 
@@ -92,7 +92,7 @@ class TablePart:
         self._ends += int(rows.size)
 
     def visible(self, rows: NDArray[np.integer], pins: Ints) -> NDArray[np.bool_] | None:
-        """Tell which of some rows are visible at a pin, given as offsets by partition; None if all rows are."""
+        """Tell which of some rows are visible at a pin, given as offsets by partition; None if all are visible."""
         if self.begun is None and self.ended is None:
             return None
         pin = pins.take(self.partition.take(rows))
@@ -100,11 +100,11 @@ class TablePart:
         return seen if self.ended is None else seen & (self.ended.take(rows) >= pin)
 
     def useful(self, horizon: Ints) -> NDArray[np.bool_] | None:
-        """Tell which rows are visible at some pin from the horizon on; None if all rows are."""
+        """Tell which rows are visible at any pin from the horizon on; None if all rows are."""
         return None if self.ended is None else self.ended >= horizon[self.partition]
 
     def wasteful(self, horizon: Ints) -> bool:
-        """Tell whether many rows are visible at no pin from the horizon on."""
+        """Tell whether many rows are no longer visible at any pin from the horizon on."""
         if self._ends * _DEAD <= len(self):
             return False
         useful = self.useful(horizon)
@@ -129,7 +129,7 @@ class TablePart:
 
 
 def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], horizon: Ints) -> tuple[TablePart, ...]:
-    """Return the parts with a new part added. Merged parts lose the rows that are visible at no pin any more.
+    """Return the parts with a new part added. Merged parts lose the rows that are no longer visible at any pin.
 
     The parts are merged as in a log-structured merge tree, like those of a constant table: a part has more than `RATIO`
     times as many rows as the next part, unless the two together exceed `_LARGEST_BYTES`.
@@ -159,7 +159,7 @@ def _alike(older: TablePart, rows: int, size: int) -> bool:
 
 
 def _merged(parts: Sequence[TablePart], key: Sequence[str], horizon: Ints) -> TablePart:
-    """Return one part with the useful rows of some parts, which must be ordered from old to new."""
+    """Return one part with the useful rows of some parts; the parts must be ordered from old to new."""
     useful = [part.useful(horizon) for part in parts]
     rows = [
         np.arange(len(part)) if mask is None else np.flatnonzero(mask) for part, mask in zip(parts, useful, strict=True)

@@ -1,4 +1,4 @@
-"""A table as of a pin, in which joins look up rows."""
+"""A table as it was at a pin, in which joins look up rows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["TableView"]
 
 
 class TableView:
-    """The rows of a table at a pin, numbered from 0 with gaps.
+    """The rows of a table at a pin. They are numbered from 0, with gaps for rows that are not visible at the pin.
 
-    Row numbers are valid only within one view. A view still shows its pin after the replica has read further records,
-    and keeps its parts in memory.
+    Row numbers are valid only within a single view. A view still shows its pin after the replica has read further
+    records, and keeps its parts in memory.
     """
 
     def __init__(
@@ -50,17 +50,17 @@ class TableView:
     def find(self, columns: tuple[str, ...], keys: Sequence[pa.Array]) -> tuple[Ints, Ints]:
         """Return all pairs of a probe and a row whose columns equal the probe's values.
 
-        NULL equals nothing. The caller must cast its values exactly to the types of the columns. For a value that no
-        value of the column can equal, such as a BIGINT outside INT or a fraction for a BIGINT, the caller must pass
-        NULL. If values repeat often, the caller should pass each distinct value once.
+        NULL equals nothing. The caller must cast its values exactly to the types of the columns. If the type of the
+        column cannot hold a value, such as a fraction for a BIGINT, the caller must pass NULL. If values repeat often,
+        the caller should pass each distinct value only once.
 
         Args:
             columns: Names of the table's columns, spelt as declared, in any order, each once.
-            keys: By column, the values of the probes, in the column's Arrow type or dictionary-encoded.
+            keys: For each column, the values of the probes, in the column's Arrow type or dictionary-encoded.
 
         Returns:
-            Positions of probes, ascending, and the rows. The rows of a probe are ordered by their PRIMARY KEY, so the
-            order is the same in every process and every replay.
+            The position of each pair's probe, ascending, and its row. The rows of a probe are ordered by their PRIMARY
+            KEY, so the order is the same in every process and every replay.
         """
         by = self.table.key if set(self.table.key) <= set(columns) else columns
         values = dict(zip(columns, keys, strict=True))
@@ -152,7 +152,7 @@ class TableView:
         return probe, row
 
     def _ordered(self, probe: Ints, row: Ints) -> tuple[Ints, Ints]:
-        """Order pairs by probe and PRIMARY KEY. Within a part, rows are in this order already."""
+        """Order pairs by probe and PRIMARY KEY. Rows of the same part are in this order already."""
         order = np.argsort(probe, kind="stable")
         probe, row = probe[order], row[order]
         again = probe[1:] == probe[:-1]
@@ -168,7 +168,7 @@ class TableView:
         return probe, row
 
     def _valid(self, row: Ints) -> NDArray[np.bool_]:
-        """Tell which rows have no row of the same key in a higher partition."""
+        """Tell for each row whether no higher partition has a row of the same key."""
         distinct, which = np.unique(row, return_inverse=True)
         probes = SoughtValues(self._keys(distinct))
         highest = np.full(distinct.size, -1)

@@ -17,8 +17,9 @@ __all__ = ["UndecidedRows"]
 class UndecidedRows(NamedTuple):
     """The rows of a LEFT JOIN with constants in ON.
 
-    Each row before the join makes a row with each of its partners in the table, and then the row of NULLs. A query has
-    the row of NULLs if its constants leave out all of these partners.
+    The join makes of each of its input rows a joined row for each row of the table that may fit, and then a row of
+    NULLs. A query has the row of NULLs if its constants leave out all of these joined rows. After later joins, the
+    *present rows* are the rows that the last join made.
     """
 
     made: Columns | None
@@ -26,14 +27,17 @@ class UndecidedRows(NamedTuple):
     at: Ints | None
     """For each present row, the row of `made` from which it was made; None until a later join."""
     beside: Ints
-    """By row of the LEFT JOIN: for a row of NULLs, the number of rows with partners right before it; otherwise -1."""
+    """For each row that the LEFT JOIN made: if it is a row of NULLs, the number of its joined rows right before it.
+
+    Otherwise -1.
+    """
 
     @classmethod
     def of(cls, probe: Ints, row: Ints) -> UndecidedRows:
         """Return the rows of a LEFT JOIN.
 
         Args:
-            probe: For each row, the row before the join that it is made of; ascending.
+            probe: For each row, the input row of which the join made it; ascending.
             row: For each row, the row of the table; -1 for the row of NULLs.
         """
         alone = np.flatnonzero(row < 0)
@@ -46,7 +50,7 @@ class UndecidedRows(NamedTuple):
 
         Args:
             rows: The present rows, before the later join.
-            probe: For each row of the later join, the present row that it is made of.
+            probe: For each row of the later join, the present row of which it is made.
         """
         if self.at is None:
             return UndecidedRows(rows, probe, self.beside)

@@ -40,11 +40,11 @@ def with_rows(
         name: The column of extremes.
         state: The state before the rows.
         rows: The rows.
-        numbers: By row, the number of its key.
-        minutes: By row, the time of the clock in minutes. A key that is forgotten between two rows starts again without
-            extremes.
+        numbers: The number of each row's key.
+        minutes: The time of the clock at each row, in minutes. A key that is forgotten between two rows starts again
+            without extremes.
         order: The rows ordered by key, then by place.
-        again: For each row in this order, whether the row before it in this order has the same key.
+        again: For each row in this order, whether it has the same key as the preceding row of this order.
     """
     stored, above = stored_column(name)
     column = rows.column(read_reference(stored))
@@ -75,7 +75,7 @@ def with_rows(
 
 
 def _known(name: str, state: LastRows, keys: Ints, minutes: NDArray[np.int32]) -> list[bytes | None]:
-    """Return the packed extremes of some keys; None for a key without extremes, or forgotten by its minute."""
+    """Return the packed extremes of some keys; None for a key without extremes, or forgotten at its minute."""
     found: list[bytes | None] = [None] * keys.size
     places = np.flatnonzero(state.offsets(keys, minutes) != NO_ROW)
     for values in state.taken([name], keys[places]).values():

@@ -1,4 +1,4 @@
-"""Numbers of keys: each distinct tuple of values gets the next number when the tuple is first met.
+"""Numbers of keys: each distinct tuple of values gets the next number when the tuple comes for the first time.
 
 Keys are compared as GROUP BY compares them: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0.
 """
@@ -19,9 +19,9 @@ from spark_jobs.engine.index.value_index import SoughtValues, ValueIndex
 __all__ = ["KeyNumbers", "distinct_keys", "key_columns", "key_values", "null_masks"]
 
 _RATIO = 8
-"""New keys are merged with the part before them, unless this part has more than this many times as many keys."""
+"""New keys are merged with the last part, unless the last part has more than this many times as many keys."""
 _SMALL = 2_000
-"""New keys and the part before them are also merged if they have at most this many keys together."""
+"""New keys and the last part are also merged if they have at most this many keys together."""
 _LARGEST_BYTES = 1 << 30
 """Parts with more than this many bytes together are not merged: Arrow limits a column of texts to 2^31 bytes."""
 _MASK_BITS = 62
@@ -29,7 +29,7 @@ _MASK_BITS = 62
 
 
 def key_columns(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Return the columns of keys in a form in which two keys are equal exactly if all their values are equal.
+    """Return the columns of keys, converted so that two keys are equal exactly if all their values are equal.
 
     NULL is replaced by a fixed value, and marked in masks.
 
@@ -102,7 +102,7 @@ def distinct_keys(keys: KeyTuples) -> tuple[Ints, Ints]:
 
 
 class _Part:
-    """Keys with successive numbers, and their index."""
+    """Keys with successive numbers, and an index that finds them."""
 
     def __init__(self, columns: Sequence[pa.Array], first: int) -> None:
         self.columns = columns
@@ -113,7 +113,7 @@ class _Part:
         return len(self.columns[0])
 
     def find(self, probes: SoughtValues) -> tuple[Ints, Ints]:
-        """Return the places of the probes that are keys of the part, and the numbers of these keys."""
+        """Return the places of the probes that are keys of this part of the keys, and the numbers of these keys."""
         probe, row = self._index.find(probes, self._values)
         return probe, row.astype(np.int64) + self.first
 
@@ -127,7 +127,7 @@ class _Part:
 
 
 class KeyNumbers:
-    """The distinct keys so far, numbered from 0. The parts are merged as in a log-structured merge tree."""
+    """The distinct keys so far, numbered from 0, in parts that are merged as in a log-structured merge tree."""
 
     def __init__(self) -> None:
         """Begin without keys."""
@@ -155,7 +155,7 @@ class KeyNumbers:
         return numbers
 
     def columns(self, numbers: Ints) -> list[pa.Array]:
-        """Return the keys with some numbers, in the form of `key_columns`.
+        """Return the keys with some numbers, as columns that `key_columns` returned.
 
         Args:
             numbers: The numbers, which must ascend.

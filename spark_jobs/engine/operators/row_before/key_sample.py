@@ -1,7 +1,8 @@
-"""A sample of the keys of a state, the keys with the lowest hashes, to find keys with rows in two source partitions.
+"""A sample of the keys of a state, to find keys that have rows in two source partitions.
 
-All partitions use the same hash, so a key that is in two partitions has the same hash in both samples. Samples of
-different sizes can be compared. If a partition has few keys, its sample has all of them.
+The sample has the lowest hashes of the keys. All partitions use the same hash function, so a key that is in two
+partitions has the same hash in both samples. Samples of different sizes can be compared. If a partition has few keys,
+its sample has all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KeyHashes = NDArray[np.uint64]
 
 
 class KeySample:
-    """The lowest hashes of some columns of the keys that one state has met."""
+    """The lowest hashes of some columns of the keys in one state."""
 
     def __init__(self, places: Sequence[int], width: int) -> None:
         """Begin without keys.

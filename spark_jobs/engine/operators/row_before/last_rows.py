@@ -24,14 +24,14 @@ _FORMAT = b"row-before 1\n"
 _KEY, _COLUMN, _OFFSET, _MINUTE = "key.", "column.", "offset", "minute"
 _MINUTE_MS = 60_000
 _UNKNOWN = -1
-"""Stands for an unknown minute, as in a snapshot of an earlier version. A row with this minute is never forgotten."""
+"""Replaces an unknown minute, as in a snapshot of an earlier version. A row with this minute is never forgotten."""
 _LONGEST = 1 << 30
 _LOOKS = 64
 """The state looks for forgotten keys this many times within `LastRows.kept_minutes`."""
 _LONGEST_LOOK = 43_200
 """If `kept_minutes` is longer than this, the state looks `_LOOKS` times within this number of minutes."""
 NO_ROW = -1
-"""The offset of a key without a row: its row was removed, or the task that added the row was undone."""
+"""The offset of a key without a row, such as a key whose row was removed, or whose only row was undone."""
 
 
 class _Overwritten(NamedTuple):
@@ -53,19 +53,19 @@ class LastRows(LogState):
         self.keys = KeyNumbers()
         self._offsets: Ints = np.empty(0, np.int64)
         self._minutes = np.empty(0, np.int32)
-        """By number of the key: the time of the clock when the last row came, in minutes since 1970."""
+        """For each key, by its number: the time of the clock when the last row came, in minutes since 1970."""
         self._columns: dict[str, LastValues] = {}
         self.clock = PartitionClock()
-        """The time up to which the partition has come, by the record times of its rows so far."""
+        """The clock of the partition after all rows so far, by their record times."""
         self.kept_minutes = _LONGEST
-        """A key without new rows for longer than this, by the clock, is forgotten. The operator sets the value."""
+        """The largest number of minutes without rows after which a key is still known. The operator sets the value."""
         self._looked = _UNKNOWN
         """The time of the clock, in minutes, when the state last looked for forgotten keys."""
         self._changes: list[_Overwritten] = []
         self.ready: frozenset[str] = frozenset()
         """While rows are read again (`rewind`): the columns of extremes that already have these rows."""
         self._before_rewind: tuple[NDArray[np.int32], NDArray[np.bool_]] | None = None
-        """While rows are read again: the minute of each key before `rewind`, and whether the key had a row."""
+        """While rows are read again: the minute of each key as of before `rewind`, and whether the key had a row."""
         self._again = PartitionClock()
         """While rows are read again: the clock after these rows."""
 
@@ -75,7 +75,10 @@ class LastRows(LogState):
         return self._columns
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can no longer be undone. If most keys are forgotten, they are removed."""
+        """Begin a task: the changes so far can no longer be undone.
+
+        If more than half of the keys are forgotten, all forgotten keys are removed.
+        """
         self._settle()
         self._changes.clear()
         super().begin()
@@ -98,14 +101,15 @@ class LastRows(LogState):
         super().undo()
 
     def changed_numbers(self) -> Ints:
-        """Return the numbers of the keys that the last task had rows of, ascending."""
+        """Return the numbers of the keys that had rows in the last task, ascending."""
         return distinct_values(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
     def rewind(self, position: int) -> None:
         """Prepare the state to read rows again from a position on, because a column lacks them.
 
-        A column of extremes that lacks some of these rows is removed and built again, because extremes must be added in
-        the order of the rows. Other columns of extremes, and the minutes of the rows in the state, do not change.
+        A column of extremes that lacks some of these rows is removed, so that it is built again: extremes must be added
+        in the order of the rows. Other columns of extremes do not change. While the rows are read again, the minutes of
+        keys are set anew by these rows; then the earlier minutes are restored.
         """
         extremes = filter(is_extremes, self._columns)
         for name in [name for name in extremes if self._since.get(name, position) > position]:
@@ -116,7 +120,7 @@ class LastRows(LogState):
         self._minutes = np.full(self._minutes.size, _UNKNOWN, np.int32)
 
     def _settle(self) -> None:
-        """End the reading of rows that are in the state already."""
+        """End the second reading of rows (`rewind`): restore the minutes of the keys that had a row before."""
         if self._before_rewind is not None:
             minutes, had_row = self._before_rewind
             known = np.flatnonzero(had_row)
@@ -126,8 +130,8 @@ class LastRows(LogState):
     def clocks(self, times_ms: Ints, offsets: Ints) -> tuple[NDArray[np.int32], PartitionClock]:
         """Return the time of the clock after each of some rows, in minutes, and the clock after the last row.
 
-        For rows that are read again, the clock starts again. Its time is never later than it was when the rows came
-        first, so a forgotten key stays forgotten.
+        For rows that are read again, a new clock starts. At each row its time is never later than the clock's time was
+        at the first reading, so a key that was forgotten stays forgotten.
 
         Args:
             times_ms: The record times in epoch milliseconds.
@@ -141,7 +145,7 @@ class LastRows(LogState):
         return _minutes(each), clock
 
     def forgotten(self, before: NDArray[np.int32], now: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell for rows that came in the minutes `before` whether their keys are forgotten in the minutes `now`."""
+        """Tell whether keys whose last rows came in the minutes `before` are forgotten in the minutes `now`."""
         gone: NDArray[np.bool_] = (before != _UNKNOWN) & (now - before > self.kept_minutes)
         return gone
 
@@ -161,17 +165,17 @@ class LastRows(LogState):
         self._minutes = grown(self._minutes, self.keys.count, _UNKNOWN)
 
     def present(self) -> Ints:
-        """Return the keys that have a row and are not forgotten, in the order of their numbers."""
+        """Return the numbers of the keys that have a row and are not forgotten, ascending."""
         return self._present(np.arange(self.keys.count))
 
     def _present(self, numbers: Ints) -> Ints:
-        """Return the keys among some keys that have a row and are not forgotten."""
+        """Return those of some keys that have a row and are not forgotten."""
         now = np.full(numbers.size, _minute(self.clock), np.int32)
         present: Ints = numbers[self.offsets(numbers, now) != NO_ROW]
         return present
 
     def _shrink(self, kept: Ints) -> None:
-        """Remove all other keys."""
+        """Remove all keys but those in `kept`."""
         keys, before = KeyNumbers(), self._minutes[kept]
         numbers, offsets = keys.of(self.keys.columns(kept)) if kept.size else kept, self._offsets[kept]
         columns = {name: (column.kind, column.take(kept)) for name, column in self._columns.items()}
@@ -234,7 +238,7 @@ class LastRows(LogState):
         self.torn = False
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all other columns. There must be no change that can be undone."""
+        """Remove all columns but those in `names`. There must be no change that can be undone."""
         self._columns = {name: column for name, column in self._columns.items() if name in names}
         super().keep(names)
 
@@ -249,7 +253,7 @@ class LastRows(LogState):
 
     @classmethod
     def restored(cls, stored: bytes) -> LastRows:
-        """Return the state that bytes hold; raises as in the base class."""
+        """Return the state that `stored` has written as bytes; raises as in the base class."""
         rows, about = unpacked(_FORMAT, stored)
         state = cls(about["position"])
         for name, since in about["since"].items():
@@ -259,7 +263,7 @@ class LastRows(LogState):
         return state
 
     def changes(self) -> bytes:
-        """Return the last row of each key that the last task had rows of; the offset of a removed row is `NO_ROW`."""
+        """Return as bytes the last row of each key with rows in the last task; a removed row's offset is `NO_ROW`."""
         return self._packed(self.changed_numbers(), None)
 
     def put_changes(self, stored: bytes) -> bool:
@@ -292,7 +296,7 @@ class LastRows(LogState):
 
     @property
     def changed_bytes(self) -> int:
-        """An estimate of the bytes that were put since the last snapshot."""
+        """An estimate of the bytes that were written into the state since the last snapshot."""
         return self.changed * (8 + 8 * len(self._columns))
 
     @property

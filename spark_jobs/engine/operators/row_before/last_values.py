@@ -1,4 +1,4 @@
-"""A column of the last row of each key: values by the number of the key, overwritten in place."""
+"""A column of the last row of each key: values at the numbers of the keys, overwritten in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_jobs.engine.index import Ints
 __all__ = ["HeldValues", "LastValues", "grown"]
 
 _SAMPLE = 500
-"""The number of values that are measured to estimate the memory of all."""
+"""About the number of values that are measured to estimate the memory of all values."""
 _NUMBERS: tuple[tuple[Any, Any, pa.DataType], ...] = (
     (pa.types.is_date32, np.int32, pa.int32()),
     (pa.types.is_timestamp, np.int64, pa.int64()),
@@ -31,7 +31,7 @@ class HeldValues(NamedTuple):
 
 
 class LastValues:
-    """Values of one Arrow type by the number of their key; NULL for a key without a value.
+    """Values of one Arrow type, each at the number of its key; NULL for a key without a value.
 
     Numbers, booleans and times are kept in NumPy arrays. Texts and other values are kept as Python objects; equal texts
     of one batch are one object.

@@ -1,4 +1,4 @@
-"""The operator that gives each row the row before it of the same key (`grouping.plan.row_before.RowBefore`)."""
+"""The operator that finds the previous row of the same key for each row (`grouping.plan.row_before.RowBefore`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DAY_MINUTES = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class RowBeforeOperator(LogOperator[LastRows]):
-    """Makes the rows before (`operators.operator.Operator`).
+    """Finds the previous rows (`operators.operator.Operator`).
 
     All rows of a task must be of one source partition, in its order.
     """
@@ -40,9 +40,9 @@ class RowBeforeOperator(LogOperator[LastRows]):
     by: tuple[Column, ...]
     """The columns of the key."""
     reads: tuple[Column, ...]
-    """The columns of the rows before that groups read, in the order of their stored texts."""
+    """The columns of previous rows that groups read, in the order of their stored texts."""
     kept_minutes: int = 1 << 30
-    """A key without rows for a longer time than this, by the clock of the partition, is forgotten."""
+    """The largest number of minutes without rows, by the partition's clock, after which a key is still known."""
     extremes: frozenset[str] = frozenset()
     """The columns of extremes that groups with UNTIL need (`key_extremes.extremes_names`)."""
 
@@ -68,9 +68,9 @@ class RowBeforeOperator(LogOperator[LastRows]):
     def step(
         self, state: LastRows, rows: RowSource, watermark: int | None = None
     ) -> tuple[LastRows, Iterator[RowsBefore]]:
-        """Return the rows before some rows, and keep the last row of each key; changes the state in place.
+        """Return the previous row of each row, and keep the last row of each key; changes the state in place.
 
-        A key whose last row is a removal has no row.
+        If the last row of a key is a removal, the key's next row has no previous row.
 
         Raises:
             InternalError: An earlier step failed midway.
@@ -101,10 +101,10 @@ class RowBeforeOperator(LogOperator[LastRows]):
         return state, iter([before])
 
     def fold(self, state: LastRows, rows: RowSource) -> None:
-        """Keep the last row of each key, without returning rows before; the change cannot be undone.
+        """Keep the last row of each key, without returning previous rows; the change cannot be undone.
 
-        Either all rows must be below the state's position, or none. Rows below the position are in the state already;
-        they only fill columns that are new in the state.
+        Either all rows must be below the state's position, or none. The state already has rows below its position; such
+        rows only fill columns that are new in the state.
         """
         state.kept_minutes = self.kept_minutes
         numbers, (minutes, clock) = self.numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
@@ -126,9 +126,10 @@ class RowBeforeOperator(LogOperator[LastRows]):
         order: Ints,
         again: NDArray[np.bool_],
     ) -> dict[str, tuple[Extremes, pa.Array]]:
-        """Return the extremes before each row, and packed after all rows, by the name of the column.
+        """Return for each column of extremes the extremes before each row, and each key's packed extremes after them.
 
-        The columns are those of the state and of the operator. Columns that already have these rows are left out.
+        The columns are those of the state and of the operator, without the columns that already have these rows
+        (`LastRows.ready`).
         """
         names = self.extremes.union(filter(is_extremes, state.columns)) - state.ready
         return {name: with_rows(name, state, rows, numbers, minutes, order, again) for name in names}
@@ -159,7 +160,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
 
     @property
     def _equal(self) -> frozenset[str]:
-        """The columns of BY that are equal in a row and the row before; floating-point zeros may differ in sign."""
+        """The columns of BY that are equal in a row and its previous row; floating-point zeros may differ in sign."""
         return frozenset(column.stored for column in self.by if column.type not in (FLOAT, DOUBLE))
 
     @property
@@ -169,7 +170,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
 
 
 def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...]:
-    """Return the columns that groups read of rows before, in the order of their stored texts.
+    """Return the columns of previous rows that groups read, in the order of their stored texts.
 
     For changes of a table these are all columns, since the SELECT list of a removed row is a result.
     """
@@ -181,7 +182,7 @@ def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...
 
 
 def _by_key(numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return the rows ordered by key, then by place; and which rows in this order have the key of the row before."""
+    """Return the rows ordered by key, then by place; and for each in this order whether it follows a row of its key."""
     order = np.argsort(numbers, kind="stable")
     sorted_numbers = numbers[order]
     again = np.zeros(order.size, np.bool_)

@@ -31,7 +31,7 @@ def whole_numbers(values: pa.Array) -> list[int | None]:
 
 
 def ordered_numbers(values: pa.Array) -> Ints:
-    """Return integers in the order of the values, with an arbitrary one for NULL; `values` is as in `whole_numbers`."""
+    """Return integers in the order of the values, an arbitrary integer for NULL; `values` is as in `whole_numbers`."""
     kind = values.type
     if not pa.types.is_floating(kind):
         if not pa.types.is_integer(kind):
@@ -44,7 +44,11 @@ def ordered_numbers(values: pa.Array) -> Ints:
 
 
 def of_whole_numbers(numbers: Ints, kind: pa.DataType) -> pa.Array:
-    """Return the values, of the Arrow type `kind`, of which `whole_numbers` made some integers.
+    """Return the values for integers that `whole_numbers` returned: its inverse.
+
+    Args:
+        numbers: The integers.
+        kind: The Arrow type of the values.
 
     Example:
         >>> of_whole_numbers(np.array(whole_numbers(pa.array([-1.5, 2.0]))), pa.float64()).to_pylist()

@@ -28,7 +28,7 @@ class LatestRows(TimedState):
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self._rows = PlacedRows(_EMPTY)
-        """By number of the key: the offset of its row, the row's event time in epoch milliseconds, and the columns."""
+        """At each key's number: the offset, the event time (epoch milliseconds) and the columns of its latest row."""
         self._soonest = NEVER
         """A lower bound for the times of all rows."""
 
@@ -49,13 +49,13 @@ class LatestRows(TimedState):
         self.tidy()
 
     def tidy(self) -> None:
-        """Remove the keys without rows, if most keys have none."""
+        """Remove the keys without rows, if most keys have none (1,000 of them are allowed in any case)."""
         kept = self._used()
         if 2 * kept.size < self.keys.count - 1_000:
             self._shrink(kept)
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all other columns, since they would lack the values of further rows."""
+        """Remove all columns but those in `names`. The removed columns would get no values from further rows."""
         super().keep(names)
         self._rows.keep({*names, ELEMENT})
 
@@ -79,7 +79,7 @@ class LatestRows(TimedState):
         return self._rows.taken(names, numbers)
 
     def silent(self, latest: int) -> Ints:
-        """Return the keys whose row has a time of at most `latest`."""
+        """Return the numbers of the keys whose row has a time of at most `latest`."""
         if latest < self._soonest:
             return np.empty(0, np.int64)
         times = self._times
@@ -104,7 +104,7 @@ class LatestRows(TimedState):
         self.changed += numbers.size
 
     def complete_rows(self, numbers: Ints, columns: Mapping[str, pa.Array]) -> None:
-        """Fill columns of rows that are in the state; the change cannot be undone."""
+        """Fill columns of rows that are already in the state; the change cannot be undone."""
         self.put(numbers, self._times[numbers], self.offsets(numbers), columns, undoable=False)
 
     def forget(self, numbers: Ints, *, undoable: bool) -> None:
@@ -123,7 +123,7 @@ class LatestRows(TimedState):
         return self._rows.replaced
 
     def _shrink(self, kept: Ints) -> None:
-        """Remove all other keys."""
+        """Remove all keys but those in `kept`."""
         rows = self._packed_rows(kept)
         self.keys, self._rows = KeyNumbers(), PlacedRows(_EMPTY)
         self._put_rows(rows)
@@ -146,7 +146,7 @@ class LatestRows(TimedState):
 
     @property
     def changed_bytes(self) -> int:
-        """An estimate of the bytes that were put since the last snapshot."""
+        """An estimate of the bytes that were written into the state since the last snapshot."""
         return self.changed * (16 + 8 * len(self.columns))
 
     @property

@@ -51,7 +51,7 @@ class SilenceOperator(TimedOperator[LatestRows, SilentKeys]):
     def _chained(
         self, state: LatestRows, rows: RowSource, passing: Ints, timed: TimedRows, *, undoable: bool
     ) -> list[LatestMatches]:
-        """Keep the latest row of each key; return earlier rows whose key was silent before its next row came."""
+        """Keep the latest row of each key; return earlier rows whose key became silent before its next row came."""
         if not passing.size:
             return []
         places = pa.array(passing)

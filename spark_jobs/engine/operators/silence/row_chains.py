@@ -1,4 +1,4 @@
-"""The rows of a batch that were the latest row of their key for a while, and the row of the key that follows each."""
+"""The rows of a batch that were the latest row of their key for a while, each with the next such row of the key."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["RowChains"]
 
 
 class RowChains(NamedTuple):
-    """By key, the rows that were the latest for a while. If event times are equal, the row that came last is latest."""
+    """For each key, the rows that were the latest for a while. If event times are equal, the last row is the latest."""
 
     keys: Ints
     """The numbers of the keys of the batch, ascending and distinct."""
     rows: Ints
     """The rows that were the latest of their key, key by key, in the order of arrival."""
     key_of: Ints
-    """By row of `rows`: the index into `keys`."""
+    """For each row of `rows`: the index of its key in `keys`."""
     first: Ints
-    """By key: the index into `rows` of the key's first row; -1 if the key has no row in `rows`."""
+    """For each key: the index into `rows` of the key's first row; -1 if the key has no row in `rows`."""
 
     @classmethod
     def of(cls, numbers: Ints, times: Ints, known: Ints, keys: Ints) -> RowChains:
@@ -30,7 +30,7 @@ class RowChains(NamedTuple):
         Args:
             numbers: The number of each row's key, by arrival.
             times: The event time of each row.
-            known: By key, the time of the latest row before the batch; if there is none, a time before all others.
+            known: For each key, the time of its latest row before the batch; a time before all others if there is none.
             keys: The distinct numbers, ascending.
 
         Example:
@@ -55,7 +55,7 @@ class RowChains(NamedTuple):
 
     @property
     def followed(self) -> Ints:
-        """The indexes into `rows` of all rows but the last one of each key. The next index is that of the next row."""
+        """The indexes into `rows` of all rows but the last one of each key; the next row of the key is at index + 1."""
         return np.flatnonzero(self.key_of[1:] == self.key_of[:-1])
 
     @property
