@@ -17,12 +17,11 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.plan import source_names
 from grouping.model.catalog import Stream
 from grouping.model.ids import CqName, Subscriber
-from grouping.model.query import CreateCq
 from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.plan.table_changes import changes_id
 from grouping.statements.clauses import cut_emit
-from grouping.statements.command import parse
+from grouping.statements.command import stored_select
 from grouping.statements.select_text import read_select
 
 __all__ = ["FoundReaders", "SourceReaders"]
@@ -101,9 +100,7 @@ class SourceReaders:
             return False
         if not cq.views:
             return True
-        statement = parse(str(cq.text))
-        assert isinstance(statement, CreateCq), "the text of a CQ is a CREATE CQ"
-        return self._names(statement.select, source.name.casefold(), key.subscriber)
+        return self._names(stored_select(str(cq.text)), source.name.casefold(), key.subscriber)
 
     def _reaches(self, loaded: Loaded, cq: Cq, source: Stream | Table | View) -> bool:
         """Tell whether a CQ reads a source, directly or not."""

@@ -17,8 +17,9 @@ from grouping.model.query import CronBased, DigestClause, Edge, Publish, TimerBa
 from grouping.model.refusals import unsupported
 from grouping.statements.refused_forms import BEFORE_NAMES, CLAUSE_HINTS, check_words
 from grouping.statements.tokens import Tokens, clipped
-from grouping.values.cron import parse_cron
-from grouping.values.times import format_instant, format_interval, parse_every, parse_instant, parse_interval
+from grouping.values.cron.every import read_every
+from grouping.values.cron.expression import parse_cron
+from grouping.values.times import format_instant, format_interval, parse_instant, parse_interval
 
 __all__ = [
     "CLAUSE_READERS",
@@ -301,7 +302,7 @@ def _start(tokens: Tokens) -> datetime:
 
 def _every(tokens: Tokens) -> TimerBased | CronBased:
     if not tokens.accept("CRON"):
-        trigger = parse_every(tokens.string("an interval, or CRON and an expression"))
+        trigger = read_every(tokens.string("an interval, or CRON and an expression"))
         return _over_last(tokens, trigger) if tokens.accept("OVER") else trigger
     expression = tokens.string("a cron expression")
     zone = None

@@ -49,7 +49,7 @@ from grouping.statements.table_declaration import read_table
 from grouping.statements.tokens import Tokens, clipped
 from grouping.statements.unknown_statement import unknown_statement
 
-__all__ = ["STATEMENTS", "parse"]
+__all__ = ["STATEMENTS", "parse", "stored_select"]
 
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
@@ -77,10 +77,20 @@ def parse(text: str) -> Statement:
     raise unknown_statement(tokens, STATEMENTS)
 
 
+def stored_select(text: str) -> str:
+    """Return the SELECT of an accepted CREATE CQ, without its clauses: a later version may refuse an accepted clause.
+
+    Example:
+        >>> stored_select("CREATE OR REPLACE CQ a AS SELECT x FROM v EVERY CRON '*/90 * * * *'")
+        'SELECT x FROM v'
+    """
+    tokens = Tokens(text)
+    tokens.index = next(place for place in (1, 3) if tokens.word(place) == "CQ") + 1
+    return _named_select(tokens)[1]
+
+
 def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
-    name = tokens.name("the name of the CQ")
-    tokens.accept("AS")
-    select = _select(tokens)
+    name, select = _named_select(tokens)
     clauses = read_clauses(tokens)
     publish = clauses.publish or Publish()
     trigger = clauses.trigger or ChangeBased()
@@ -99,6 +109,13 @@ def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
             hint="Leave VIRTUAL or EVERY out.",
         )
     return CreateCq(name, select, or_replace, publish, trigger, clauses.start, clauses.expire)
+
+
+def _named_select(tokens: Tokens) -> tuple[str, str]:
+    """Read the name and the SELECT of a CREATE CQ."""
+    name = tokens.name("the name of the CQ")
+    tokens.accept("AS")
+    return name, _select(tokens)
 
 
 def _create_view(tokens: Tokens) -> CreateView:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import lru_cache
 
 import isodate
@@ -19,6 +20,7 @@ __all__ = [
     "format_instant",
     "format_interval",
     "instant",
+    "other_interval",
     "parse_delay",
     "parse_every",
     "parse_instant",
@@ -30,15 +32,27 @@ LONGEST_INTERVAL = timedelta(days=365_000)
 """The longest interval, about a thousand years. With this limit, an instant plus an interval is still an instant."""
 
 _COUNTED = re.compile(r"([0-9]{1,15})\s+(second|minute|hour|day|week)s?", re.ASCII | re.IGNORECASE)
-_ABBREVIATED = re.compile(r"([0-9]{1,15})\s*([a-z]{1,9})", re.ASCII | re.IGNORECASE)
-_UNITS = {
-    **dict.fromkeys(("s", "sec", "second"), "second"),
-    **dict.fromkeys(("m", "min", "minute"), "minute"),
-    **dict.fromkeys(("h", "hr", "hour"), "hour"),
-    **dict.fromkeys(("d", "day"), "day"),
-    **dict.fromkeys(("w", "wk", "week"), "week"),
+_OTHER = re.compile(r"(?:@?every[ _]?|interval ?|rate\()?((?:[0-9.]+ ?[a-z]+,? ?(?:and )?)+)\)?", re.ASCII)
+_PART = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,3})?) ?([a-z]+)", re.ASCII)
+_ONE = re.compile(r"@?every[ _](second|minute|hour|day|week)", re.ASCII)
+_WORDS = {"biweekly": "2 weeks", "fortnightly": "2 weeks", "every fortnight": "2 weeks", "every_second": "1 second"}
+_SECONDS = {
+    "millisecond": Decimal("0.001"),
+    "second": Decimal(1),
+    "minute": Decimal(60),
+    "hour": Decimal(3600),
+    "day": Decimal(86_400),
+    "week": Decimal(604_800),
 }
-"""Abbreviation → name of the unit. ``m`` is the minute, as in Prometheus and Go."""
+_UNITS = {
+    **dict.fromkeys(("ms", "msec", "millis", "millisecond", "milliseconds"), "millisecond"),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "second"),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), "minute"),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), "hour"),
+    **dict.fromkeys(("d", "day", "days"), "day"),
+    **dict.fromkeys(("w", "wk", "wks", "week", "weeks"), "week"),
+}
+"""Word for a unit → name of the unit. ``m`` is the minute, as in Prometheus and Go."""
 _TEXT_LENGTH = 200
 """The largest number of characters of a text that is read as a time. To read longer texts could take quadratic time."""
 _INTERVAL_FORMS = (
@@ -169,12 +183,35 @@ def format_interval(interval: timedelta) -> str:
     return str(isodate.duration_isoformat(interval))
 
 
-def _nearest_interval(text: str) -> str | None:
-    """Return the hint for a number with an abbreviated unit, such as ``5m``."""
-    if (found := _ABBREVIATED.fullmatch(text.strip())) is None:
+def other_interval(text: str) -> str | None:
+    """Return an interval, as a count of units, for another spelling; None for any other text.
+
+    Example:
+        >>> other_interval("5m"), other_interval("@every 1h30m"), other_interval("rate(1 day)"), other_interval("soon")
+        ('5 minutes', '90 minutes', '1 day', None)
+    """
+    text = " ".join(text.casefold().replace("'", "").removeprefix("@").split()) if len(text) <= _TEXT_LENGTH else ""
+    if known := _WORDS.get(text):
+        return known
+    if found := _ONE.fullmatch(text):
+        return counted(1, found[1])
+    if (other := _OTHER.fullmatch(text)) is None:
         return None
-    unit = _UNITS.get(found[2].lower().removesuffix("s") or "s")
-    return f"Did you mean '{counted(int(found[1]), unit)}'?" if unit else None
+    parts = [(Decimal(number), _UNITS.get(word, "")) for number, word in _PART.findall(other[1])]
+    if not parts or not all(unit for _, unit in parts):
+        return None
+    total = sum(number * _SECONDS[unit] for number, unit in parts)
+    if not 0 < total <= LONGEST_INTERVAL.total_seconds():
+        return None
+    whole = [unit for unit in (parts[-1][1], *reversed(_SECONDS)) if total % _SECONDS[unit] == 0]
+    unit = next((unit for unit in whole if unit != "millisecond"), None)
+    return counted(int(total // _SECONDS[unit]), unit) if unit else None
+
+
+def _nearest_interval(text: str) -> str | None:
+    """Return the hint for another spelling of an interval."""
+    interval = other_interval(text)
+    return f"Did you mean '{interval}'?" if interval else None
 
 
 def _bad_interval(text: str, detail: str, hint: str | None = None) -> InputError:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grouping.model.errors import InputError
 from grouping.model.query import CronBased, TimerBased
-from grouping.values.cron import parse_cron
+from grouping.values.cron.expression import parse_cron
 from grouping.values.times import (
     LONGEST_INTERVAL,
     format_instant,
