@@ -1,9 +1,9 @@
-"""Makes an archive of the Java classes that an evaluator loads: its JVM maps the classes, in place of parsing each jar.
+"""Makes an archive of the Java classes that an evaluator loads. A JVM with an archive does not parse the jars.
 
-Application class-data sharing (JEP 350) nearly halves the CPU time of Spark's start. This time matters most when an
-evaluator has died.
-``python -m spark_jobs.runtime.driver.class_archive`` makes the archive, once for each environment and Java. Without an
-archive, or with an archive of other jars, the JVM starts as usual.
+Application class-data sharing (JEP 350) nearly halves the CPU time of Spark's start, which matters most when another
+evaluator must take over after a death. The command ``python -m spark_jobs.runtime.driver.class_archive`` makes the
+archive, once for each Python environment and Java version. Without an archive, or with an archive of other jars, the
+JVM starts as usual.
 """
 
 from __future__ import annotations
@@ -29,10 +29,15 @@ _DUMP_SECONDS = 300.0
 
 
 def make_archive(settings: Settings) -> Path | None:
-    """Run a small stream, and have its JVM leave an archive of its classes; return the archive's path, if any.
+    """Run a small stream in a JVM that writes an archive of its classes when it ends.
+
+    If there is an archive already, nothing is run.
 
     Args:
-        settings: `evaluator.jars` is the folder of the connector's jars.
+        settings: `evaluator.jars` is the folder with the jars of the Kafka connector.
+
+    Returns:
+        The path of the archive; None if there is no archive.
 
     Raises:
         OperationalError: Spark does not start.
@@ -49,7 +54,7 @@ def make_archive(settings: Settings) -> Path | None:
         _run_a_stream(spark, Path(folder))
         spark.stop()
         if process is not None and process.stdin is not None:
-            process.stdin.close()  # the end of its standard input ends pyspark's JVM in order
+            process.stdin.close()  # pyspark's JVM ends in order when its standard input ends
             process.wait(_DUMP_SECONDS)
         if made.is_file():
             made.replace(path)
@@ -57,7 +62,7 @@ def make_archive(settings: Settings) -> Path | None:
 
 
 def _run_a_stream(spark: SparkSession, folder: Path) -> None:
-    """Run a batch of a stream, workers included."""
+    """Run a micro-batch of a stream, so that the JVM also loads the classes that start Python workers."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load().selectExpr("value")
     writing = rows.mapInArrow(_nothing, "nothing boolean").writeStream.format("noop")
     query = writing.option("checkpointLocation", str(folder / "checkpoint")).start()

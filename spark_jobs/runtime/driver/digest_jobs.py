@@ -32,14 +32,14 @@ _AGAIN_SECONDS = 2.0
 """The pause before a job with digests of a table's rows is carried out again."""
 _POOL = "digests"
 _OFFSETS_A_TASK = 4
-"""The number of offsets of `cq.orders` in a task: two orders, each followed by the mark of its transaction.
+"""The number of offsets of `cq.orders` for a task: two orders, each followed by the marker of its transaction.
 
-With this number, a task takes a fraction of a second; micro-batches of streams may wait for a free core meanwhile.
+A task with two orders takes a fraction of a second. This is short enough for micro-batches that wait for the core.
 """
 
 
 class DigestJobThread:
-    """Looks for requests in a separate thread, and carries them out in sequence."""
+    """Looks for requested digest jobs in a separate thread, and carries them out one after the other."""
 
     def __init__(
         self, spark: SparkSession, settings: Settings, fences: EvaluatorFences, failed: Callable[[], None]
@@ -49,9 +49,10 @@ class DigestJobThread:
         Args:
             spark: The session.
             settings: The evaluator's settings.
-            fences: The fences of the evaluator. Requests name the token of its lease; only its holder may write.
-            failed: Called, in the thread, when a job of several tasks failed; it must end the JVM and the process,
-                since other tasks of the job may go on writing for a while.
+            fences: The fences of the evaluator. A request names the token of the evaluator's lease, and only the holder
+                of this lease may carry it out.
+            failed: Is called in this thread when a job of several tasks has failed. The function must end the JVM and
+                the process, because other tasks of the job may go on writing for a while.
         """
         self._spark = spark
         self._settings = settings
@@ -77,7 +78,7 @@ class DigestJobThread:
             except Exception as error:  # pyspark's and py4j's have no common base
                 if job.of_rows:
                     # The job's only task is over, and its process with it, so nothing goes on writing. The task counts
-                    # its tries, and leaves the digests out after some.
+                    # how often it was tried, and leaves the digests out after too many tries.
                     reason = failure_reason(str(error) or type(error).__name__)
                     log.warning("digests of rows not written, will be tried again", extra={"reason": reason})
                     time.sleep(_AGAIN_SECONDS)
@@ -91,7 +92,7 @@ class DigestJobThread:
         job = self._requests.look()
         if job is None or job.evaluator != self._fences.lease.token or job.state == "done":
             return None
-        # A job may be taken already, if Redis's reply was lost: carrying the job out again writes the same.
+        # The job may be taken already, if Redis's reply was lost. Carrying the job out again writes the same records.
         return self._requests.change(job, "taken")
 
     def _tell(self, job: Job) -> None:
@@ -105,7 +106,7 @@ class DigestJobThread:
 
 
 def write_digests(spark: SparkSession, settings: Settings, job: Job, fences: EvaluatorFences) -> None:
-    """Write the digests for a range of orders, and the answers to the orders, by one Spark job."""
+    """Write the digests for a range of orders, and the answers to the orders, by a Spark job."""
     begun = time.monotonic()
     # The job has a pool of its own, so that streams keep their share of the cores.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
@@ -119,7 +120,7 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job, fences: Eva
             "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
             "minPartitions": str(tasks),
             "kafka.isolation.level": "read_committed",
-            # Orders that are gone are closed. The gateway carries out orders that have no answer.
+            # Orders that Kafka has deleted are closed. The gateway itself carries out orders that get no answer.
             "failOnDataLoss": "false",
         }
     )

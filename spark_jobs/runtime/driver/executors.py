@@ -1,4 +1,4 @@
-"""Ends an evaluator that has lost its executors: a master that forgot a driver never gives it executors again."""
+"""Ends an evaluator that has lost its executors, since a master that has forgotten a driver gives it no new ones."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from grouping.model.errors import OperationalError
 __all__ = ["GONE_SECONDS", "Executors"]
 
 GONE_SECONDS = 30.0
-"""How long events may wait for the next executor after the last one has gone."""
+"""How long events may wait without an executor after the last executor has gone."""
 
 
 class Executors:
-    """Watches how many executors there are.
+    """Watches the number of executors.
 
-    A standalone master drops an application with a silent driver. Spark's driver does not register again, but waits for
-    a failover of the master. So an evaluator that has lost all executors ends, and its successor registers. An
-    evaluator that has never had an executor waits: its cluster may have no room yet.
+    A standalone master drops an application whose driver was silent for too long. Spark's driver does not register
+    again, but waits for a failover of the master. So an evaluator that has lost all executors ends, and its successor
+    registers with the master. An evaluator that has never had an executor waits, because its cluster may have no free
+    cores yet.
     """
 
     def __init__(self, count: Callable[[], int], clock: Callable[[], float]) -> None:
@@ -36,7 +37,7 @@ class Executors:
         """Return the number of executors.
 
         Args:
-            awaited: Whether events wait to be evaluated; if none wait, a cluster may take executors back.
+            awaited: Whether events wait to be evaluated. If none wait, a cluster may have taken executors back.
 
         Raises:
             OperationalError: The evaluator had executors, and has had none for `GONE_SECONDS` while events waited.

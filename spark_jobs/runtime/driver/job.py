@@ -35,7 +35,7 @@ STATUS_VARIABLE = "CQ_STATUS_FILE"
 """Environment variable with the path of the file for the evaluator's state."""
 
 _ending = threading.Event()
-"""Whether the process ends in order: failures caused by the end of the JVM are then ignored."""
+"""Whether the process is ending in order. Then failures that the end of the JVM causes are ignored."""
 
 
 def main() -> NoReturn:
@@ -81,16 +81,16 @@ def _run(settings: Settings, leadership: Leadership, status: EvaluatorStatusFile
     end_predecessor(settings.data)
     with ThreadPoolExecutor(1) as starter:
         opening: Future[tuple[SparkSession, bool]] | None = None
-        # On a cluster a standby evaluator would take executors from the active one.
+        # On a cluster, the Spark application of a standby evaluator would take executors from the active evaluator.
         if not settings.standby or settings.evaluator.master.startswith("local"):
             opening = starter.submit(_opened, settings, leadership)
-        # The evaluation modules take a second to import: Java starts meanwhile.
+        # Importing the modules of the evaluation takes a second, during which Java starts.
         from spark_jobs.runtime.driver.serving import serve
 
         def waiting() -> None:
             started = opening is None or opening.done()
             if opening is not None and started:
-                opening.result()  # if Spark did not start, this raises, and another process stands by
+                opening.result()  # raises if Spark did not start; then this process ends, and another one can stand by
             if settings.standby and started and status.role_state.state != "standby":
                 status.write("standby", metrics_url=metrics.url)
             status.still()
@@ -103,7 +103,11 @@ def _run(settings: Settings, leadership: Leadership, status: EvaluatorStatusFile
 
 
 def _opened(settings: Settings, leadership: Leadership) -> tuple[SparkSession, bool]:
-    """Start Spark; if another evaluator leads, run some batches too. Return the session, and whether batches ran."""
+    """Start Spark. In a standby evaluator, also run some batches as a warm-up.
+
+    Returns:
+        The session, and whether batches were run.
+    """
     spark = open_session(settings)
     jvm = jvm_process()
     if jvm is not None:
@@ -134,7 +138,7 @@ def _end(reason: str) -> None:
 
 
 def _silence() -> None:
-    """Drop output to standard error: pyspark's threads print stack traces when the JVM goes."""
+    """Drop output to standard error, because pyspark's threads print stack traces when the JVM ends."""
     drain_output()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 

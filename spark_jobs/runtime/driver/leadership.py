@@ -21,13 +21,13 @@ _RENEW_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
 """The time between two looks at a lease that another process holds."""
 _REDIS_SECONDS = 30.0
-"""How long Redis may fail to answer before an evaluator that does not stand by gives up."""
+"""How long an evaluator that is no standby waits for an answer of Redis before it gives up."""
 _MARGIN_SECONDS = 3.0
 """If the lease cannot be renewed, the process ends itself this long before the lease lapses."""
 
 
 class Leadership:
-    """The evaluator's lease, renewed by a thread of its own."""
+    """The evaluator's lease, which a separate thread renews."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float], lost: Callable[[], None]) -> None:
         """Prepare to take the lease.
@@ -35,13 +35,13 @@ class Leadership:
         Args:
             settings: The evaluator's settings.
             clock: Monotonic seconds.
-            lost: Called, in the thread, when another process has the lease, or the lease was not renewed; it must
-                end the JVM and the process.
+            lost: Is called in that thread when another process has the lease, or when the lease could not be renewed in
+                time. The function must end the JVM and the process.
         """
         self.lease = Lease(settings, "evaluator", settings.evaluator.name)
         """The lease of the evaluator."""
         self.fences = EvaluatorFences.of(settings, self.lease.token)
-        """Fences of the lease's holder."""
+        """The fences that let only the lease's holder write."""
         self._clock = clock
         self._lost = lost
         self._stop = threading.Event()
@@ -53,12 +53,12 @@ class Leadership:
     def take(self, *, standby: bool, waiting: Callable[[], None] = lambda: None) -> None:
         """Take the lease. If another process has the lease, wait until the lease lapses or is given back.
 
-        An evaluator is alive if it renews its lease. An evaluator in another container or on another host may have died
-        without giving its lease back: this process cannot check, and waits until the lease lapses.
+        An evaluator is alive if it renews its lease. If the holder does not renew the lease, it may have died in
+        another container or on another host. This process cannot check that, so it waits until the lease lapses.
 
         Args:
-            standby: Whether to wait for an evaluator that is alive, too.
-            waiting: Called now and then while waiting.
+            standby: Whether to wait also while the holder is alive.
+            waiting: Is called again and again while waiting.
 
         Raises:
             OperationalError: This evaluator is no standby, and another evaluator is alive or Redis does not answer.
@@ -95,7 +95,7 @@ class Leadership:
         self._thread.start()
 
     def release(self) -> None:
-        """Give the lease back. The JVM must be dead, because the tasks of a living JVM might still write."""
+        """Give the lease back. The JVM must have ended, because the tasks of a running JVM might still write."""
         if not self.taken.is_set():
             return
         self._stop.set()
@@ -109,7 +109,7 @@ class Leadership:
         patience = self.lease.lifetime_ms / 1000 - _MARGIN_SECONDS
         while not self._stop.wait(_RENEW_SECONDS):
             try:
-                # Taken again, not only renewed: a Redis that lost its data lost the lease too.
+                # The lease is taken again, not only renewed, because a Redis that has lost its data has lost the lease.
                 kept = self.lease.acquire()
                 if kept:
                     self._renewed_at = self._clock()

@@ -1,4 +1,4 @@
-"""The evaluator's Prometheus metrics for each stream, from the streams' status at the time of the scrape."""
+"""The evaluator's Prometheus metrics for each stream, computed from the streams' status at each scrape."""
 
 from __future__ import annotations
 

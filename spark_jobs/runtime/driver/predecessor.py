@@ -50,7 +50,7 @@ def held(data: Path, prefix: str) -> Iterator[None]:
 def end_predecessor(data: Path) -> None:
     """Kill the JVM that the last evaluator noted in the data folder, if it still runs, and wait for its death.
 
-    A process of the same id that began at another time, or on another machine, is not the predecessor.
+    A process with the noted id that began at another time, or on another machine, is not that JVM and is left alone.
     """
     try:
         noted = json.loads((data / _FILE).read_text())

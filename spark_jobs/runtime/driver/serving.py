@@ -1,4 +1,4 @@
-"""The evaluator's work once Spark runs: keep its streams in line with those of the gateway, and report its state."""
+"""The evaluator's work once Spark runs: keep its queries in line with the streams in Redis, and report its state."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def serve(
         fences: The fences for its writes.
         status: The file with the evaluator's state.
         metrics_url: The URL of the evaluator's metrics.
-        digests_failed: Called when digests can no longer be written.
-        warm: Whether batches were run already (`warm_up`).
+        digests_failed: Is called when a digest job has failed; must end the process (`DigestJobThread`).
+        warm: Whether batches were already run as a warm-up.
 
     Raises:
-        OperationalError: The JVM has ended, or the cluster gives the evaluator no executors any more.
+        OperationalError: The JVM has ended, or the cluster no longer gives the evaluator any executors.
     """
     jvm = jvm_process()
     executors = Executors(partial(executor_count, spark), time.monotonic)
@@ -83,11 +83,11 @@ def serve(
     DigestJobThread(spark, settings, fences, digests_failed).start()
     SnapshotJobThread(spark, settings, fences).start()
     try:
-        for _ in streams.reconcile():  # batches waiting since an earlier evaluator's death go on at once
+        for _ in streams.reconcile():  # before the warm-up, as events may wait since an earlier evaluator's death
             status.still()
     except OperationalError as error:
         log.info("no streams yet", extra={"reason": error.line})
-    # A batch of a stream is its own warm-up.
+    # If events wait, their first batch has the effect of a warm-up.
     if not (warm or any(each["behind"] for each in streams.status().values())):
         warm_up(spark, settings, broker)
     known = streams.status()
@@ -110,7 +110,7 @@ def serve(
             count = executors.check(awaited=any(each["behind"] for each in known.values()))
             report: dict[str, Any] = {"streams": known, "metrics_url": metrics_url}
             status.write(state, jobs=jobs_started(spark), **report)
-            if state == "ready":  # else Redis is away, or being filled
+            if state == "ready":  # otherwise Redis does not answer, or is being filled by the gateway
                 with suppress(OperationalError):
                     notes.tell("evaluator", state, report, settings.evaluator.name)
                     store.tell_executors(executors_note(options, core_count(spark), count))

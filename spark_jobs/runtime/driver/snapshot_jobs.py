@@ -1,4 +1,4 @@
-"""Snapshots of tables that do not change: a Spark job completes snapshots while the stream has no task."""
+"""Snapshots of tables that do not change: as their streams have no tasks, a Spark job completes the snapshots."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.3
 _LONGEST_WAIT_SECONDS = 10.0
-"""The longest wait after a failed job; each failure doubles the wait."""
+"""The longest wait after a failed job; the wait is doubled after each failure."""
 _POOL = "digests"
-"""The scheduler pool of these jobs, which is not the streams' pool: streams keep their share of the cores."""
+"""The scheduler pool of these jobs. The streams have another pool, so they keep their share of the cores."""
 
 
 class SnapshotTask:
@@ -42,7 +42,7 @@ class SnapshotTask:
         self._fences = fences
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Complete the snapshots, and end when Kafka has them; yields nothing.
+        """Write the snapshots that are due, and return when Kafka has them; yields nothing.
 
         Raises:
             OperationalError: Kafka or Redis failed.
@@ -56,7 +56,7 @@ class SnapshotTask:
 
 
 class SnapshotJobThread:
-    """Looks for snapshots that are owed, in a thread of its own."""
+    """Looks for snapshots that queries must still get, in a separate thread."""
 
     def __init__(self, spark: SparkSession, settings: Settings, fences: EvaluatorFences) -> None:
         """Prepare to look.
@@ -87,14 +87,14 @@ class SnapshotJobThread:
                     run_tasks(self._spark, SnapshotTask(stream, self._settings, self._fences), tasks)
                 wait = _LOOK_SECONDS
             except OperationalError:
-                pass  # Redis is away: the thread that renews the lease decides what follows
-            except Exception as error:  # pyspark's and py4j's have no common base
+                pass  # Redis does not answer: the thread that renews the lease decides whether the process ends
+            except Exception as error:  # the exceptions of pyspark and py4j have no common base
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
                 reason = (str(error) or type(error).__name__).splitlines()[0]
                 log.warning("snapshots not written, will be tried again", extra={"reason": reason})
 
     def _streams(self) -> list[Stream]:
-        """Return the streams of this evaluator with snapshots that are owed."""
+        """Return this evaluator's streams with queries that must still get a snapshot."""
         stream_ids = {note.stream_id for note in self._store.snapshots.due().values()}
         if not stream_ids:
             return []

@@ -19,17 +19,22 @@ log = logging.getLogger(__name__)
 
 
 class EvaluatorStatusFile:
-    """The evaluator's state in a JSON file, which each write replaces as a whole."""
+    """The evaluator's state in a JSON file; each write replaces the whole file."""
 
     def __init__(self, path: Path) -> None:
-        """Write to that path."""
+        """Prepare to write to a path, and make the path's folder."""
         self._path = path
         self.role_state = RoleState()
         """The same state for readers over HTTP."""
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def write(self, state: str, **more: Any) -> None:
-        """Replace the content of the file."""
+        """Replace the content of the file; if this fails, the failure is only logged.
+
+        Args:
+            state: The evaluator's state, such as "starting" or "ready".
+            more: Further fields of the JSON object.
+        """
         self.role_state.tell(state)
         written_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         body = {"pid": os.getpid(), "state": state, "told_at": written_at, "last_error": last_error(), **more}
@@ -37,12 +42,12 @@ class EvaluatorStatusFile:
         try:
             aside.write_text(json.dumps(body))
             aside.replace(self._path)
-        except OSError as error:  # a full disk, mostly
+        except OSError as error:  # mostly because the disk is full
             log.warning("status not written", extra={"reason": str(error)})
             self.still()
 
     def still(self) -> None:
-        """Show that the last reported state still holds."""
+        """Show that the evaluator is still in the last reported state: the file gets a new time."""
         self.role_state.still()
         with contextlib.suppress(OSError):
             os.utime(self._path)

@@ -1,7 +1,7 @@
 """Runs a few micro-batches before there are events, so that the first real micro-batch is as fast as the others.
 
-The first run is slow (2 s and more on two cores): workers start, Spark loads and compiles the planner, the Kafka
-clients connect. The evaluator reads and writes a topic of its own, in the same way as the topics of streams.
+The first micro-batch is slow (2 s or more on two cores), because workers start, Spark loads and compiles its planner,
+and the Kafka clients connect. The warm-up reads and writes a topic of its own in the same way as the topics of streams.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _LOOK_SECONDS = 0.02
 
 
 def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
-    """Run some batches over the evaluator's own topic. The warm-up takes seconds, and does no harm if it fails."""
+    """Run some batches over the topic for warm-ups. This takes seconds; a failure is only logged."""
     topic = settings.topics.warm_up
-    # Another evaluator may do the same, with its checkpoints in the same place.
+    # Another evaluator may run a warm-up at the same time, with its checkpoints in the same folder.
     name = f"warm-up-{secrets.token_hex(4)}"
     location = checkpoint_location(name, settings)
     files = files_of(location, spark)
@@ -75,7 +75,10 @@ def _feed(query: StreamingQuery, topic: str, broker: Broker) -> None:
 
 
 def _answer(topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write a result for each warm-up event to the same topic. Results make a further batch, but no further result."""
+    """Yield a result for each warm-up event, to be written to the same topic.
+
+    The results are read in turn by a further batch, which has no results.
+    """
     for batch in batches:
         count = batch["key"].to_pylist().count(_EVENT)
         columns = [pa.repeat(pa.scalar(_RESULT), count), pa.nulls(count, pa.binary())]

@@ -1,7 +1,8 @@
-"""Marks of the clock: by source partition, the watermarks that the clock has set before some positions of the log.
+"""Marks of the clock: watermarks that the driver's clock has set for an idle source partition.
 
-The driver writes a mark before a micro-batch uses it; workers read marks when they fold the log. The marks of a
-partition are a file next to the stored states of the partition (docs/design/042-time-by-partition.md).
+A mark takes effect before the event at a position of the log. The driver writes a mark before a micro-batch uses it.
+Workers read marks when they fold the log. The marks of a partition are a file next to the stored states of the
+partition (docs/design/042-time-by-partition.md).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from spark_jobs.runtime.kafka.sink import rows_location
 __all__ = ["ClockMarks", "PlacedMark", "marks_location", "marks_text", "read_marks"]
 
 _KEPT = 10_000
-"""The largest number of marks that are kept for a partition; each quiet time makes one mark."""
+"""The largest number of marks that are kept for a partition; there is a mark for each time without events."""
 
 
 class PlacedMark(NamedTuple):
@@ -28,7 +29,7 @@ class PlacedMark(NamedTuple):
     watermark: int
     """Epoch milliseconds."""
     batch: str
-    """The micro-batch that makes the results of the mark: the id of the query, a slash, and a number."""
+    """The micro-batch that makes the results of the mark: the id of its query, a slash, and its number."""
 
 
 def marks_location(settings: Settings, source_id: str, partition: int) -> str:
@@ -37,7 +38,7 @@ def marks_location(settings: Settings, source_id: str, partition: int) -> str:
 
 
 def marks_text(marks: Iterable[PlacedMark]) -> str:
-    """Return the contents of a file: a line for each of the latest marks.
+    """Return the contents of a file with the latest of some marks, one line for each.
 
     Example:
         >>> read_marks(marks_text([PlacedMark(7, 1000, "q/3")]))
@@ -56,7 +57,7 @@ class ClockMarks:
     """Reads the marks, for workers."""
 
     def __init__(self, settings: Settings) -> None:
-        """Use the folder of states in the settings."""
+        """Prepare to read from the folder of states that the settings name."""
         self._settings = settings
 
     def of(self, source_id: str, partition: int) -> list[PlacedMark]:

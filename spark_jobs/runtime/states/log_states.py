@@ -1,8 +1,9 @@
-"""The states of operators in a worker process, restored for the begin of a batch from memory, a snapshot, and the log.
+"""The states of operators in a worker process, restored at the beginning of a batch from memory, files, and the log.
 
-A state after an offset depends only on the log up to the offset. A worker keeps the state at the end of its last task
-of the partition. The changes of this task can be undone, for a batch that is evaluated again. If another worker has
-evaluated batches since, the worker reads their part of the log and folds it into the state.
+A state at a position depends only on the log before the position. A worker keeps the state at the end of its last task
+of each source partition. The changes of this task can be undone, for the case that its batch is evaluated again. If
+other workers have evaluated later batches, the worker reads the events of these batches from the log and folds them
+into the state.
 """
 
 from __future__ import annotations
@@ -53,16 +54,16 @@ class StateClock(NamedTuple):
 
 
 class _Behind(NamedTuple):
-    """A state without the latest events of the log."""
+    """A state that lacks some events of the log."""
 
     needs: StateNeeds
     state: LogState
     begin: int
-    """The position from which the log must be folded."""
+    """The position from which on the log must be folded into the state."""
 
 
 class LogStates:
-    """The states of a process, by stream, source partition and computation. For one thread."""
+    """The states of a process, by stream, source partition and computation. Only a single thread may use them."""
 
     def __init__(
         self,
@@ -83,15 +84,15 @@ class LogStates:
         self._marks = ClockMarks(settings)
         self._limit = settings.limits.state_megabytes << 20
         self._states: dict[_PartitionPlace, dict[str, LogState]] = {}
-        """By source partition: the states by computation id."""
+        """For each source partition, the states by computation id."""
         self._sizes: dict[str, dict[_PartitionPlace, int]] = {}
-        """By computation id: the memory of the states by source partition, in bytes."""
+        """For each computation id, the memory of the states by source partition, in bytes."""
         self._needs: dict[str, tuple[Snapshot, list[StateNeeds]]] = {}
-        """By stream id: the needs of the tables that were seen last."""
+        """For each stream id, the constant tables of its last task, and what they need of states."""
 
     @cached_property
     def _reader(self) -> RangeReader:
-        """The reader, made when a log is first read: it must not be forked or pickled."""
+        """The reader of topics, made when a log is first read, since a reader must not be forked or pickled."""
         return self._open_reader(self._settings)
 
     def begun(
@@ -106,7 +107,8 @@ class LogStates:
     ) -> dict[str, LogState]:
         """Return the states of a stream's computations at the beginning of a task.
 
-        States of computations that are stopped, or that `full` names, are `torn` and must not be used.
+        The state of a computation that is stopped is `torn` and must not be used; so is a state that has become too
+        large while the log was folded.
 
         Args:
             stream: The stream, as the task's batch declares it.
@@ -114,15 +116,16 @@ class LogStates:
             views: By table id, the joined tables at the batch's pins.
             partition: The source partition of the task.
             first: The position of the task's first event.
-            stopped: The ids of computations that are stopped; their states are dropped.
+            stopped: The ids of computations all of whose groups are quarantined; their states are dropped.
             clock: The marks of the clock at `first`; None if there are none.
 
         Raises:
-            PartitionUnreadable: Kafka refuses the partition.
-            OperationalError: Kafka failed, or the file system with the marks of the clock.
+            PartitionUnreadable: Kafka refuses to read the partition.
+            OperationalError: Kafka failed, or the file system with the marks of the clock failed.
         """
         here = _PartitionPlace(stream.stream_id, stream.source_id, partition)
-        wanted, known = self._wanted(stream, snapshot), self._states.pop(here, {})  # a fault leaves nothing half done
+        # The states are taken out, so that no later task finds them half changed if an exception is raised here.
+        wanted, known = self._wanted(stream, snapshot), self._states.pop(here, {})
         states: dict[str, LogState] = {}
         behind, began = [], time.monotonic()
         for needs in wanted:
@@ -135,11 +138,11 @@ class LogStates:
             state = self._usable(state, first, clock) or self._stored(place, needs, first)
             if state is None:
                 state = needs.kind(min([first, *since.values()]))
-                for column in since:  # a state without rows lacks no column
+                for column in since:  # a state without rows lacks the values of no column
                     state.hold(column, state.position)
             if state.position < first:
                 self._snapshots.catch_up(place, state, first)
-                needs.settle(state, BEGINNING)  # changes do not have the keys that marks of the clock have made silent
+                needs.settle(state, BEGINNING)  # stored changes lack the keys that became silent by marks of the clock
             states[name] = state
             needs.prepare(state, partition)
             late = [begin for column, begin in since.items() if state.since.get(column, first) > begin]
@@ -189,7 +192,7 @@ class LogStates:
         return state
 
     def ended(self, stream: Stream, partition: int, end: int, states: Mapping[str, LogState]) -> None:
-        """Note the end of a task; the next task undoes a state that lacks some events of this task.
+        """Note the end of a task. If a state lacks some events of the task, the next task undoes the state's changes.
 
         Args:
             stream: The stream.
@@ -200,12 +203,12 @@ class LogStates:
         for name, state in states.items():
             if state.whole and not state.torn:
                 state.position, state.complete = end, True
-                if end > state.began:  # the driver gives a mark of the clock to the next task instead
+                if end > state.began:  # changes by a mark without events are not stored: the next task gets the mark
                     self._snapshots.leave_changes(SnapshotPlace(stream.source_id, partition, name), state)
         self._measure(_PartitionPlace(stream.stream_id, stream.source_id, partition), states)
 
     def forget(self, stream_id: str) -> None:
-        """Forget a stream; its states can be restored from snapshots and log."""
+        """Forget a stream; its states can be restored from files and from the log."""
         self._needs.pop(stream_id, None)
         self._states = {place: states for place, states in self._states.items() if place.stream_id != stream_id}
         known = {name: next(iter(sizes)).stream_id for name, sizes in self._sizes.items()}
@@ -223,10 +226,13 @@ class LogStates:
         return known[1]
 
     def _usable(self, state: LogState | None, first: int, clock: StateClock | None) -> LogState | None:
-        """Return a state at `first` or before, after undoing the last task if necessary; None if it cannot be used."""
+        """Return a state whose position is `first` or before; None if the state cannot be used.
+
+        If necessary, the changes of the last task are undone.
+        """
         if state is None or state.torn:
             return None
-        # If the task of a mark is carried out again, the results of the mark may not be on Kafka.
+        # If the task of a mark is carried out again, Kafka may lack the mark's results, so they must be made again.
         again = clock is not None and clock.mark is not None and state.began == state.position == first
         if not state.complete or state.position > first or (again and _has_taken(state, clock)):
             state.undo()
@@ -246,7 +252,7 @@ class LogStates:
         behind: Sequence[_Behind],
         first: int,
     ) -> None:
-        """Bring states to a position by the log. An event that a state has already does not change the state."""
+        """Bring states to the position `first` by the log. An event that a state already has does not change it."""
         clocked = [each for each in behind if isinstance(each.state, TimedState)]
         marks = self._marks.of(stream.source_id, partition) if clocked else []
         for each in clocked:
@@ -262,7 +268,7 @@ class LogStates:
             for each in behind:
                 if not each.state.torn:
                     self._folded(each, events, views)
-                    # The states of the computation's other partitions are added when the state is whole (`full`).
+                    # This compares only the partition's state; `full` adds the computation's states of all partitions.
                     each.state.torn = each.state.nbytes > self._limit
         for each in behind:
             each.state.position = first
@@ -272,7 +278,7 @@ class LogStates:
                 each.state.marks = NO_MARKS
 
     def _events(self, stream: Stream, wanted: SourceRange, cuts: Sequence[int]) -> Iterator[Events]:
-        """Yield the events of a part of the log, cut before some offsets."""
+        """Yield the events of a range of the log in pieces; a new piece begins at each of the offsets `cuts`."""
         for _, batches in self._reader.read([wanted]):
             for batch in batches:
                 places = np.searchsorted(batch["offset"].to_numpy(), cuts).tolist()

@@ -1,8 +1,8 @@
-"""Stored states of operators: a cache of the log, in a folder next to the checkpoints.
+"""Stored states of operators, in a folder next to the checkpoints. The files are only a cache, as the log has all data.
 
-A worker without a state loads the last one at or before its batch, and reads the log from there. If the folder is on
-this machine, each task also stores its changes, because another worker may get the next batch of the partition. A file
-that is missing, torn or of another version only costs time.
+A worker without a state loads the last state at or before the beginning of its batch, and reads the log from there. If
+the folder is on this machine, each task also stores its changes of the state, because another worker may get the next
+batch of the partition. If a file is missing, torn or of another version, the worker only needs more time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ State = TypeVar("State", bound=LogState)
 
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
-"""The bytes of changed rows from which on a state is stored early, unless the whole state has more bytes than these."""
+"""If at least this many bytes of a state have changed, it is stored early, unless the whole state has more bytes."""
 _AWAY_SECONDS = 300.0
 _FAULTS = (OSError, pyarrow.ArrowException)
 _KEPT = 2
@@ -54,10 +54,10 @@ class SnapshotPlace(NamedTuple):
 
 
 class RowSnapshots:
-    """Writes and reads states. A fault of the file system is logged, and nothing is read or written for some time."""
+    """Writes and reads states. After a fault of the file system, nothing is written or read for some time."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
-        """Use the folder of states in the settings.
+        """Prepare to use the folder of states that the settings name.
 
         Args:
             settings: The evaluator's settings.
@@ -67,10 +67,10 @@ class RowSnapshots:
         self._clock = clock
         self._location = location.replace("s3a://", "s3://", 1)  # Hadoop's name for it
         self._folder = None if "://" in location else Path(location)
-        """The folder of this machine; None for a URL."""
+        """The folder, if it is on this machine; None if its location is a URL."""
         self._due: dict[SnapshotPlace, float] = {}
         self._away_until = 0.0
-        """Until when the file system is not used after a fault, so that not every task waits for the file system."""
+        """The time before which the file system is not used after a fault, so that not every task waits for it."""
 
     def last(self, place: SnapshotPlace, at_most: int, kind: type[State]) -> State | None:
         """Return the last whole state of a kind whose position is `at_most` or before; None if there is none."""
@@ -135,7 +135,7 @@ class RowSnapshots:
             self._leave_alone(error)
 
     def catch_up(self, place: SnapshotPlace, state: LogState, at_most: int) -> None:
-        """Add the changes that other workers have stored to a state, up to a position, as long as there is no gap."""
+        """Apply to a state the changes that other workers have stored, up to a position, as long as there is no gap."""
         folder = None if self._folder is None else self._folder / place.path
         while folder is not None and state.position < at_most:
             found = [(_bounds(path), path) for path in folder.glob(f"*{_CHANGES}")]

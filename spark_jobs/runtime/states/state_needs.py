@@ -1,4 +1,7 @@
-"""The needs of the live entries over a computation: which parts of its rows, and since when."""
+"""The needs of the live entries over a computation: the columns of its state, and the positions from which on.
+
+In this module, a *name* is the name of a column; for frames, the column holds the value of a window function.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,11 @@ from spark_jobs.engine.stages.whole_rows import whole_rows
 __all__ = ["ALL_ROWS", "StateNeeds", "needs_of"]
 
 ALL_ROWS = ""
-"""Stands for the rows themselves, whatever parts they have."""
+"""In place of a column's name: means the rows themselves, whatever columns they have."""
 
 
 class StateNeeds(Protocol):
-    """The needs of a computation with a state, under one version of the tables."""
+    """The needs of a computation with a state, under one version of the constant tables."""
 
     @property
     def computation(self) -> Computation:
@@ -46,29 +49,35 @@ class StateNeeds(Protocol):
 
     @property
     def names(self) -> frozenset[str]:
-        """The parts of the rows."""
+        """The names of the columns that the state must have."""
 
     def since(self, partition: int) -> Mapping[str, int]:
-        """Return for each part the position from which on rows must have the part."""
+        """Return for each name, and for `ALL_ROWS`, the position from which on the state must have the column."""
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Give the state the needs before a task begins; the state must have no changes that can be undone."""
+        """Tell the state the needs before a task begins. There must be no changes that can still be undone."""
 
     def fold(self, state: LogState, rows: RowSource) -> None:
-        """Take rows of the log into the state, without results. Rows that the state has already do not change it."""
+        """Take rows of the log into the state, without results. Rows that the state already has do not change it."""
 
     def settle(self, state: LogState, watermark: int) -> None:
-        """Move the watermark of a state as the clock has done, without making results. The change cannot be undone."""
+        """Move the watermark of a state to that of a mark of the clock, and drop the results that are due by then.
+
+        The change cannot be undone.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class _EdgeNeeds:
-    """The columns of rows before that the entries read."""
+    """The columns of keys' previous rows that the entries read."""
 
     computation: Computation
     operator: RowBeforeOperator
     begins: tuple[tuple[frozenset[str], Callable[[int], int]], ...]
-    """For each part of a table: the columns that the entries read, and their least begin in a partition."""
+    """For each part of a constant table: the columns that the part's entries read, and a function.
+
+    The function returns for a source partition the least offset at which one of these entries begins.
+    """
 
     @classmethod
     def of(cls, settings: Settings, stream: Stream, computation: Computation, snapshot: Snapshot) -> _EdgeNeeds:
@@ -77,7 +86,7 @@ class _EdgeNeeds:
         plans = [table.shape.plan for table in snapshot.tables]
         by, days = computation.before.by, settings.limits.last_row_days
         operator = RowBeforeOperator.of(stream, by, plans, days)
-        if stream.changes_of:  # the rows of a table are there before its queries
+        if stream.changes_of:  # a query over a table also needs the rows from before its begin
             return cls(computation, operator, ((operator.names | {ALL_ROWS}, lambda partition: 0),))
         begins = []
         for table in snapshot.tables:
@@ -125,7 +134,10 @@ class _FrameNeeds:
     computation: Computation
     operator: FrameOperator
     begins: tuple[tuple[frozenset[str], NDArray[np.int64]], ...]
-    """The values that some live entries read, and the distinct begins of these entries, as `Begins.offsets`."""
+    """Pairs of a set of values and the distinct begins of the live entries that read these values.
+
+    The begins are a matrix with a row for each begin and a column for each source partition (`Begins.offsets`).
+    """
 
     @classmethod
     def of(cls, computation: Computation, snapshot: Snapshot) -> _FrameNeeds:
@@ -149,13 +161,13 @@ class _FrameNeeds:
         return _least(self.begins, partition)
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Note which values are read, how far their frames reach, and from which position on each value sees rows."""
+        """Note which values are read, how far back their frames reach, and the first position that each may contain."""
         assert isinstance(state, FrameRows), "a state of this kind"
         state.keep(self.names)
         state.reach, state.visible = self.operator.reach, self.since(partition)
 
     def fold(self, state: LogState, rows: RowSource) -> None:
-        """Keep the rows that WHERE lets through."""
+        """Keep the rows for which WHERE is TRUE."""
         assert isinstance(state, FrameRows), "a state of this kind"
         self.operator.fold(state, rows)
 
@@ -170,11 +182,11 @@ class _TimedNeeds:
     computation: Computation
     operator: TimedOperator[Any, Any]
     begins: tuple[tuple[frozenset[str], NDArray[np.int64]], ...]
-    """Like `_FrameNeeds.begins`, with columns in place of values."""
+    """As `_FrameNeeds.begins`, but with columns in place of values."""
 
     @classmethod
     def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds | None:
-        """Collect the needs of the groups over a computation; None for other computations than event-time ones."""
+        """Collect the needs of the groups over a computation; None if its rows do not wait for the watermark."""
         operator = timed_operator(stream, computation, snapshot, settings)
         if operator is None:
             return None
@@ -204,7 +216,7 @@ class _TimedNeeds:
         self.operator.fold(state, rows)
 
     def settle(self, state: LogState, watermark: int) -> None:
-        """Take out the rows that a watermark completes."""
+        """Remove the rows that are complete at a watermark."""
         assert isinstance(state, TimedState), "a state of this kind"
         self.operator.advance(state, watermark, undoable=False)
 
@@ -212,7 +224,7 @@ class _TimedNeeds:
 def _live_begins(
     snapshot: Snapshot, read: Callable[[GroupPlan, SelectList], Iterable[str]]
 ) -> tuple[tuple[frozenset[str], NDArray[np.int64]], ...]:
-    """Return sets of names that some live entries read, each with the distinct begins of these entries.
+    """Return sets of names, each with the distinct begins of the live entries that read these names.
 
     Args:
         snapshot: The tables of the entries.
@@ -233,7 +245,7 @@ def _live_begins(
 
 
 def _least(begins: Iterable[tuple[frozenset[str], NDArray[np.int64]]], partition: int) -> dict[str, int]:
-    """Return for each name the least begin, in a partition, of the entries that read the name."""
+    """Return for each name the least offset in a partition at which an entry begins that reads the name."""
     found: dict[str, int] = {}
     for names, offsets in begins:
         begin = int(offsets[:, min(partition, offsets.shape[1] - 1)].min())

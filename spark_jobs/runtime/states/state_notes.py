@@ -26,7 +26,7 @@ class StateReport(NamedTuple):
 
     states: PartitionStates
     sample: bytes | None
-    """Hashes of keys, uint64; None if there is nothing new to write."""
+    """The packed hashes of a sample of keys (uint64, little-endian); None if there is nothing new to write."""
 
 
 class _ReportedPartition:
@@ -37,11 +37,11 @@ class _ReportedPartition:
         self.sample_due = 0.0
         self.written = b""
         self.samples: dict[str, KeySample] = {}
-        """By computation id: only computations with a key that holds the whole PARTITION KEY."""
+        """The samples by computation id, only for computations whose keys contain all columns of the PARTITION KEY."""
 
 
 class StateNotes:
-    """Makes the reports of one process, for each source partition every two seconds at most. For one thread."""
+    """Makes the reports of a process, for each source partition at most every two seconds, in a single thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Begin without reports.
@@ -87,7 +87,7 @@ class StateNotes:
 def _sampled(
     known: _ReportedPartition, key: tuple[str, ...], computations: Iterable[Computation], states: Mapping[str, LogState]
 ) -> bytes | None:
-    """Return the sample of the keys of a partition; None if no state has keys with all columns of PARTITION KEY."""
+    """Return the sample of the keys of a partition; None if no state's keys have all columns of the PARTITION KEY."""
     kept, found = {}, []
     for each in computations:
         name = each.computation_id

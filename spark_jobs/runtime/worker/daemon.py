@@ -1,12 +1,12 @@
 """The daemon that forks Spark's Python workers, with four changes; Spark starts it as ``spark.python.daemon.module``.
 
 - At each task, pyspark's worker reads the directories of all archives on its path again, which takes 120 ms of CPU for
-  Spark's own archives (``pyspark.zip``, ``py4j-….zip``, a ``.jar``). The daemon takes these archives off the path,
+  Spark's own archives (``pyspark.zip``, ``py4j-….zip``, a ``.jar``). The daemon removes these archives from the path,
   since pyspark can be imported without them. The ``.zip`` with our own code, from `spark-submit --py-files`, stays.
-- The daemon imports the modules that every worker needs once, before it forks, but not pandas, which pyarrow would
-  import.
+- Before it forks, the daemon imports the modules that every worker needs. The daemon prevents the import of pandas,
+  which pyarrow would otherwise import.
 - pyspark's worker collects garbage after each task. A collection that visits all modules takes 50 ms of CPU and delays
-  the next task. Here collections skip the modules that were loaded before the fork or by the worker (`garbage`).
+  the next task. Here collections skip the objects that were loaded before the fork or by the worker (`garbage`).
 - The daemon and its workers end when their parent process is gone, and the daemon kills the JVM when the driver is
   gone: two evaluators on one checkpoint would break exactly-once.
 """
@@ -37,11 +37,11 @@ DRIVER_VARIABLE = "CQ_DRIVER_PID"
 _LOOK_EVERY_SECONDS = 0.5
 
 _SPARKS_OWN = re.compile(r"((^|/)(pyspark|py4j-[^/]*)\.zip|\.jar)(/|$)")
-"""Archives that Spark puts on the path, and folders in them, such as ``org`` in a jar, where Python's `copy` looks."""
+"""Matches the archives that Spark puts on the path, and folders in them, such as the folder ``org`` in a jar."""
 
 
 def drop_archives() -> None:
-    """Take Spark's own archives off the path."""
+    """Remove Spark's own archives from the path."""
     sys.path[:] = [entry for entry in sys.path if not _SPARKS_OWN.search(entry)]
     cache = sys.path_importer_cache
     for entry, finder in list(cache.items()):
@@ -50,7 +50,11 @@ def drop_archives() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process soon after its parent, by polling: a death signal would follow the JVM's thread, not the JVM."""
+    """End this process soon after its parent has ended.
+
+    The parent is polled, because the kernel's death signal would come when the JVM's thread that started this process
+    ends, not when the JVM ends.
+    """
     parent = os.getppid()
 
     def watch() -> None:
@@ -62,7 +66,7 @@ def _end_with_parent() -> None:
 
 
 def _end_with_driver() -> None:
-    """Kill the JVM, and with it this daemon and its workers, when the driver is gone."""
+    """Kill the JVM when the driver is gone; this daemon and its workers then end, too."""
     driver = os.environ.get(DRIVER_VARIABLE)
     if driver is None:
         return

@@ -1,4 +1,4 @@
-"""A task of a digest job: it carries out orders, with the same code as the gateway (`grouping/digests/orders.py`)."""
+"""A task of a digest job, which carries out orders with the same code as the gateway (`grouping/digests/orders.py`)."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ __all__ = ["MEMORY", "DigestTask", "JobMemory", "OrderRecords"]
 _BATCH_BYTES = 4 << 20
 _IDLE_SECONDS = 10.0
 _KEPT_BYTES = 32 << 20
-"""The number of bytes of pending matches, as packed, that a worker keeps for the next order."""
+"""The largest number of bytes of packed pending matches that a worker keeps for the next orders."""
 
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
 class JobMemory:
-    """The records that a worker process keeps between tasks of a digest job, whose orders read the same records."""
+    """The records that a worker process keeps between tasks of a digest job, since its orders read the same records."""
 
     def __init__(self, task_done: Callable[[], None] | None = None) -> None:
         self._logs: dict[str, tuple[PendingLog, float]] = {}
-        """By prefix: the log, and when it was last used, monotonic seconds."""
+        """By prefix: the log, and the time of its last use in monotonic seconds."""
         self.task_done = task_done or GarbagePolicy().task_done
 
     def log(self, settings: Settings) -> PendingLog:
@@ -76,7 +76,7 @@ class DigestTask:
         return cls(pickle.dumps(settings))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the digests of each of a task's orders, and then the answer to the order."""
+        """Carry out the orders of a task; yield for each order its digests, and then its answer."""
         settings: Settings = pickle.loads(self.settings)
         log = MEMORY.log(settings)
         for batch in batches:
@@ -109,16 +109,16 @@ class OrderRecords:
         self._rows: list[tuple[bytes | None, bytes | None, str, int | None, bytes]] = []
 
     def of_pending(self, log: PendingLog) -> Iterator[pa.RecordBatch]:
-        """Yield full batches of the records of the order's digests of pending matches."""
+        """Add the records of the order's digests of pending matches; yield batches that are full."""
         yield from self.of_digests(starmap(MadeDigest, carry_out(log, self._order.only(of_rows=False))))
 
     def of_digests(self, some: Iterable[MadeDigest]) -> Iterator[pa.RecordBatch]:
-        """Add the records of digests; yields batches that are full."""
+        """Add the records of digests; yield batches that are full."""
         for made in some:
             yield from self.of_digest(made)
 
     def of_digest(self, made: MadeDigest) -> Iterator[pa.RecordBatch]:
-        """Add the records of a digest; yields batches that are full."""
+        """Add the records of a digest; yield batches that are full."""
         each, digest, outcome, fault = made
         self._outcomes.append(outcome)
         if fault is not None:
@@ -131,7 +131,7 @@ class OrderRecords:
                 yield self._taken()
 
     def answer(self) -> pa.RecordBatch:
-        """Return the last batch, which ends with the answer to the order."""
+        """Return the last batch, with the answer to the order as its last record."""
         outcome = OrderOutcome(self._order.stream_id, self._order.fired_ms, tuple(self._outcomes))
         self._add(answer_key(self._offset), msgspec.msgpack.encode(outcome), self._topics.orders, ANSWERS, ())
         return self._taken()

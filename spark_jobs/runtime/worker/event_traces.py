@@ -1,7 +1,7 @@
 """The spans of a sampled event: the wait for a task, decoding, matching, and the wait until its results are written.
 
-Only an event's position decides whether the event is sampled. So an event that is evaluated twice is sampled twice or
-never.
+Whether an event is sampled depends only on its position. So an event that is evaluated twice is sampled twice or not
+at all.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class EventTraces:
 
         Args:
             events: The decoded events.
-            began_ns: When their records were taken, nanoseconds since 1970.
+            began_ns: When the evaluation of their records began, in nanoseconds since 1970.
         """
         rows = sampled(events.partitions, events.offsets, self._traces.share)
         return Trail(self, events, rows, began_ns) if rows.size else None
@@ -121,7 +121,7 @@ class EventTraces:
 
 
 class Trail:
-    """The times and matches of the sampled events of an Arrow batch, as far as they are known."""
+    """The times and matches of the sampled events of an Arrow batch, as far as they are known yet."""
 
     def __init__(self, traces: EventTraces, events: RowSource, rows: Ints, began_ns: int) -> None:
         """Begin with the sampled rows of decoded events; called by `EventTraces.trail`."""
@@ -136,7 +136,7 @@ class Trail:
         """The matches of each sampled event, by offset; a task has a single partition."""
 
     def found(self, rows: RowSource, found: Matches) -> None:
-        """Take note of matches: of the events, or of the rows of a computation over them."""
+        """Take note of matches of the events, or of the rows of a computation over the events."""
         self.matched_ns = self.matched_ns or time.time_ns()
         marked = np.isin(rows.offsets, self.events.offsets[self.rows])
         for match in np.flatnonzero(marked[found.event]).tolist():

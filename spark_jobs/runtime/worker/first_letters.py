@@ -1,4 +1,4 @@
-"""The first records of a stream: a worker counts the dead letters among them, and adds the number in Redis."""
+"""The first records of a stream: each worker counts the dead letters among them, and adds its count in Redis."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FirstLetters:
         self._stream_id = stream_id
         self._store = store
         self._details: list[str | None] = []
-        """By record of the task, in order: the detail of its dead letter, None for a good record."""
+        """For each record of the task, in order: the detail of its dead letter; None for a good record."""
         self._is_over = False
 
     def take(self, events: Events, letters: pa.RecordBatch | None) -> None:
@@ -57,7 +57,7 @@ class FirstLetters:
         self._details += [found[offset] for offset in sorted(found)[:left]]
 
     def report(self) -> None:
-        """Write the outcomes of the task's first records, unless enough records of the stream are counted already."""
+        """Add the outcomes of the task's first records in Redis, unless enough records of the stream are counted."""
         details, self._details = self._details, []
         if self._is_over or not details:
             return

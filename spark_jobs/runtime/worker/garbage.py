@@ -1,4 +1,4 @@
-"""Garbage collection in a worker: it skips permanent objects, and freed memory returns to the system."""
+"""Garbage collection in a worker: collections skip permanent objects, and freed memory is returned to the system."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["GarbagePolicy", "give_back", "settle"]
 
 
 def settle() -> None:
-    """Make collections skip all objects that are alive now; an object is still freed with its last reference.
+    """Make garbage collections skip all objects that are alive now, because pyspark collects garbage after every task.
 
-    pyspark collects garbage after every task.
+    An object is still freed when its last reference goes.
     """
     gc.collect()
     gc.freeze()
 
 
 def give_back() -> None:
-    """Return freed memory to the system: constant tables take three times as much memory to load as afterwards."""
+    """Return freed memory to the system. While constant tables are loaded, they take three times their later memory."""
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc has it, others don't
@@ -28,14 +28,17 @@ def give_back() -> None:
 
 
 class GarbagePolicy:
-    """Settles a worker after the tasks 1, 2, 4, 8 and so on: modules and tables are loaded when first needed."""
+    """Settles a worker after its first, second, fourth, eighth task and so on.
+
+    Modules and tables are loaded when they are first needed, mostly by the first tasks.
+    """
 
     def __init__(self) -> None:
         self._tasks = 0
         self._next = 1
 
     def task_done(self) -> None:
-        """Count a task, and settle after the first, the second, the fourth and so on."""
+        """Count a task, and settle the worker if it is due."""
         self._tasks += 1
         if self._tasks == self._next:
             self._next *= 2

@@ -26,7 +26,7 @@ __all__ = ["JoinedTables"]
 
 
 class JoinedTables:
-    """Replicas of tables, shared by all streams of the process. For one thread."""
+    """Replicas of tables, shared by all streams of the process. Only a single thread may use them."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class JoinedTables:
             settings: The evaluator's settings.
             open_log: Opens the reader of the tables' topics.
             open_pins: Opens the log of the micro-batches' pins.
-            clock: Seconds, for `forget_idle`.
-            now_ms: Epoch milliseconds, for notes.
+            clock: Returns seconds, for `forget_idle`.
+            now_ms: Returns epoch milliseconds, for notes.
         """
         self._settings = settings
         self._open_log = open_log
@@ -51,7 +51,7 @@ class JoinedTables:
         self._clock = clock
         self._now_ms = now_ms
         self._tables: dict[str, _JoinedTable] = {}
-        """By `Table.source_id`."""
+        """The joined tables by `Table.source_id`."""
 
     def views(
         self, stream_id: StreamId, batch: MicroBatch, computations: Iterable[Computation], store: TableStore
@@ -60,8 +60,8 @@ class JoinedTables:
 
         Raises:
             TableAway: A table's topic cannot be read, or lacks records that the batch was evaluated with.
-            BatchCommitted: Another attempt was carried out and committed while this task was suspended.
-            OperationalError: Redis or Kafka did not answer; try again.
+            BatchCommitted: Another attempt of the task was carried out and committed while this task was suspended.
+            OperationalError: Redis or Kafka did not answer; the caller should try again.
         """
         ids = sorted({table_id for each in computations for table_id in each.table_ids})
         if not ids:
@@ -79,7 +79,7 @@ class JoinedTables:
             yield from table.letters.due(store)
 
     def forget_idle(self, seconds: float) -> None:
-        """Forget the tables that no stream has joined for `seconds`: the table or its queries may be dropped."""
+        """Forget the tables that no stream has joined for `seconds`, since the table or its queries may be dropped."""
         before = self._clock() - seconds
         self._tables = {table_id: table for table_id, table in self._tables.items() if table.used_since(before)}
 
@@ -90,14 +90,14 @@ class JoinedTables:
         pins = store.table_pins(stream_id, batch.number)
         wanted = {table.source_id: table for table in tables.values()}
         if not wanted.keys() <= pins.keys():
-            store.pin(stream_id, batch.number)  # fails if the batch is committed: the log may lack its pins
+            store.pin(stream_id, batch.number)  # raises if the batch is committed; then the log may lack its pins
             pins = self._pins.pins(batch, wanted)
             store.keep_table_pins(stream_id, batch.number, pins)
         return pins
 
     @cached_property
     def _log(self) -> TableLog:
-        """The reader of the tables' topics, made when a table is first joined: it must not be forked or pickled."""
+        """The reader of the tables' topics, made at the first join, since a reader must not be forked or pickled."""
         return self._open_log(self._settings)
 
     @cached_property
@@ -122,10 +122,10 @@ class _JoinedTable:
     letters: TableLetters
     notes: ReplicaNotes
     _pins: dict[StreamId, tuple[TablePin, float]] = field(default_factory=dict)
-    """By stream: its latest pin, and when a task asked for it. The stream's earlier batches are committed."""
+    """For each stream: its latest pin, and when a task asked for it. The stream's earlier batches are committed."""
 
     def at(self, pin: TablePin, stream_id: StreamId, now: float, store: TableStore) -> TableView:
-        """Return the table at a stream's pin, and forget the changes before the pins of all streams."""
+        """Return the table at a stream's pin; rows that are visible at no stream's pin are forgotten."""
         self._pins[stream_id] = pin, now
         pins = [each for each, _ in self._pins.values()]
         self.replica.forget_before({place: min(each.get(place, 0) for each in pins) for place in pin})
@@ -139,7 +139,11 @@ class _JoinedTable:
         return view
 
     def used_since(self, before: float) -> bool:
-        """Forget the streams that have not joined the table since a moment, and tell whether any stream is left."""
+        """Forget the streams that have not joined the table since a time, and tell whether any stream is left.
+
+        Args:
+            before: The time in seconds of the clock.
+        """
         for stream_id in [each for each, (_, at) in self._pins.items() if at < before]:
             del self._pins[stream_id]
         return bool(self._pins)

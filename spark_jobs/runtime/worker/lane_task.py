@@ -1,4 +1,4 @@
-"""A task of the lane: evaluates source partitions one after the other, and notes in Redis which one is under way."""
+"""A task of the lane: evaluates source partitions one after the other, and notes in Redis which stream it evaluates."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from spark_jobs.runtime.worker.worker import BATCH_ID, PROCESS, Evaluation
 __all__ = ["RANGES", "TIMES", "LaneRange", "LaneStream", "LaneTask", "StreamFailed"]
 
 TIMES = "time string"
-"""The schema of the rows that a task yields; a row has, as JSON, a topic, a partition and the fields of `RangeTime`."""
+"""The schema of the rows that a task yields. A row is a topic, a partition and the fields of `RangeTime`, as JSON."""
 
 RANGES = "cq.lane.ranges"
 """Spark's local property with the ranges of each task of a micro-batch, as JSON."""
 _OF_ONE_STREAM = (LeaseLost, RecordsTooLarge, RecordUnreadable, SchemaAway, TableAway)
-"""Failures of one stream; other operational errors, such as a broker that is away, concern all streams of the lane."""
+"""Operational errors that concern a single stream; others, such as an unreachable broker, concern the whole lane."""
 
 
 class LaneStream(NamedTuple):
@@ -51,7 +51,10 @@ class LaneStream(NamedTuple):
 
 
 class LaneRange(NamedTuple):
-    """Records of one source partition; no records if the task only makes the results of a mark of the clock."""
+    """The records of a source partition that a task evaluates.
+
+    There are no records if the task only makes the results of a mark of the clock.
+    """
 
     records: SourceRange
     clock: StateClock | None = None
@@ -64,21 +67,21 @@ class LaneRange(NamedTuple):
 
     @property
     def begin(self) -> RangeBegin | None:
-        """Where the task begins; None without marks of the clock, because then the first record has the position."""
+        """Where the task begins; None if no marks of the clock are known, because then the first record says where."""
         if self.clock is None:
             return None
         return RangeBegin(self.records.partition, self.records.first, self.clock)
 
 
 class StreamFailed(Exception):
-    """The evaluation of one stream of the lane raised an error; the driver finds the stream's id in the text."""
+    """The evaluation of a stream of the lane raised an error. The driver finds the stream's id in the message."""
 
     def __init__(self, source_id: str, reason: BaseException) -> None:
         super().__init__(f"stream {source_id}: {type(reason).__name__}: {reason}")
 
 
 class LaneTask:
-    """The function that `mapInArrow` runs for the lane; all micro-batches share it, so workers keep the streams."""
+    """The function that `mapInArrow` runs for the lane. All micro-batches share it, so workers keep the streams."""
 
     def __init__(
         self, spark: SparkSession, streams: Mapping[str, LaneStream], settings: Settings, fences: EvaluatorFences
@@ -98,7 +101,7 @@ class LaneTask:
         self._fences = fences
 
     def forget(self) -> None:
-        """Have the workers forget the streams."""
+        """Make the workers forget the streams."""
         self._streams.destroy()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -155,12 +158,13 @@ class LaneTask:
                 if isinstance(error, OperationalError) and not isinstance(error, _OF_ONE_STREAM):
                     raise
                 raise StreamFailed(source_id, error) from error
-            # Wall-clock time counts waits for a core: on a busy machine each stream would seem to need a core.
+            # CPU time, because wall-clock time includes waits for a core: on a busy machine each stream would seem to
+            # need a core of its own.
             seconds[source_id] = seconds.get(source_id, 0.0) + time.process_time() - used
         return seconds, times
 
     def _read(self, ranges: list[LaneRange]) -> Iterator[tuple[LaneRange, Iterator[pa.RecordBatch]]]:
-        """Yield each source partition, and its records."""
+        """Yield each range with its records."""
         wanted = {each.records.place: each for each in ranges}
         for each in ranges:
             if each.records.first == each.records.end:
@@ -180,7 +184,7 @@ def _unpickled(settings: bytes) -> Settings:
 
 @lru_cache(maxsize=4)
 def _hand(settings: bytes) -> LaneHand:
-    """Return the worker's notes, which last as long as the process."""
+    """Return the worker's notes in Redis, which are kept as long as the process lasts."""
     return LaneHand(_unpickled(settings))
 
 

@@ -43,7 +43,10 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.2
 _IDLE_SECONDS = 600.0
-"""Tables are forgotten after this time without a task: their stream may be dropped, and loading them again is quick."""
+"""A stream's tables are forgotten after this time without a task, since the stream may be dropped.
+
+Loading the tables again is quick.
+"""
 
 
 class BatchTables(NamedTuple):
@@ -52,13 +55,13 @@ class BatchTables(NamedTuple):
     version: TableVersion
     constants: Snapshot
     views: dict[str, TableView]
-    """By id, the tables that queries join, as they were when the batch was first evaluated."""
+    """By table id, the tables that queries join, as they were when the batch was first evaluated."""
     stream: Stream
-    """The stream, with its declaration of that time."""
+    """The stream, as it was declared when the batch was first evaluated."""
 
 
 class WorkerProcess:
-    """The state of one worker, empty when the worker is forked. A worker runs one task at a time: nothing is locked."""
+    """The state of a worker, empty when the worker is forked. Nothing is locked: a worker runs one task at a time."""
 
     def __init__(
         self,
@@ -68,31 +71,31 @@ class WorkerProcess:
         self._open_store = open_store
         self._sleep = sleep
         self._stores: dict[str, TableStore] = {}
-        """By the URL of Redis."""
+        """The worker's connections to Redis, by URL."""
         self._fences: EvaluatorFences | None = None
-        """Fences of the evaluator to which this worker belongs."""
+        """The fences of the evaluator to which this worker belongs."""
         self._tables: dict[str, ConstantTables] = {}
-        """By stream id."""
+        """The constant tables by stream id."""
         self._watches: dict[str, StreamWatch] = {}
-        """By stream id."""
+        """The observations by stream id."""
         self._altered: dict[str, Stream] = {}
-        """By stream id: the stream with a declaration that is later than the one of its query's tasks."""
+        """By stream id: the stream with a later declaration than the one with which its query was started."""
         self._used_at: dict[str, float] = {}
-        """By stream id: when the stream's tables were last used, monotonic seconds."""
+        """By stream id: the time at which the stream's tables were last used, in monotonic seconds."""
         self._joined_tables: JoinedTables | None = None
         """The tables that any stream joins."""
         self._log_states: LogStates | None = None
         """The states of operators of all streams; None until a stream has a computation with a state."""
         self._state_notes = StateNotes(time.time)
         self._time: RangeTime | None = None
-        """The event time of the last task's source partition; None for a stream without event-time queries."""
+        """The event time of the source partition of the last task; None for a stream without event-time queries."""
         self._garbage = GarbagePolicy()
         self._in_lane = False
-        """Whether a task of the lane is carried out."""
+        """Whether the present task is a task of the lane."""
         self._pins: dict[StreamId, Pin] = {}
-        """By stream: the pins that a task of the lane asked for together."""
+        """By stream: the pins that a task of the lane has asked for in a single request."""
         self._counts: list[TaskCount] = []
-        """The counts that wait for the end of the lane's task."""
+        """The counts that are written when the lane's task ends."""
 
     def begin(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> StreamWatch:
         """Begin a task: forget streams that had no task for a long time, and return the observations of this stream."""
@@ -120,9 +123,9 @@ class WorkerProcess:
         """Return the tables, and the declaration of the stream, that a micro-batch sees; waits until Redis has them.
 
         Raises:
-            TableAway: A table that the stream joins cannot be read. A waiting task would take a core from streams
-                without the table; the stream's query is started again instead.
-            BatchCommitted: Another attempt was carried out and committed while this task was suspended.
+            TableAway: A table that the stream joins cannot be read. A task that waited for the table would take a core
+                from streams that do not join it. So the task fails, and the stream's query is started again.
+            BatchCommitted: Another attempt of the task was carried out and committed while this task was suspended.
             LeaseLost: Another evaluator has taken over.
         """
         waits, stream_id = 0, stream.stream_id
@@ -147,7 +150,7 @@ class WorkerProcess:
                 self._sleep(WAIT_SECONDS)
 
     def due_snapshots(self, stream_id: StreamId, settings: Settings) -> dict[str, SnapshotNote]:
-        """Return by destination the snapshots that a stream's queries must still get; wait until Redis answers."""
+        """Return by destination the snapshots that a stream's queries must still get; waits until Redis answers."""
         while True:
             try:
                 return self.store(settings).snapshots.due(stream_id)
@@ -171,7 +174,7 @@ class WorkerProcess:
         return StateClock(None, next((mark.watermark for mark in marks if mark.position == position), None))
 
     def note_time(self, snapshot: Snapshot, states: Mapping[str, LogState], watch: StreamWatch) -> None:
-        """Note how far the task's source partition has come by event time, for `take_time` and for the driver."""
+        """Note the event time of the task's source partition, for `take_time` and for the driver."""
         self._time = time_of(snapshot.computations, states)
         if self._time is not None:
             watch.note_clock(time.monotonic())
@@ -200,7 +203,7 @@ class WorkerProcess:
     def tell_states(
         self, stream: Stream, snapshot: Snapshot, partition: int, states: Mapping[str, LogState], settings: Settings
     ) -> None:
-        """Report the states of operators after a task to the gateway, now and then."""
+        """Report the states of operators after a task to the gateway, unless the last report is recent."""
         report = self._state_notes.report(stream, snapshot.computations, partition, states)
         if report is None:
             return
@@ -211,7 +214,7 @@ class WorkerProcess:
             log.warning("states not told", extra={"stream": stream.stream_id, "reason": error.message})
 
     def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
-        """Return a task's stream with the declaration of a revision, which may be later than the query's start."""
+        """Return a task's stream with the declaration of a revision, which may be later than the start of its query."""
         if revision == stream.revision:
             return stream
         known = self._altered.get(stream.stream_id, stream)
@@ -222,7 +225,7 @@ class WorkerProcess:
     def _with_views(
         self, stream_id: StreamId, batch: MicroBatch, snapshot: Snapshot, store: TableStore, settings: Settings
     ) -> tuple[Snapshot, dict[str, TableView]]:
-        """Return the snapshot and its joined tables; if a joined table is gone, groups of dropped CQs are left out."""
+        """Return the snapshot and its joined tables, without groups over dropped tables whose topics are gone."""
         try:
             return snapshot, self._views(stream_id, batch, snapshot, store, settings)
         except TableAway:
@@ -253,7 +256,10 @@ class WorkerProcess:
     def observe(
         self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings, *, review: bool
     ) -> None:
-        """Write statistics of a task's events, and review indexes; called after the task's last use of the snapshot."""
+        """Write statistics of a task's events, and choose indexes again if `review` is true.
+
+        The task must not use the snapshot afterwards.
+        """
         events, stream_id = watch.take_last(), watch.stream_id
         if events is None:
             return
@@ -274,7 +280,7 @@ class WorkerProcess:
             log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
 
     def count(self, counts: TaskCount, settings: Settings) -> None:
-        """Count the matches and output of a task in one source partition; the lane writes counts at a task's end."""
+        """Count the matches and output of a task in a source partition. A task of the lane writes counts at its end."""
         self._counts.append(counts)
         if not self._in_lane:
             self._write_counts(settings)
@@ -292,7 +298,9 @@ class WorkerProcess:
     def lane_task(
         self, stream_ids: Iterable[StreamId], batch: int, settings: Settings, fences: EvaluatorFences
     ) -> Iterator[None]:
-        """Carry out a task of the lane: one request asks for the pins of all streams, and one writes their counts.
+        """Carry out a task of the lane within the block.
+
+        A single request asks Redis for the pins of all streams, and a single request writes their counts at the end.
 
         Args:
             stream_ids: The streams.
@@ -302,7 +310,7 @@ class WorkerProcess:
         """
         self._fences, self._in_lane = fences, True
         try:
-            with suppress(OperationalError):  # each stream asks for itself then
+            with suppress(OperationalError):  # if this fails, each stream asks for its own pin
                 self._pins = self.store(settings).pin_together(stream_ids, batch)
             yield
             self._write_counts(settings)
@@ -315,7 +323,7 @@ class WorkerProcess:
         return self._joined_tables
 
     def store(self, settings: Settings) -> TableStore:
-        """Return the worker's side of Redis."""
+        """Return the worker's access to the tables in Redis."""
         url = settings.redis.url.get_secret_value()
         if url not in self._stores:
             self._stores[url] = self._open_store(settings, self._fences)

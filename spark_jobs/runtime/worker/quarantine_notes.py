@@ -37,7 +37,8 @@ class QuarantineNotes:
         self._task = 0
         self._users: Mapping[str, Subscriber] | None = None
         self._stopped: Counter[Subscriber] = Counter()
-        """By subscriber: how many units that only this subscriber uses were quarantined within the hour."""
+        """By subscriber: the number of units of which the subscriber is the sole user and that were quarantined within
+        the last hour."""
         self.failed: set[str] = set()
         """Units that raised an error in this worker."""
         self.slow: dict[str, Quarantine] = {}
@@ -49,16 +50,16 @@ class QuarantineNotes:
         return {unit for unit, state in self.slow.items() if state.leaves_out(now_ms)}
 
     def selection(self, guard: HangGuard) -> UnitSelection:
-        """Return the selection of a task, only by the notes of this worker."""
+        """Return the units that a task evaluates, decided only by the notes of this worker."""
         now_ms = self._clock_ms()
         self.slow = {unit: state for unit, state in self.slow.items() if not state.is_over(now_ms)}
         return self._selected(self.slow, None, None, guard)
 
     def shared_selection(self, task: int, guard: HangGuard, wait_seconds: float) -> UnitSelection:
-        """Return the selection of a task by the notes of all workers; asks until Redis answers.
+        """Return the units that a task evaluates, decided by the notes of all workers; asks Redis until it answers.
 
         Args:
-            task: The number of the task in the batch.
+            task: The number of the task in its micro-batch.
             guard: Ends a worker that hangs.
             wait_seconds: The pause between two requests.
         """
@@ -88,7 +89,10 @@ class QuarantineNotes:
         return UnitSelection(left_out, watched, suspects, marks, guard, partial(self.quarantine, SLOW))
 
     def part_of_budget(self, item_id: str) -> float:
-        """Return the part of the CPU budget for a group or SELECT list; 1 unless its sole user's units were stopped."""
+        """Return the part of the CPU budget that a group or SELECT list gets.
+
+        The part is 1, unless the item has a sole user, and other units of this user were quarantined within the hour.
+        """
         if not self._stopped:
             return 1.0
         if self._users is None:
@@ -100,19 +104,19 @@ class QuarantineNotes:
         return 1.0 if user == SEVERAL else part_of_budget(self._stopped[user])
 
     def mark(self, units: Sequence[str]) -> None:
-        """Write which units the task evaluates now."""
+        """Write to Redis which units the task evaluates now. If the worker dies, these units are the suspects."""
         try:
             self._store.mark(self._stream_id, self._task, units)
         except OperationalError as error:
-            # A unit that is not marked now is found at a later death.
+            # If the worker dies now, the unit at fault is found only when the unit lets another worker die.
             log.warning("units not marked", extra={"stream": self._stream_id, "reason": error.message})
 
     def quarantine(self, reason: str, units: Sequence[str]) -> None:
         """Quarantine units.
 
         Args:
-            reason: `FULL`, `SLOW` or `KILLED`.
-            units: The units. Several units share a computation that is at fault; they are counted against no user.
+            reason: `FULL` or `SLOW`.
+            units: The units. If there are several, such as all groups over a computation, they reduce no user's budget.
         """
         now_ms = self._clock_ms()
         known: Mapping[str, Quarantine] = {}
@@ -124,7 +128,7 @@ class QuarantineNotes:
         states: dict[str, Quarantine] = {}
         for unit in units:
             before = known.get(unit) or self.slow.get(unit)
-            if before is None or not before.leaves_out(now_ms):  # else another worker was quicker
+            if before is None or not before.leaves_out(now_ms):  # otherwise another worker has quarantined the unit
                 before = Quarantine.begun(now_ms, before, reason, user)
                 if user:
                     self._stopped[user] += 1
@@ -132,11 +136,11 @@ class QuarantineNotes:
         self._put(states)
 
     def report_task(self, letters: Mapping[str, int], reasons: Mapping[str, str]) -> None:
-        """Write the outcome of a task.
+        """Write the outcome of a task to Redis.
 
         Args:
             letters: The number of the task's dead letters, by code.
-            reasons: Why units were left out.
+            reasons: By unit, why the task left it out.
         """
         now_ms = self._clock_ms()
         quarantined = (FULL, KILLED, SLOW, SLOW_DIGESTS)
@@ -150,7 +154,7 @@ class QuarantineNotes:
         self._put({unit: Quarantine.of_fault(why, now_ms, known.get(unit)) for unit, why in raised.items()})
 
     def report_misfits(self, counts: Mapping[str, int]) -> None:
-        """Write how many values of a lenient stream did not fit, by column."""
+        """Write to Redis how many values of a lenient stream did not fit, by column."""
         try:
             self._store.count_misfits(self._stream_id, counts)
         except OperationalError as error:

@@ -1,4 +1,4 @@
-"""Event time in a source partition, which driver and tasks report to each other: marks, and the next result due."""
+"""The event time of a source partition, as driver and tasks tell each other: marks, and when a result is next due."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RangeTime(NamedTuple):
 
     watermark: int
     due: int | None
-    """The watermark at which the next result is due; None if no key has a row."""
+    """The watermark at which the next result is due; None if no row waits."""
 
 
 def time_of(computations: Iterable[Computation], states: Mapping[str, LogState]) -> RangeTime | None:

@@ -1,8 +1,8 @@
-"""Headers for queries that read `_headers`, while Spark's query of the stream does not ask Kafka for them.
+"""Reads headers for CQs that need them, as long as Spark's query of the stream does not read headers.
 
-A new CQ that reads headers must not miss an event, and a column FROM HEADER that ALTER STREAM has just added must have
-its values. But a running query of Spark cannot change its columns. Therefore the worker reads the headers of the
-micro-batch from the topic, and leaves a note; the driver then restarts Spark's query with headers.
+A new CQ that reads `_headers` must not miss an event. A column FROM HEADER that ALTER STREAM has just added must have
+its values, too. But Spark's query cannot get a further column while it runs. Therefore the worker itself reads the
+headers of the micro-batch from the topic, and leaves a note, by which the driver restarts Spark's query with headers.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class RecordHeaders:
         Args:
             stream: The stream.
             settings: The evaluator's settings.
-            notes: Where to leave the note for the driver.
-            open_reader: Connects a reader of the topic.
+            notes: Where the note for the driver is left.
+            open_reader: Opens a reader of the topic.
         """
         self._stream = stream
         self._settings = settings
@@ -54,11 +54,11 @@ class RecordHeaders:
         """Return a batch of source records, with headers if a column or the groups of the snapshot need them.
 
         Args:
-            batch: At least one record, all of one partition.
+            batch: At least one record; all records must be of the same partition.
             snapshot: The constant tables by which the batch is evaluated.
 
         Raises:
-            OperationalError: Kafka does not give the headers.
+            OperationalError: The headers cannot be read from Kafka.
         """
         needed = self._is_declared or (self._can_be_read and snapshot.reads_headers)
         if not needed or "headers" in batch.schema.names:

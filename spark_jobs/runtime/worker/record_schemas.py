@@ -1,4 +1,4 @@
-"""The schemas that records name by ids. They are read before a batch is decoded; all tasks and replays use the same."""
+"""The schemas that records name by ids. They are read before a batch is decoded; a replay uses the same schemas."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["RecordSchemas"]
 _MOST_QUESTIONS = 100
 """The largest number of ids that a registry is asked for in a batch; records with further ids are dead letters."""
 _PATIENCE_SECONDS = 3.0
-"""How long the requests of one batch to a registry may take together."""
+"""The longest time that all requests of a batch to a registry may take together."""
 _ABSENT_SECONDS = 60.0
-"""How long an id stays unknown after the registry said so."""
+"""If the registry does not know an id, the registry is asked again only after this time."""
 _MOST_ABSENT = 10_000
 
 
 class RecordSchemas:
-    """The schemas of one stream's records, as a worker knows them. For one thread."""
+    """The schemas of a stream's records, as a worker knows them. Only a single thread may use them."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class RecordSchemas:
         self._clock = clock
         self._first: int | None = None
         self._found: dict[int, str] = {}
-        """By id, as JSON: the schema, or a sentence that says why there is none."""
+        """By id: the schema, or a sentence that says why there is none; both as JSON."""
         self._absent: dict[int, float] = {}
-        """By id that the registry does not know: until when it is not asked again."""
+        """For each id that the registry does not know: the time before which the registry is not asked again."""
         self._begun: dict[int, int] = {}
-        """By source partition, the first offset of the task."""
+        """By source partition, the offset of the task's first record."""
 
     def begin_task(self) -> None:
         """Begin a task."""
@@ -67,10 +67,11 @@ class RecordSchemas:
 
         Args:
             stream: The stream, with the declaration that the micro-batch pins.
-            batch: At least one record, all of one partition.
+            batch: At least one record; all records must be of the same partition.
 
         Raises:
-            SchemaAway: The registry does not give a schema; the records are neither decoded nor dead letters.
+            SchemaAway: The registry does not answer with a schema. The records must be evaluated again later: they are
+                not decoded, and are no dead letters.
             OperationalError: Redis does not answer, or another evaluator has taken the stream.
         """
         if stream.registry:
@@ -97,7 +98,7 @@ class RecordSchemas:
         found, unknown = self._notes.schemas(stream.stream_id, new, partition)
         self._found |= found
         before = pc.sum(pc.less_equal(offsets, unknown.until)).as_py() or 0
-        if before:  # a replay: the registry may know more ids now
+        if before:  # a replay, in which ids must stay unknown even if the registry knows them by now
             again = batch.slice(0, before)
             yield self._decoding(stream, set(self._ids(again)) - unknown.ids), again
         rest = batch.slice(before)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _EVERY_MS = 2_000
 _LONG = 10_000
-"""The number of unread records from which on a replica reports that a batch is waiting."""
+"""If a batch must wait until at least this number of records is read, the replica reports that a batch is waiting."""
 
 
 class ReplicaNotes:
@@ -40,7 +40,7 @@ class ReplicaNotes:
         self._logged = False
 
     def before(self, pin: TablePin, store: TableStore) -> None:
-        """Report that a batch waits for many records.
+        """Report that a batch is waiting, if the replica must first read many records.
 
         Raises:
             OperationalError: Redis did not answer.
@@ -51,7 +51,7 @@ class ReplicaNotes:
             self._tell(store, waiting)
 
     def during(self, pin: TablePin, store: TableStore) -> None:
-        """Report again, unless the last report is recent; readers ignore old reports.
+        """Report again that a batch is waiting, unless the last report is recent. Readers ignore old reports.
 
         Raises:
             OperationalError: Redis did not answer.
@@ -69,7 +69,9 @@ class ReplicaNotes:
         self._tell(store, self._waits_for(pin))
 
     def after(self, store: TableStore) -> None:
-        """Report the state of the replica, unless the last report is recent; log once that a key is in two partitions.
+        """Report the state of the replica, unless the last report is recent.
+
+        If a key has had rows in two partitions, log a warning once.
 
         Raises:
             OperationalError: Redis did not answer.

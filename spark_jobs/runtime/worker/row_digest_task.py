@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _VERSION = TableVersion(1, 1)
 _MOST_TRIES = 10
-"""The number of workers that may die of an order before its digests are left out, so that other orders go on."""
+"""If this many workers have died while they carried out an order, its digests are left out, so that others go on."""
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
@@ -53,7 +53,7 @@ class RowDigestTask:
         return cls(pickle.dumps(settings), fences)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the digests of each of a task's orders, and then the answer to the order.
+        """Carry out the orders of a task; yield for each order its digests, and then its answer.
 
         Raises:
             OperationalError: Kafka or Redis failed.
@@ -109,11 +109,11 @@ class RowDigestTask:
             stream: The stream of the table's changes.
             cut: The rows.
             tables: Reads the rows.
-            opened: Returns a task for the rows of a partition.
+            opened: Returns a new task, which evaluates the rows of a partition.
 
         Raises:
-            OSError: There is no room for the matches.
-            _TableUnreadable: Kafka does not give the records of a partition.
+            OSError: The disk has no room for the matches.
+            _TableUnreadable: The records of a partition cannot be read from Kafka.
         """
         began, matches = time.monotonic(), RowMatches()
         for partition, end in cut.ends.items():
@@ -132,23 +132,22 @@ class RowDigestTask:
 
 
 class _TableUnreadable(Exception):
-    """The topic of a table is gone, was created again with fewer records, or does not give its records."""
+    """The topic of a table is gone, was created again with fewer records, or its records cannot be read."""
 
 
 class _FoldedTables:
-    """The rows of the table that was read last, by partition."""
+    """The rows of the tables that were read last, one table for each partition number."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._rows: dict[int, tuple[tuple[str, int], TableEvents | _TableUnreadable]] = {}
-        """By partition: the stream and the position before which the rows were set, and the rows or why there are none.
-        """
+        """By partition: the stream and the position before which rows were set; the rows, or why there are none."""
 
     def rows(self, stream: Stream, partition: int, end: int) -> TableEvents:
         """Return the rows that the records before a position have set.
 
         Raises:
-            _TableUnreadable: Kafka does not give the records, now or for an earlier order of the job.
+            _TableUnreadable: The records could not be read from Kafka, now or for an earlier order of the job.
         """
         place, known = (stream.stream_id, end), self._rows.get(partition)
         if known is None or known[0] != place:

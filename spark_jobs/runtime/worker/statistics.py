@@ -18,7 +18,7 @@ __all__ = ["StreamSampler"]
 
 _EVERY_SECONDS = 2.0
 _APART_SECONDS = 0.25
-"""The pause between two source partitions: there may be many, and each one's statistics cost some milliseconds."""
+"""The pause between two source partitions: there may be many, and the statistics of each take some milliseconds."""
 _AT_ONCE = 256
 """The largest number of a batch's events that are added to a sample."""
 _KEPT = 512
@@ -26,7 +26,7 @@ _KEPT = 512
 
 
 class StreamSampler:
-    """Samples a stream in a worker, each source partition separately: a task's events are of one partition."""
+    """Samples a stream in a worker, each source partition separately; a task has the events of a single partition."""
 
     def __init__(self, stream: Stream, clock: Callable[[], float]) -> None:
         """Begin without samples.

@@ -1,4 +1,4 @@
-"""Dead letters of a table's records: every worker decodes the records, and one worker writes their dead letters."""
+"""Dead letters of a table's records. Every worker decodes the records, but only one worker writes the dead letters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_jobs.engine.rows.headers import unpacked_headers
 __all__ = ["TableLetters"]
 
 _MOST = 1_000
-"""The largest number of batches of letters that a worker holds while another worker writes them."""
+"""The largest number of batches of dead letters that a worker holds while another worker writes them."""
 
 
 class TableLetters:
@@ -26,15 +26,18 @@ class TableLetters:
         self._writer = secrets.token_hex(8)  # made here: the forks of a daemon share the values of its modules
         self._held: list[pa.RecordBatch] = []
         self._written: dict[int, int] = {}
-        """By partition: the offset after the last task's letters. Kafka has them once the next task runs."""
+        """By partition: the offset after the records whose dead letters the last task wrote.
+
+        When the next task runs, Kafka has these dead letters.
+        """
 
     def add(self, letters: pa.RecordBatch) -> None:
-        """Hold letters until Kafka is known to have them."""
+        """Hold dead letters until Kafka is known to have them."""
         self._held.append(letters)
         del self._held[:-_MOST]
 
     def due(self, store: TableStore) -> Iterator[pa.RecordBatch]:
-        """Yield the letters to write, if this worker is in charge; forget letters that Kafka has.
+        """Yield the dead letters to write, if this worker is in charge of them; forget those that Kafka has.
 
         Raises:
             OperationalError: Redis did not answer.

@@ -1,9 +1,10 @@
 """Writes the rows of a table for queries with EMIT CHANGES WITH SNAPSHOT, before the changes of these rows.
 
-In each source partition, changes are results from a position on; a snapshot has the rows of the table at these
-positions. The rows depend only on the topic up to the position, so a worker that begins a part again writes the same
-records. A *part* is the rows of one source partition; workers write the parts in parallel. Tasks of the stream complete
-all snapshots that are owed before they evaluate anything. If the table does not change, a job of the driver does so.
+In each source partition, changes are results from a certain position on; a snapshot has the rows of the table at these
+positions. A *part* of a snapshot is the rows of one source partition; workers write the parts in parallel. The rows
+depend only on the records before the position, so a worker that begins a part again writes the same records. Tasks of
+the stream complete all snapshots that queries must still get before they evaluate anything. If the table does not
+change, so that its stream has no tasks, a job of the driver completes the snapshots.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ log = logging.getLogger(__name__)
 
 _WAIT_SECONDS = 0.05
 _MOST_TRIES = 10
-"""The number of workers that may begin a part and die before the snapshot is given up, so that the changes go on."""
+"""If this many workers have begun a part and died, the snapshot is given up, so that the changes go on."""
 _VERSION = TableVersion(1, 1)
 
 OpenRun = Callable[[Snapshot], Callable[[EdgeRows], Iterator[pa.RecordBatch]]]
-"""Returns the function that makes records of rows, by the constant tables of a single query."""
+"""Returns, for the constant tables of a single query, the function that makes records of rows."""
 
 
 class TableSnapshots:
@@ -61,7 +62,7 @@ class TableSnapshots:
         Args:
             stream: The stream of the table's changes.
             settings: The evaluator's settings.
-            store: The worker's side of Redis.
+            store: The worker's access to the tables in Redis.
             opened: Returns the function that makes the records.
         """
         self._stream = stream
@@ -74,11 +75,11 @@ class TableSnapshots:
         """The rows of the table, by partition and position, for the parts that this worker wrote last."""
 
     def complete(self, notes: Mapping[str, SnapshotNote], settings: bytes, fence: Fence | None) -> None:
-        """Return when Kafka has all of these snapshots, whichever worker writes them.
+        """Write parts of the snapshots that no other worker writes; return when Kafka has all of the snapshots.
 
         Args:
             notes: The snapshots, by destination.
-            settings: The evaluator's settings, pickled; the process has a writer for them.
+            settings: The evaluator's settings, pickled; they identify the process's writer.
             fence: The fence under which records are written.
 
         Raises:
@@ -101,7 +102,7 @@ class TableSnapshots:
                 log.info("part of a snapshot written", extra=report | {"seconds": round(time.monotonic() - began, 3)})
 
     def _taken(self, destination: str, note: SnapshotNote) -> _TakenPart | None:
-        """Take charge of a part, or of the end record after all parts; return None if the snapshot is no longer due."""
+        """Take charge of a part, or of the end record once all parts are written; None if the snapshot is not due."""
         parts = [SnapshotPart(destination, number) for number in range(len(note.since))]
         parts.sort(key=lambda part: (part.number, note.since[part.number]) not in self._rows)
         while destination in self._notes.due(self._stream.stream_id):
@@ -114,7 +115,7 @@ class TableSnapshots:
         return None
 
     def _records(self, charge: _TakenPart, note: SnapshotNote) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a part; ends early once the snapshot is not owed any more."""
+        """Yield the records of a part; end early if the snapshot is no longer due."""
         part, tries, rows = charge
         if tries > _MOST_TRIES:
             log.error("snapshot given up", extra={"destination": part.destination_id, "tries": tries - 1})
@@ -131,7 +132,7 @@ class TableSnapshots:
                 yield made
 
     def _note(self, charge: _TakenPart, note: SnapshotNote, rows: int) -> None:
-        """Note that Kafka has a part."""
+        """Note in Redis that Kafka has a part."""
         part = charge.part
         if not self._notes.keep(part, self._worker):
             self._notes.release(part.name)
@@ -168,9 +169,9 @@ def read_rows(
     Args:
         stream: The stream of the table's changes.
         partition: The partition of the topic.
-        until: The position up to which records are read.
+        until: The position before which records are read.
         settings: The evaluator's settings.
-        each_batch: Called for each batch of records.
+        each_batch: Is called for each batch of records.
 
     Raises:
         OperationalError: Kafka failed.
@@ -209,7 +210,7 @@ class _OneSegment:
 
 
 def one_query(stream_id: StreamId, note: SnapshotNote, store: TableStore) -> Snapshot:
-    """Return constant tables with only the entry of a snapshot's query.
+    """Return constant tables that contain only the entry of a snapshot's query.
 
     Raises:
         OperationalError: The query's plan is gone.
@@ -218,7 +219,7 @@ def one_query(stream_id: StreamId, note: SnapshotNote, store: TableStore) -> Sna
 
 
 def end_record(stream: Stream, destination: str, note: SnapshotNote, rows: int, settings: Settings) -> pa.RecordBatch:
-    """Return the record ``cq.snapshot``, which follows all rows of a snapshot and comes before all changes."""
+    """Return the record ``cq.snapshot``, which comes after all rows of a snapshot and before all changes."""
     shared = note.mode == "shared"
     headers = (
         ("ce_specversion", b"1.0"),

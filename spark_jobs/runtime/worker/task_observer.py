@@ -38,7 +38,7 @@ class TaskObserver(Observer):
         self._began_ns, self._trail = time.time_ns(), None
 
     def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
-        """Note which values and records did not fit, and follow sampled events."""
+        """Take note of values and records that did not fit, and begin to follow sampled events."""
         self._watch.first.take(events, letters)
         self.misfits.update(events.misfits)
         if events.count:
@@ -46,7 +46,7 @@ class TaskObserver(Observer):
             self._watch.last = events
 
     def found(self, rows: RowSource, matches: Matches) -> None:
-        """Note which sampled events match."""
+        """Take note of the matches of sampled events."""
         if self._trail is not None:
             self._trail.found(rows, matches)
 
@@ -59,20 +59,20 @@ class TaskObserver(Observer):
         self.counts.add(matches.number, rows)
 
     def end(self) -> None:
-        """End a batch of records, after the task's writer has taken its output."""
+        """End a batch of records; must be called after the task's writer has taken the batch's output."""
         if self._trail is not None:
             self._trail.end()
 
 
 class TaskCounts:
-    """A task's matches per destination number, for DESCRIBE, and its results."""
+    """The counts of a task's matches, by destination number, and of its results."""
 
     def __init__(self) -> None:
         self._numbers: list[np.ndarray] = []
         self._last_ms = 0
         self._results = self._bytes = 0
         self.partition = 0
-        """The source partition: a task has one."""
+        """The source partition of the task."""
 
     def add(self, numbers: np.ndarray, events: RowSource) -> None:
         """Count matches by the numbers of their destinations."""

@@ -25,11 +25,11 @@ __all__ = ["StreamWatch"]
 log = logging.getLogger(__name__)
 
 _CLOCK_SECONDS = 60.0
-"""How often a note is written again, since Redis may have been emptied."""
+"""The note is written again after this time, since Redis may have been emptied."""
 
 
 class StreamWatch:
-    """Observations kept between tasks: indexes are chosen by them, and the gateway reads them as statistics."""
+    """Observations of a stream, kept between tasks: for the choice of indexes, and as statistics for the gateway."""
 
     def __init__(self, stream: Stream, settings: Settings, fences: EvaluatorFences | None = None) -> None:
         self.stream_id = stream.stream_id
@@ -57,7 +57,7 @@ class StreamWatch:
         self.sampler = StreamSampler(stream, time.time)
 
     def note_clock(self, now: float) -> None:
-        """Note now and then that the stream has an event-time query.
+        """Note in Redis that the stream has an event-time query, unless the last note is recent.
 
         Args:
             now: Monotonic seconds.
@@ -72,7 +72,7 @@ class StreamWatch:
             log.warning("the clock is not asked for", extra={"stream": self.stream_id, "reason": error.message})
 
     def take_last(self) -> Events | None:
-        """Return the latest events, and keep them no longer."""
+        """Return the latest events, and forget them."""
         events, self.last = self.last, None
         return events
 

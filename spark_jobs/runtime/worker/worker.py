@@ -49,7 +49,7 @@ __all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation", "TaskRun", "complete
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-"""Spark's local properties with the query's id, as in its checkpoint, and with the micro-batch's number."""
+"""Spark's local properties with the query's id, which is also in its checkpoint, and with the micro-batch's number."""
 
 PROCESS = WorkerProcess()
 """The state of this worker process; global, because Spark unpickles a new `Evaluation` for each task."""
@@ -68,11 +68,11 @@ class Evaluation:
     cautious: bool = False
     """Whether tasks ask Redis for quarantined work units from the start, not only after a quarantine of their own."""
     ends: tuple[tuple[int, int], ...] = ()
-    """By source partition, the offset before which an earlier checkpoint may have evaluated events."""
+    """Pairs of a source partition and the offset before which another checkpoint's query may have evaluated events."""
     fences: EvaluatorFences | None = None
-    """The fences of the evaluator: its tasks write until another evaluator takes the stream."""
+    """The fences of the evaluator. With them, its tasks write only until another evaluator takes the stream."""
     begun: MicroBatch | None = None
-    """The micro-batch that the query of another checkpoint began, under which the pins of joined tables are stored."""
+    """The micro-batch that a query with another checkpoint has begun; the pins of joined tables are stored under it."""
 
     @classmethod
     def of(
@@ -90,11 +90,11 @@ class Evaluation:
         return cls(msgspec.json.encode(stream), pickle.dumps(settings), cautious, until, fences, begun)
 
     def __call__(self, batches: Iterable[pa.RecordBatch], begin: RangeBegin | None = None) -> Iterator[pa.RecordBatch]:
-        """Evaluate a task's records; yields rows of `spark_jobs.engine.rows.output.OUTPUT`.
+        """Evaluate a task's records; yield rows of `spark_jobs.engine.rows.output.OUTPUT`.
 
         Args:
             batches: The records.
-            begin: Where the records begin, with the marks of the clock there; None if the first record has the place.
+            begin: Where the records begin, with the marks of the clock there; None to use the first record's place.
         """
         stream, settings = _unpacked(self.stream, self.settings)
         micro_batch = self._micro_batch(stream)
@@ -186,7 +186,7 @@ class TaskRun:
         )
 
     def records(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the output of some records."""
+        """Yield the output of a batch of records."""
         self._last = batch
         batch = self._watch.headers.completed(batch, self._snapshot)
         for stream, part in self._watch.schemas.parts(self._task.stream, batch):
@@ -196,7 +196,7 @@ class TaskRun:
             self._observer.end()
 
     def snapshot(self, rows: EdgeRows) -> Iterator[pa.RecordBatch]:
-        """Yield the results among the rows of a table, by a task with the tables of a single query."""
+        """Yield the results for the rows of a table; the task must have the constant tables of a single query."""
         [joined] = self._task.joins
         with self.guard.batch(rows.count):
             given = GroupRows(rows, joined.snapshot)
@@ -204,13 +204,13 @@ class TaskRun:
         self._report_letters()
 
     def matches(self, rows: Events) -> Iterator[pa.RecordBatch]:
-        """Yield the matches among rows of a table, and the partial aggregates over them, as records of `cq.pending`."""
+        """Yield the matches of a table's rows, and the partial aggregates of the rows, as records of `cq.pending`."""
         yield from self._counted(self._hang_guard.pieces(evaluate(self._task, rows, TABLE_ROWS)))
         yield from self.groups()
         self._report_letters()
 
     def of_rows(self, step: AnyStep, rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a step over matches that have been made from a number of rows of a table."""
+        """Yield the records of a step over the matches of a table's rows; `rows`, their number, sets the CPU budget."""
         with self.guard.batch(rows):
             yield from self._hang_guard.pieces(self.guard.run(step))
 
@@ -220,7 +220,7 @@ class TaskRun:
             self._letters.clear()
 
     def marked(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        """Yield the results that a mark of the clock makes before the first record."""
+        """Yield the results that are due by a mark of the clock, before the first record."""
         self._observer.begin()
         assert self._begin is not None, "the task of a partition"
         self._is_marked = True
@@ -247,7 +247,7 @@ class TaskRun:
         yield from self._counted(self._hang_guard.pieces(end_records(self._task)))
 
     def letters(self) -> Iterator[pa.RecordBatch]:
-        """Yield the dead letters of the joined tables that no worker has written."""
+        """Yield the dead letters of the joined tables that no worker has written yet."""
         if self._views:
             yield from self._counted(PROCESS.table_letters(self._settings))
 
@@ -259,7 +259,7 @@ class TaskRun:
             yield rows
 
     def end(self, batch: MicroBatch, states: Mapping[str, LogState]) -> None:
-        """Write the task's statistics, counts and codes of dead letters; `states` has the states at the task's end."""
+        """Write the task's statistics and counts to Redis; `states` are the states of operators at the task's end."""
         # A review of indexes evaluates their keys, so it waits until there are no suspects.
         review = not self.guard.selection.concerns(self.guard.failed)
         with self._hang_guard.armed(), self._budget.batch(0):
@@ -304,19 +304,19 @@ def complete_snapshots(stream: Stream, watch: StreamWatch, settings: bytes, fenc
 
 
 def table_task(stream: Stream, constants: Snapshot, settings: Settings, watch: StreamWatch) -> TaskRun:
-    """Return a task over a table's rows, with constant tables for these rows only."""
+    """Return a task over a table's rows, which are evaluated with other constant tables than the stream's events."""
     tables = BatchTables(TableVersion(0, 0), constants, {}, stream)
     return TaskRun(stream, settings, tables, watch, True, {}, None, None)
 
 
 @lru_cache(maxsize=1024)
 def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
-    """Decode a task's stream and settings; cached, since reading the same bytes takes 5 ms of a small batch."""
+    """Decode a task's stream and settings; cached, since decoding takes 5 ms, which is long for a small batch."""
     return msgspec.json.decode(stream, type=Stream), pickle.loads(settings)
 
 
 def _with_records(batches: Iterable[pa.RecordBatch], begin: RangeBegin | None) -> Iterator[pa.RecordBatch]:
-    """Yield the batches that have records; before them, if `begin` is given, an empty batch for a mark of the clock."""
+    """Yield the batches that have records. If `begin` is given, an empty batch comes first, for a mark of the clock."""
     if begin is not None:
         yield pa.record_batch({})
     for batch in batches:
@@ -340,7 +340,7 @@ def _states(
 
 
 def _stop_full(states: Mapping[str, LogState], tables: BatchTables, watch: StreamWatch, settings: Settings) -> None:
-    """Quarantine all groups over computations with too large a state."""
+    """Quarantine all groups over computations whose state is too large."""
     for name in PROCESS.log_states(settings).full(states):
         watch.notes.quarantine(FULL, [*tables.constants.by_computation()[name].groups])
 
