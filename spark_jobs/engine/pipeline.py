@@ -1,6 +1,6 @@
-"""The pipeline of a task, as data: from the records of a batch to the records that are written.
+"""The stages of a task, as data: they lead from the records of a batch to the records that are written.
 
-A stage turns its input into steps. The guard of work units runs each step and isolates its faults, so no stage needs
+A stage makes steps from its input. The guard of work units runs each step and isolates its faults, so no stage needs
 its own isolation. A step passes its output to the next stages piece by piece, so that memory is bounded.
 """
 
@@ -25,20 +25,20 @@ __all__ = ["CLOCK", "OPERATORS", "ROWS", "STAGES", "TABLE_ROWS", "PipelineStage"
 
 @dataclass(frozen=True, slots=True)
 class PipelineStage:
-    """A stage, and the stages that get its output, in this order."""
+    """A stage, and the stages that get its output, one after the other."""
 
     steps: Callable[[Task, Any, Then], Iterator[AnyStep]]
     followers: tuple[PipelineStage, ...] = ()
 
 
 ROWS = PipelineStage(matched, (PipelineStage(output),))
-"""match → output: the stages for rows, such as those of a snapshot or of a computation."""
+"""match → output: the stages for rows, such as the rows of a snapshot or of a computation."""
 OPERATORS = PipelineStage(operated, (ROWS, PipelineStage(counted)))
-"""operators → match → output; and for the same rows, once all their matches are known, operators → count."""
+"""operators → match → output; and then, when all matches of the same rows are known, operators → count."""
 STAGES = PipelineStage(decoded, (OPERATORS,))
 """decode → `OPERATORS`: the stages for the records of a batch."""
 TABLE_ROWS = PipelineStage(given, (OPERATORS,))
-"""The stages for the rows of a table at a tick: as `STAGES`, but without decoding."""
+"""The stages for the rows of a table at a tick: those of `STAGES`, but without decoding."""
 CLOCK = PipelineStage(advanced, (ROWS,))
 """operators → match → output, for a mark of the clock."""
 
@@ -61,7 +61,7 @@ def evaluate(task: Task, given: Any, stage: PipelineStage = STAGES) -> Records:
 
 
 def end_records(task: Task) -> Iterator[pa.RecordBatch]:
-    """Yield the records that a task writes at its end: the partial aggregates, for the task's range of offsets."""
+    """Yield the records that a task writes at its end: the partial aggregates of the task's range of offsets."""
     counting, left_out = task.counting, task.guard.not_evaluated
     writing = WritingStep(counting, task.stream.stream_id, task.version, left_out.reasons, task.settings)
     with task.guard.batch(0):

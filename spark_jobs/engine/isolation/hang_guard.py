@@ -1,4 +1,4 @@
-"""Ends a worker that makes no progress for too long; the driver then treats the worker as dead (`worker_deaths`)."""
+"""Ends a worker that makes no progress for too long. To the driver, the worker has then died (`worker_deaths`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SUSPECTED = 5
 
 
 class HangGuard:
-    """The limit on the time of a step of a task. After this time the process logs its stack and ends.
+    """The limit on the time of a step of a task. After this time, the process logs its stack and ends.
 
     A timer of the operating system watches the time. At the timer's signal, faulthandler logs the stack, and the
-    process ends. The timer works even while a library that never returns holds the interpreter. Its cost is a
+    process ends. This works even while a library that never returns holds the interpreter. Setting the timer takes a
     microsecond.
     """
 
@@ -31,8 +31,8 @@ class HangGuard:
 
         Args:
             seconds: The longest time of a step.
-            arm: Called before a piece is made.
-            disarm: Called after a piece was made.
+            arm: Is called before a piece is made.
+            disarm: Is called after a piece was made.
         """
         self._seconds = seconds
         self._limit = seconds
@@ -59,7 +59,7 @@ class HangGuard:
 
     @contextmanager
     def armed(self) -> Iterator[None]:
-        """Carry the block out under the limit."""
+        """Carry out the block under the limit."""
         self._arm()
         self._on_arm()
         try:
@@ -70,7 +70,7 @@ class HangGuard:
             self._on_disarm()
 
     def begin_step(self, *, suspected: bool) -> None:
-        """Begin another step of the piece that is being made.
+        """Begin another step of the piece that is being made, so that the time begins again.
 
         Args:
             suspected: Whether the step evaluates suspects.

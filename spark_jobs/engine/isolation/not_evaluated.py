@@ -19,19 +19,19 @@ __all__ = ["NotEvaluatedLetters"]
 _SINGLE = 1_000
 """The largest number of a task's dead letters for single events.
 
-Further events share one dead letter for each unit and batch of records.
+For further events, there is only a single dead letter for each unit and each batch of records.
 """
 
 
 class NotEvaluatedLetters:
-    """Makes these dead letters for one task; their code is ``not-evaluated`` if a unit was left out."""
+    """Makes dead letters for a task: with the code ``not-evaluated`` if a unit was left out, else ``too-many-rows``."""
 
     def __init__(self, stream: Stream, settings: Settings) -> None:
         self._stream = stream
         self._settings = settings
         self._room = _SINGLE
         self.reasons: dict[str, str] = {}
-        """Why units were left out."""
+        """By unit, why the unit was left out."""
 
     def __call__(self, events: RowSource, rows: Ints, unit: str, reason: str) -> Iterator[pa.RecordBatch]:
         """Yield the dead letters of some events for a unit.
@@ -57,7 +57,7 @@ class NotEvaluatedLetters:
         """Return the dead letter of all events of the task for a unit.
 
         Args:
-            offsets: Partition, first and last offset of the task's events.
+            offsets: The partition, the first offset and the last offset of the task's events.
             unit: The unit that is left out.
             reason: Why the unit is left out.
         """
@@ -67,11 +67,11 @@ class NotEvaluatedLetters:
         return dead_letters(no_record(partition, first), {0: detail}, "not-evaluated", self._stream, self._settings)
 
     def incomplete(self, unit: str, offsets: tuple[int, int, int], matches: int) -> pa.RecordBatch:
-        """Return the dead letter of matches that are not counted, because their unit was left out of some events.
+        """Return the dead letter of matches that are not counted, because their unit was left out for some events.
 
         Args:
             unit: The unit.
-            offsets: Partition, first and last offset of the task's events.
+            offsets: The partition, the first offset and the last offset of the task's events.
             matches: The number of matches.
         """
         partition, first, last = offsets

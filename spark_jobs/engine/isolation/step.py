@@ -1,4 +1,4 @@
-"""The steps of a task, as the guard sees them: the guard knows the work units of a step, and nothing of the work."""
+"""The steps of a task, as the guard sees them: the guard knows the work units of a step, but nothing about the work."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ __all__ = ["AnyStep", "PlainStep", "Records", "SharedStep", "Step", "Units"]
 
 
 class Step(Protocol):
-    """A step that does each work unit's own work, which may fail for some of them."""
+    """A step in which each work unit has its own work, which may fail for some units."""
 
     def units(self) -> list[str]:
-        """List the units that take part."""
+        """List the units with work in this step."""
 
     def records(self, units: Units | None) -> Records:
-        """Yield the records of some units, None for all."""
+        """Yield the records of some units; None for all units."""
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
-        """Yield the dead letters of a unit that is left out; if `safely`, nothing of the unit may be evaluated."""
+        """Yield the dead letters of a unit that is left out; if `safely`, none of its expressions may be evaluated."""
 
 
 @runtime_checkable
 class SharedStep(Protocol):
-    """A step that does the same work for all of its units, in pieces: a fault leaves all of them out."""
+    """A step that does the same work for all of its units, in pieces. After a fault, all its units are left out."""
 
     @property
     def kind(self) -> str:
-        """The word for the work in messages."""
+        """The word for the work, for messages."""
 
     @property
     def account(self) -> str:
@@ -39,19 +39,19 @@ class SharedStep(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether all pieces are made."""
+        """Whether all pieces were made."""
 
     def shared_by(self) -> Units:
         """List the units."""
 
     def piece(self) -> Any:
-        """Do the work of the next piece."""
+        """Make the next piece, and return it."""
 
     def passed(self, piece: Any) -> Records:
-        """Yield the records of a piece; further steps make these records, each under the guard."""
+        """Pass a piece to the next stages, and yield their records; the guard runs the steps of these stages."""
 
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
-        """Yield the dead letters of a unit, for the events of the pieces that are not made."""
+        """Yield the dead letters of a unit, for the events of the pieces that were not made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class UnitGuard:
             yield
 
     def add(self, events: int) -> None:
-        """Give the batch the CPU time of further events, if its events have become more rows."""
+        """Add the CPU time for further events to the batch, if its events have become more rows."""
         self._budget.add(events)
 
     def run(self, step: AnyStep) -> Records:
@@ -74,7 +74,7 @@ class UnitGuard:
                 self._steps.remove(step)
 
     def _shared(self, step: SharedStep) -> Records:
-        """Run a step that does the same work for all of its units; if a unit is suspected, all are marked meanwhile."""
+        """Run a step that does the same work for all of its units. If a unit is suspected, all are marked meanwhile."""
         selection, units = self.selection, step.shared_by()
         marks: Units = ()
         if selection.concerns(self.failed):
@@ -135,7 +135,7 @@ class UnitGuard:
                 suspects, others = _parted(step.units() if some is None else some, stopped)
                 if not suspects:
                     raise  # no unit of this step is at fault
-            # This code follows the handler, because within it the exception keeps the stopped evaluation's memory.
+            # This code is after the handler, because within it the exception keeps the stopped evaluation's memory.
             self._budget.again()
             waiting += _halves(others)
             if stopped.alike or len(suspects) == 1:
@@ -149,12 +149,12 @@ class UnitGuard:
                     waiting.append(half)
 
     def report(self, unit: str) -> None:
-        """Log the fault that is being handled, once for each unit: the fault repeats with every batch."""
+        """Log the exception that is being handled; only once for each unit, since it occurs again with every batch."""
         if unit not in self.failed:
             log.exception("not evaluated", extra={"unit": unit})
 
     def quarantine_stopped(self, stopped: StoppedEvaluation, quarantine: Callable[[Units], None]) -> None:
-        """Quarantine the units of an evaluation that does not return; another thread may call this.
+        """Quarantine the units of an evaluation that does not return. Another thread may call this method.
 
         Units that share one evaluation are quarantined together. Other units are only marked: the death of the worker
         makes them suspects.
@@ -163,7 +163,7 @@ class UnitGuard:
             stopped: The evaluation.
             quarantine: Writes quarantines.
         """
-        suspects: Units = sorted(stopped.suspects)  # of a join, these are its groups
+        suspects: Units = sorted(stopped.suspects)  # groups, if the evaluation belongs to a join
         for step in reversed(self._steps):
             known = [unit for unit in step.units() if not stopped.suspects.isdisjoint(parts_of(unit))]
             if known:
@@ -176,7 +176,7 @@ class UnitGuard:
 
 
 def _parted(units: Units, stopped: StoppedEvaluation) -> tuple[list[str], list[str]]:
-    """Return the units that were being evaluated, and the others; all units and no others if `stopped` names none."""
+    """Return the units that `stopped` names, and the other units; if it names none, all units and no others."""
     suspects = [unit for unit in units if not stopped.suspects.isdisjoint(parts_of(unit))]
     found = set(suspects)
     return suspects or [*units], [unit for unit in units if unit not in found] if suspects else []

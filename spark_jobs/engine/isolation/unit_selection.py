@@ -23,7 +23,7 @@ class Division(NamedTuple):
 
     together: list[str]
     apart: list[list[str]]
-    """Lots; each lot is evaluated by itself, before the units that are evaluated together."""
+    """The lots of units; each lot is evaluated by itself, before the units that are evaluated together."""
     left_out: list[str]
 
 
@@ -44,10 +44,11 @@ class UnitSelection:
         Args:
             left_out: Quarantined units, with the reason.
             watched: Units that were quarantined before, and are tried again.
-            suspects: Units that may have killed a worker at this batch; empty: all units. None: no worker died.
+            suspects: Units that may have killed a worker during this batch; if empty, all units are suspects. None if
+                no worker died.
             mark: Notes which units are evaluated now, for the case that the worker dies.
             guard: Ends a worker that hangs.
-            quarantine: Notes that units are quarantined for being slow.
+            quarantine: Notes that units are quarantined because they were too slow.
         """
         self.left_out = dict(left_out or {})
         """Quarantined units, with the reason."""
@@ -68,7 +69,7 @@ class UnitSelection:
         return bool(failed or self.left_out or self._watched) or self._suspects is not None
 
     def divide(self, units: Sequence[str], failed: Collection[str]) -> Division:
-        """Divide units by how they are evaluated; `failed` has the units that raised an error in this worker."""
+        """Divide units by how they are evaluated; `failed` are the units that have raised an error in this worker."""
         left_out = [unit for unit in units if unit in self.left_out]
         tried = [unit for unit in units if unit not in self.left_out] if left_out else units
         alone = [unit for unit in tried if unit in failed or unit in self._watched or self._suspected(unit)]
@@ -94,7 +95,7 @@ class UnitSelection:
         self.mark(units)
 
     def mark(self, units: Sequence[str]) -> None:
-        """Mark units, in place of the units that were marked before."""
+        """Mark units; the units that were marked before are no longer marked."""
         if self._mark is not None and units != self.marked:
             self._mark(units)
             self.marked = units

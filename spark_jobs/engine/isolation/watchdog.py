@@ -1,7 +1,7 @@
-"""Ends a process whose evaluation is over its CPU budget and does not return to a check.
+"""Ends a process in which an evaluation has exceeded its CPU budget and does not come to a check.
 
-A call of a library may take minutes for one long text. A thread of the worker, or of the gateway, then quarantines the
-charged work units, and ends the process. So the next try leaves these units out, after a single death.
+A library's function may take minutes for a single long text. A thread of the worker, or of the gateway, then
+quarantines the work units of the evaluation, and ends the process. So the next try already leaves these units out.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["BudgetWatchdog"]
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 2.0
-"""The CPU time beyond the budget after which the process is ended. Most expressions take less between two checks.
+"""The CPU time beyond the budget after which the process is ended. Most expressions take less time between two checks.
 
-Units of a subscriber who has only a part of the budget have the same part of this time.
+If a subscriber's units get only a part of the budget, they also get only this part of this time.
 """
 _EVERY_SECONDS = 0.25
 
 
 class BudgetWatchdog:
-    """Watches the budget of the process's task. There is one for each process."""
+    """Watches the CPU budget of the task that a process runs. Each process has a single watchdog."""
 
     def __init__(self) -> None:
         self._watched: tuple[CpuBudget, Callable[[StoppedEvaluation], None]] | None = None
@@ -36,8 +36,8 @@ class BudgetWatchdog:
         """Watch an evaluation.
 
         Args:
-            budget: Its budget.
-            report: Quarantines the work units that are charged, before the process ends.
+            budget: The budget of the evaluation.
+            report: Quarantines the work units of the evaluation; is called before the process ends.
         """
         self._watched = budget, report
         if self._thread is None or not self._thread.is_alive():  # threads do not outlive a fork

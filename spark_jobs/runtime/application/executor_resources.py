@@ -1,4 +1,4 @@
-"""The executors of the evaluator's tasks: how many cores, and an executor's memory for each Python worker."""
+"""The resources of the evaluator's tasks: the number of cores, and the memory for each Python worker."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LIMITING = ("yarn", "k8s:")
 
 
 def executors_note(options: Mapping[str, str], cores: int, executors: int) -> ExecutorsNote:
-    """Return the present resources.
+    """Return the present resources of the executors.
 
     Args:
         options: Spark's options.
         cores: The cores of all executors; with a local master, which has no executors, the cores of the driver.
-        executors: How many executors there are.
+        executors: The number of executors.
 
     Example:
         >>> executors_note({"spark.executor.pyspark.memory": "2g"}, 8, 4)
@@ -35,8 +35,9 @@ def executors_note(options: Mapping[str, str], cores: int, executors: int) -> Ex
 def worker_bytes(options: Mapping[str, str], cores: int) -> int | None:
     """Return the memory of a Python worker in bytes; None if no option sets this memory.
 
-    The value is `spark.executor.pyspark.memory`; without it, on clusters that enforce memory limits, the rest of
-    `spark.executor.memoryOverhead`. Spark's own default of that option says nothing about the memory of workers.
+    The memory of all workers of an executor is `spark.executor.pyspark.memory`. Without this option, on clusters that
+    enforce memory limits, it is `spark.executor.memoryOverhead`, if set. Spark's own default of the latter option says
+    nothing about the memory of workers.
 
     Args:
         options: Spark's options.

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 __all__ = ["SUBMITTED", "end_jvm", "is_alive", "jvm_process", "started_jvm"]
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Environment variable that `spark-submit` sets for the Python program."""
+"""The environment variable that `spark-submit` sets for the Python program."""
 
 _STOP_SECONDS = 5.0
 
@@ -54,9 +54,9 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def end_jvm() -> None:
-    """End the JVM and its workers: ask first, and kill a JVM that does not end in time.
+    """End the JVM and its workers. A JVM that does not end in time after the request is killed.
 
-    Queries need not be stopped one by one: an uncommitted batch is replayed from the checkpoint in any case.
+    Queries need not be stopped first, since an uncommitted micro-batch is replayed from the checkpoint in any case.
     """
     process = jvm_process()
     if process is None or not is_alive(process):

@@ -1,4 +1,4 @@
-"""Spark options in a file: pyspark passes options as arguments of Java, which every user of the machine can read."""
+"""Spark options in a file, since every user of the machine can read the arguments by which pyspark passes options."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 @contextmanager
 def properties_file(options: Mapping[str, str]) -> Iterator[None]:
-    """Pass options to a JVM that is started in the block, by a file that only this user can read; then remove the file.
+    """Pass options to a JVM that is started within the block, by a file that only this user can read.
 
-    ``spark-defaults.conf`` stays valid for options that are not given here.
+    The file is removed after the block. Options of ``spark-defaults.conf`` stay valid, unless they are in `options`.
     """
     if not options:
         yield
@@ -51,7 +51,7 @@ def properties(options: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape all characters but ASCII letters, digits, dots, dashes and underscores, by their UTF-16 units."""
+    """Write all characters except ASCII letters, digits, dots, dashes and underscores as escapes of UTF-16 units."""
     return "".join(each if each.isascii() and (each.isalnum() or each in "._-") else _units(each) for each in text)
 
 

@@ -41,7 +41,7 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     own, hidden = spark_options(settings), hidden_options(settings)
     if SUBMITTED in os.environ:
-        SparkContext._ensure_initialized()  # noqa: SLF001  # pyspark has no other way to what spark-submit was given
+        SparkContext._ensure_initialized()  # noqa: SLF001  # pyspark has no public way to spark-submit's options
         options, hidden = options_left(own | (extra or {}), dict(SparkConf().getAll())), {}
     else:
         options = {name: value for name, value in own.items() if name not in hidden} | (extra or {})
@@ -56,7 +56,7 @@ def open_session(settings: Settings, extra: dict[str, str] | None = None) -> Spa
         _say_failures_once(spark)
         say_lost_connections_once(spark.sparkContext._accumulatorServer)  # noqa: SLF001  # pyspark has no other way
         return spark
-    except Exception as exc:  # py4j, pyspark and the operating system each have their own
+    except Exception as exc:  # py4j, pyspark and the operating system each raise exceptions of their own
         raise OperationalError(
             "spark did not start",
             detail=" ".join(str(exc).splitlines()[:2])
@@ -72,21 +72,21 @@ _REPEATING = (
     "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec",
     "org.apache.spark.util.Utils",
 )
-"""Loggers that write the stack trace of a failed task, even of tasks killed by the end of a dropped stream.
+"""Loggers that write the stack trace of a failed task, even if the task was killed because its stream was dropped.
 
-The end of the task's query has the trace too, and `MicroBatchExecution` logs it.
+The failure of the task's query has the same stack trace, which the logger `MicroBatchExecution` writes.
 """
 
 
 def _say_failures_once(spark: SparkSession) -> None:
-    """Have the JVM log the failure of a query by one stack trace instead of five, and the end of a stream by none."""
+    """Make the JVM log a query's failure with one stack trace instead of five, and a stream's end with none."""
     log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001  # pyspark has no other way
     for name in _REPEATING:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
 def say_lost_connections_once(server: BaseServer) -> None:
-    """Have the server of Spark's accumulators log a connection lost to a dead JVM as a line, without a stack trace."""
+    """Make the server of Spark's accumulators log a connection that the JVM's death has cut in a single line."""
 
     def handle_error(request: object, client_address: object) -> None:  # noqa: ARG001  # socketserver calls it by place
         log.warning("the JVM has left a connection", extra={"cause": type(sys.exception()).__name__})
@@ -95,9 +95,9 @@ def say_lost_connections_once(server: BaseServer) -> None:
 
 
 def silence_jvm() -> None:
-    """Have the JVM log nothing more. The JVM is about to end, and then each of its batches fails with a stack trace.
+    """Make the JVM log nothing more; called before the JVM ends, when each of its batches fails with a stack trace.
 
-    A JVM that does not answer within a second keeps its log.
+    A JVM that does not answer within a second goes on logging.
     """
     jvm: Any = SparkContext._jvm  # noqa: SLF001  # pyspark has no other way
 
@@ -113,15 +113,15 @@ def silence_jvm() -> None:
 
 
 def jobs_started(spark: SparkSession) -> int:
-    """Return how many jobs Spark has run so far: a stream that is not evaluated runs none."""
+    """Return the number of jobs that Spark has started so far."""
     return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the tracker forgets old ones
 
 
 def core_count(spark: SparkSession) -> int:
-    """Return how many tasks can run at once; on a standalone cluster, the number of cores of its live executors."""
+    """Return the number of tasks that can run at once; on a standalone cluster, the number of its executors' cores."""
     return spark.sparkContext.defaultParallelism
 
 
 def executor_count(spark: SparkSession) -> int:
-    """Return how many executors there are; with a local master the driver does their work, and there are none."""
+    """Return the number of executors; 0 with a local master, where the driver runs the tasks."""
     return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # noqa: SLF001  # pyspark has no way

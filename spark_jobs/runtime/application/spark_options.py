@@ -1,4 +1,4 @@
-"""The options of the Spark session: the evaluator's needs, the settings, and options passed through."""
+"""The options of the Spark session: options that the evaluator needs, options from settings, and further options."""
 
 from __future__ import annotations
 
@@ -20,36 +20,40 @@ __all__ = ["JAVA_OPTIONS", "SHUFFLE_PARTITIONS", "archive_path", "hidden_options
 _LOOPBACK = "127.0.0.1"
 
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""The manager of checkpoint files in local folders: Spark's default would fork some 42 processes for each micro-batch.
+"""The class that manages checkpoint files in local folders. Spark's default forks some 42 processes per micro-batch.
 
-Checkpoints at a URL keep Spark's default.
+For checkpoints at a URL, Spark's default is used.
 """
 
 JAVA_OPTIONS = "-XX:+UseParallelGC"
-"""Java options of the driver: 15% less CPU for each event than the default, with short pauses on a small heap."""
+"""Java options of the driver. This garbage collector takes 15% less CPU for each event than the default.
+
+Its pauses are short, because the heap is small.
+"""
 
 SHUFFLE_PARTITIONS = {"spark.sql.shuffle.partitions": "2"}
-"""An option that Spark's offset log must contain, although no query shuffles."""
+"""An option that must be in Spark's offset log, although no query shuffles."""
 
 _JSON_LINES = "-Dlog4j2.configurationFile=org/apache/spark/log4j2-json-layout.properties"
-"""Java's option for a driver's log in Spark's own form of JSON lines.
+"""The Java option by which the driver writes its log as JSON lines, in the layout of Spark.
 
 Under pyspark, `spark.log.structuredLogging.enabled` does not change the driver's log.
 """
 
 _OPTIONS = {
-    # Readers see each result exactly once only if no task runs twice at once (docs/design/015-tasks-write-to-kafka.md).
+    # A task must never run twice at the same time, or readers might not see each result exactly once
+    # (docs/design/015-tasks-write-to-kafka.md).
     "spark.speculation": "false",
-    # Jobs of digests have a pool (`digest_jobs.py`), and the lane has a pool (`lane_query.py`). All other streams share
-    # the default pool, which serves the oldest job first. With a pool for each stream some streams got no core: Spark
-    # orders pools with equally many running tasks by their names.
+    # Digest jobs have a pool (`digest_jobs.py`), and the lane has a pool (`lane_query.py`). All other streams share the
+    # default pool, which serves the oldest job first. If each stream had its own pool, some streams would get no core,
+    # because Spark orders pools with equally many running tasks by their names.
     "spark.scheduler.mode": "FAIR",
-    # There is a worker for each core. More threads in a worker would only wait for each other, and use 20% more CPU.
+    # There is a worker for each core, so more threads in a worker would only wait for each other, and use 20% more CPU.
     "spark.executorEnv.POLARS_MAX_THREADS": "1",
     "spark.locality.wait": "0s",
     "spark.python.daemon.module": "spark_jobs.runtime.worker.daemon",
     "spark.python.worker.reuse": "true",
-    # A batch's work is small, and the same each time: adaptive planning would only add to the cost of planning.
+    # Each micro-batch has little work, and always the same, so adaptive planning would only take more time.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -76,11 +80,11 @@ _SETTINGS = {
     "spark.master": "CQ_EVALUATOR_MASTER",
     "spark.sql.streaming.pollingDelay": "CQ_EVALUATOR_POLL_MS",
 }
-"""Spark options that a setting of the evaluator replaces."""
+"""Spark options in place of which the evaluator has a setting, each with the setting's environment variable."""
 
 
 def hidden_options(settings: Settings) -> dict[str, str]:
-    """Return the session's options that may be secrets, and so must not be arguments of a process."""
+    """Return the session's options that may be secrets, so that they must not be arguments of a process."""
     secret = settings.evaluator.spark_secret.get_secret_value()
     return (_guarded(secret) if secret else {}) | settings.evaluator.spark
 
@@ -97,8 +101,8 @@ def spark_options(settings: Settings) -> dict[str, str]:
     """Return the options of the session: the evaluator's own options, and the further options of the settings.
 
     Raises:
-        OperationalError: The jars are not there; the master is not local, and no secret is set; or a further option is
-            the evaluator's own, or is no option of Spark.
+        OperationalError: The jars are missing; or the master is not local and no secret is set; or a further option is
+            one that the evaluator sets itself, or is no option of Spark.
     """
     evaluator = settings.evaluator
     allowed = _allowed_urls(settings)
@@ -161,15 +165,15 @@ def _refuse_own(given: Mapping[str, str], own: Collection[str]) -> None:
 
 
 def _allowed_urls(settings: Settings) -> str:
-    """Return Java's option that lets Kafka's client ask for tokens; an empty text without OAUTHBEARER."""
+    """Return the Java option that allows Kafka's client to request tokens; an empty text without OAUTHBEARER."""
     url = token_url(settings.kafka)
     return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else ""
 
 
 def shared_classes() -> str:
-    """Return Java's options for this environment's archive of classes; an empty text without an archive.
+    """Return the Java options for this environment's archive of classes; an empty text if there is no archive.
 
-    With these options, Java ignores an archive that does not fit, without a message.
+    With these options, Java ignores an archive that does not fit, and writes no message.
     """
     archive = archive_path()
     if archive is None or not archive.is_file():
@@ -178,10 +182,10 @@ def shared_classes() -> str:
 
 
 def archive_path() -> Path | None:
-    """Return where this environment's archive of Java classes is kept (`class_archive.py`).
+    """Return the path of this environment's archive of Java classes (`class_archive.py`).
 
-    None if there is no Java, or if the environment's path has a blank. Each Java and each version of pyspark has its
-    own archive, because Java ignores an archive of other jars.
+    The path is None if there is no Java, or if the environment's path contains a blank. Each Java and each version of
+    pyspark has its own archive, because Java ignores an archive of other jars.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)

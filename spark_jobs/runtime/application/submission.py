@@ -1,4 +1,4 @@
-"""An evaluator started by `spark-submit`: its JVM runs already, with the options of the command."""
+"""The options of an evaluator that was started by `spark-submit`, whose JVM already runs with the command's options."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["options_left"]
 _AT_START = {"spark.driver.extraJavaOptions", "spark.driver.memory", "spark.jars"}
 """Options that a JVM takes when it starts."""
 _AGREED = {"spark.master": "CQ_EVALUATOR_MASTER", "spark.driver.memory": "CQ_EVALUATOR_DRIVER_MEMORY"}
-"""Options that are also settings; both must have the same value."""
+"""Options that are also settings, each with the setting's environment variable; both must have the same value."""
 _DEFAULTS = {"spark.driver.memory": "1g"}
 
 
 def options_left(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the session's options that can still be set; the options that are in force already are checked.
+    """Return the session's options that can still be set, and check the options that the JVM has already used.
 
     Args:
         ours: The evaluator's options.
         given: The options with which `spark-submit` has started the JVM.
 
     Raises:
-        OperationalError: Options contradict each other, or `spark-submit` lacks one that the evaluator needs.
+        OperationalError: Options contradict each other, or `spark-submit` was given no Kafka connector.
     """
     for name, setting in _AGREED.items():
         theirs = given.get(name, _DEFAULTS.get(name, ""))

@@ -1,4 +1,4 @@
-"""The admin client of an evaluator's process, which is renewed if Kafka does not answer in time."""
+"""The admin client of an evaluator's process; it is replaced by a new client if Kafka does not answer in time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grouping.settings.settings import Settings
 __all__ = ["ANSWER_SECONDS", "QUESTION_SECONDS", "Admin", "is_late", "open_admin"]
 
 ANSWER_SECONDS = 10.0
-"""How long a caller waits for an answer of Kafka in all; after a late answer a new client asks again in this time."""
+"""How long a caller waits for an answer of Kafka in all, including a second request by a new client."""
 QUESTION_SECONDS = 3.0
 """How long a single request may take."""
 
@@ -27,7 +27,7 @@ def open_admin(settings: Settings) -> Admin:
 
 
 def is_late(error: Exception) -> bool:
-    """Tell whether an error means a late answer of Kafka: of the broker that was asked, or of one that it asked.
+    """Tell whether an error means that Kafka did not answer in time: the broker itself, or a broker that it asked.
 
     Example:
         >>> is_late(KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))), is_late(KafkaException("closed"))

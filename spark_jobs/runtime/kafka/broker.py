@@ -1,4 +1,4 @@
-"""Source topics at the broker: their partitions, with the first offset and the end of each; and dead letters."""
+"""Source topics at the broker: the first offset and the end of each partition, and dead letters for lost events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SourceForm(NamedTuple):
     """A source topic: its id, and the first and end offsets of its partitions."""
 
     topic_id: str
-    """Kafka's own id: a topic deleted and created again has a new id."""
+    """Kafka's own id of the topic: a topic that was deleted and created again has a new id."""
     earliest: PartitionOffsets
     """By partition, the first offset that the broker still has."""
     ends: PartitionOffsets
@@ -33,15 +33,15 @@ class SourceForm(NamedTuple):
 
     @property
     def partitions(self) -> list[int]:
-        """The partitions in their order."""
+        """The numbers of the partitions, ascending."""
         return sorted(self.ends)
 
 
 class Broker:
-    """Reads the offsets of source topics, and writes dead letters for their lost events. For one thread."""
+    """Reads the offsets of source topics, and writes dead letters for lost events. Only one thread may use a broker."""
 
     def __init__(self, settings: Settings) -> None:
-        """Connect when first used."""
+        """Prepare to connect at the first use."""
         config = with_quiet_log(client_options(settings.kafka))
         self._admin = open_admin(settings)
         self._offsets = TopicOffsets(self._admin)
@@ -60,7 +60,7 @@ class Broker:
         return found
 
     def forms(self, topics: Iterable[str]) -> dict[str, SourceForm]:
-        """Return the ids and the offsets of many topics, with three requests in all.
+        """Return the ids and the offsets of many topics, by only three requests.
 
         Topics that cannot be read, or lack a leader, are left out.
 

@@ -18,14 +18,14 @@ __all__ = ["ClientCredentials"]
 
 _TIMEOUT_SECONDS = 10.0
 _FRESH = 0.8
-"""The part of a token's lifetime for which the token is used again."""
+"""The part of a token's lifetime after which another token is requested."""
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is untyped
     """A token, which is requested again before it expires."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Take the endpoint, client and scope from librdkafka's options."""
+        """Take the endpoint, the client and the scope from librdkafka's options."""
         of = {name.removeprefix("sasl.oauthbearer."): value for name, value in options.items()}
         self._url, scope = of["token.endpoint.url"], of.get("scope")
         client, secret = (urllib.parse.quote_plus(of.get(name, "")) for name in ("client.id", "client.secret"))
@@ -38,7 +38,7 @@ class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafk
         """Return a token that is valid now.
 
         Raises:
-            OperationalError: The endpoint does not answer, or refuses, or gives no token.
+            OperationalError: The endpoint does not answer, refuses the request, or answers without a token.
         """
         if time.monotonic() >= self._until:
             try:

@@ -1,9 +1,9 @@
-"""The topic `cq.pins`: the table offsets of each micro-batch, so a replay sees the same even if Redis is lost.
+"""The topic `cq.pins`: the table offsets of each micro-batch, so that a replay sees the same rows if Redis is lost.
 
-The log decides. A task writes the present ends of the tables' topics, and reads the log up to its own record. For each
-table, the micro-batch's first record that names the table is valid. So all tasks of a batch, and of its replays, agree
-without another arbiter. Only the latest batch of a stream can be replayed, so the topic is compacted by the stream's
-source.
+The log decides which offsets a micro-batch has. A task writes the present ends of the tables' topics, and reads the log
+up to its own record. For each table, the micro-batch's first record that names the table is valid. So all tasks of a
+batch, and of its replays, agree. Only the latest batch of a stream can be replayed, so the topic is compacted, with the
+id of the stream's source as the key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TIMEOUT_SECONDS = 30.0
 
 
 class MicroBatch(NamedTuple):
-    """The permanent identity of a micro-batch: with a new checkpoint, numbers begin at 0 and the query has a new id."""
+    """The permanent identity of a micro-batch. With a new checkpoint, numbers begin at 0 and the query has a new id."""
 
     source_id: str
     query_id: str
@@ -50,10 +50,10 @@ _decode = msgspec.json.Decoder(_PinRecord).decode
 
 
 class PinLog:
-    """Reads the growing log, and adds to it. For a single thread, and made in its own process."""
+    """Reads the log, and adds records to it. Only a single thread may use this, of the process that has made it."""
 
     def __init__(self, settings: Settings, log: TableLog) -> None:
-        """Connect when first used.
+        """Prepare to connect at the first use.
 
         Args:
             settings: The evaluator's settings.
@@ -65,16 +65,16 @@ class PinLog:
         self._producer = Producer({**options, "enable.idempotence": True, "linger.ms": 0})
         self._read_to = 0
         self._latest: dict[str, _PinRecord] = {}
-        """By source: the pins of its latest batch. For each table the batch's first record is valid."""
+        """By `Stream.source_id`: the pins of its latest batch; for each table, those of the batch's first record."""
 
     def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
-        """Return the offsets that a batch sees; for a table without known offsets the present ends are taken.
+        """Return the offsets that a batch sees. For a table without offsets in the log, they are the present ends.
 
-        The pins are on Kafka when the method returns.
+        When the method returns, Kafka has the pins.
 
         Args:
             batch: The batch, which must be the latest one of its source.
-            tables: By `Table.source_id`.
+            tables: The tables by `Table.source_id`.
 
         Raises:
             TableAway: A topic cannot be read.
@@ -91,7 +91,7 @@ class PinLog:
         mine = {source_id: ends[table.topic] for source_id, table in tables.items()} | known
         self._advance(self._write(batch, mine) + 1)
         known = self._known(batch)
-        if known != mine:  # compaction keeps the last record, so that one must have the valid pins
+        if known != mine:  # compaction keeps only the last record, so the last record must have the valid pins
             self._write(batch, known)
         return known
 

@@ -17,10 +17,10 @@ _AT_ONCE = 10_000
 """The largest number of records that are taken at a time."""
 _ANSWER_SECONDS = 10.0
 _RENEW_AFTER = (3, 15, 35)
-"""The numbers of polls in a row without a record at which a new consumer takes over, and looks the topics up again.
+"""After each of these numbers of polls in a row without a record, a new consumer replaces the old one.
 
-A topic that was deleted and created again has a lower leader epoch. librdkafka may take this epoch for an outdated
-answer, and then never reads the topic again; this happens after a restart of a broker.
+The new consumer looks the topics up again. A topic that was deleted and created again has a lower leader epoch. After a
+restart of a broker, librdkafka may take this epoch for an outdated answer, and then never reads the topic again.
 """
 _END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's own codes begin with "_"
 
@@ -37,26 +37,32 @@ class PartitionUnreadable(KafkaException):
 
 
 class PositionedConsumer:
-    """Reads partitions by position. For a single thread, and made in the process that uses it."""
+    """Reads partitions from given offsets on. Only a single thread may use this, of the process that has made it."""
 
     def __init__(self, settings: Settings, group: str) -> None:
         """Connect.
 
         Args:
             settings: The evaluator's settings.
-            group: The consumer's group, which shows an operator what the consumer is for; no offset is committed.
+            group: The consumer's group, by which an operator sees what the consumer is for. No offset is committed.
         """
         self._settings = settings
         self._group = group
         self._consumer = self._connected()
         self.reached: dict[SourcePlace, int] = {}
-        """By partition that is being read: the offset of the next record."""
+        """For each partition that is being read, the offset of the next record."""
         self.shown: set[SourcePlace] = set()
-        """Partitions that are read up to their present end."""
+        """The partitions that are read up to their present end."""
         self.rewound: set[SourcePlace] = set()
-        """Partitions whose records come from an earlier offset: the topic was created again, and has fewer records."""
+        """The partitions whose records came from an earlier offset than expected.
+
+        Their topics were deleted and created again, and have fewer records.
+        """
         self.silent = self.empty = 0
-        """The number of polls in a row without a record, and the number without even the end of a partition."""
+        """The number of polls in a row without a record, and of polls in a row without any message.
+
+        The end of a partition is a message, too.
+        """
 
     def _connected(self) -> Consumer:
         return Consumer(
@@ -75,7 +81,7 @@ class PositionedConsumer:
         )
 
     def begin(self, offsets: Mapping[SourcePlace, int]) -> None:
-        """Begin to read some partitions, each from an offset on, and no others.
+        """Begin to read some partitions, each from an offset on; other partitions are no longer read.
 
         Raises:
             KafkaException: The client refuses the partitions.
@@ -89,16 +95,16 @@ class PositionedConsumer:
         self._consumer.assign([TopicPartition(*place, offset) for place, offset in self.reached.items()])
 
     def take(self, seconds: float) -> list[Message]:
-        """Return records that have come, in order within each partition; wait for the first record.
+        """Return the records that have come, in order within each partition; wait for the first message.
 
         Args:
-            seconds: How long to wait at most.
+            seconds: The longest time to wait.
 
         Raises:
             PartitionUnreadable: Kafka refuses a partition.
             KafkaException: Kafka failed.
         """
-        # Wait for one message, and take the rest at hand: a call for many waits until it has them all.
+        # Wait for a single message, then take all that have come. A call for many would wait until so many are there.
         messages = self._consumer.consume(1, seconds)
         messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
         records: list[Message] = []
@@ -119,7 +125,7 @@ class PositionedConsumer:
     def _noted(self, place: SourcePlace, records: list[Message]) -> list[Message]:
         """Note how far a partition is read by its next records; return the records if the partition is in use."""
         if place not in self.reached:
-            return []  # the records were fetched before their partition was left
+            return []  # the records were fetched before the consumer stopped reading their partition
         offsets = [int(record.offset() or 0) for record in records]
         if offsets[0] < self.reached[place] or offsets != sorted(offsets):
             self.rewound.add(place)
@@ -143,7 +149,7 @@ class PositionedConsumer:
         self.shown.add(place)
 
     def check_topics(self) -> None:
-        """Check that the topics of all partitions in use exist: librdkafka does not report a missing topic.
+        """Check that the topics of all partitions in use exist, since librdkafka does not report a missing topic.
 
         Raises:
             PartitionUnreadable: A topic is gone.
@@ -155,7 +161,7 @@ class PositionedConsumer:
                 raise PartitionUnreadable(topic, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
 
     def leave(self, places: Iterable[SourcePlace]) -> None:
-        """Read some partitions no further."""
+        """Stop reading some partitions."""
         left = [place for place in places if place in self.reached]
         for place in left:
             del self.reached[place]

@@ -1,4 +1,4 @@
-"""Ranges of source partitions, read by one consumer: many partitions of a broker come with one request."""
+"""Ranges of source partitions, read by a single consumer, which gets many partitions of a broker in one request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_MILLIS = (2**63 - 1) // 1000
 
 
 class SourceRange(NamedTuple):
-    """Records of one source partition."""
+    """A range of records of a source partition."""
 
     topic: str
     partition: int
@@ -45,7 +45,7 @@ class SourceRange(NamedTuple):
 
 
 class RecordUnreadable(OperationalError):
-    """A record's timestamp is out of range; the text begins like the one of Spark's own source."""
+    """A record's timestamp is out of range. The message begins like that of Spark's own source."""
 
     def __init__(self, message: Message) -> None:
         place = f"topic {message.topic()} partition {message.partition()} offset {message.offset()}"
@@ -53,23 +53,24 @@ class RecordUnreadable(OperationalError):
 
 
 class RangeReader:
-    """Reads ranges of records. For a single thread, and made in the process that uses it."""
+    """Reads ranges of records. Only a single thread may use this, of the process that has made it."""
 
     def __init__(self, settings: Settings, held_bytes: int = _HELD_BYTES) -> None:
         """Connect.
 
         Args:
             settings: The evaluator's settings.
-            held_bytes: The bytes of records in incomplete ranges from which on fewer ranges are read together.
+            held_bytes: If the records of incomplete ranges have at least this many bytes, fewer ranges are read
+                together.
         """
         self._held_bytes = held_bytes
         self._consumer = PositionedConsumer(settings, settings.clients.evaluator_lane)
 
     def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
-        """Yield ranges in the order in which they come, each with all its records.
+        """Yield ranges in the order in which they are complete, each with all its records.
 
         Args:
-            ranges: The ranges, each of another partition. Their ends must be ends of committed records.
+            ranges: The ranges, at most one for each partition. Their ends must be ends of committed records.
 
         Yields:
             A range, and its records in their order, as `record_batch` makes them. The caller must take the records
@@ -77,7 +78,7 @@ class RangeReader:
 
         Raises:
             PartitionUnreadable: Kafka refuses a partition, or its topic was created again with fewer records.
-            OperationalError: Kafka failed, or does not give records that must be there.
+            OperationalError: Kafka failed, or records that must be there did not come.
         """
         try:
             for together in _together(ranges):
@@ -117,7 +118,7 @@ class RangeReader:
                 yield from self._read(half)
 
     def _pieces(self, wanted: SourceRange) -> Iterator[pa.RecordBatch]:
-        """Yield the records of one range, some megabytes at a time."""
+        """Yield the records of a range, some megabytes at a time."""
         self._consumer.begin({wanted.place: wanted.first})
         held, size = list[Message](), 0
         while held or self._consumer.reached[wanted.place] < wanted.end:
@@ -160,11 +161,11 @@ def _size(message: Message) -> int:
 
 
 def record_batch(messages: Sequence[Message], end: int) -> pa.RecordBatch:
-    """Return records of one partition in the columns of Spark's Kafka source, with headers.
+    """Return records of a partition with the columns of Spark's Kafka source, including headers.
 
     Args:
         messages: The records, in their order.
-        end: The offset from which on records are left out.
+        end: Records at this offset and later ones are left out.
 
     Raises:
         RecordUnreadable: A record's timestamp is too large.

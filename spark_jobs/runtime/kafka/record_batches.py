@@ -1,8 +1,8 @@
-"""Makes Kafka's record batches (KIP-98, version 2) of output rows, by Arrow and never record by record.
+"""Makes Kafka's record batches (KIP-98, version 2) from output rows, by Arrow and never record by record.
 
-Spark's sink makes Java objects of each record and of each of its five headers, which takes 4.2 µs a record, more than
-half of the time of an event. Here the columns of a chunk are concatenated to records, cut by partition, compressed and
-given their checksums, which takes 0.5 µs a record. `record_writer` sends the batches to Kafka.
+Spark's sink makes Java objects for each record and for each of its five headers. This takes 4.2 µs for each record,
+which is more than half of the time for an event. Here the columns of many rows are joined to records, divided by
+partition, compressed and given their checksums. This takes 0.5 µs for each record. `record_writer` sends the batches.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _CODECS = {"none": 0, "gzip": 1, "lz4": 3}
 """Kafka's numbers of the codecs."""
 _NO_EPOCH = -1
 _NO_FLAGS_NO_TIME = b"\x00\x00"
-"""The first two fields of a record: its attributes, and the difference of its time from the batch's. Both are zero."""
+"""The first two fields of a record: its attributes, and its time minus the batch's time. Both are zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """Some records of one partition, compressed by a codec."""
+    """Some records of a partition, compressed by a codec."""
 
     topic: str
     partition: int
@@ -48,13 +48,13 @@ class RecordBatch:
     codec: Codec
 
     def encode(self, producer_id: int, producer_epoch: int, first_sequence: int, now_ms: int) -> bytes:
-        """Return the batch in the form that the broker accepts.
+        """Return the batch as the bytes of Kafka's protocol.
 
         Args:
-            producer_id: The producer's id, by which the broker recognises a repetition.
+            producer_id: The producer's id, by which the broker recognises a repeated batch.
             producer_epoch: The producer's epoch.
-            first_sequence: How many records of the partition the producer has sent before.
-            now_ms: The time of writing, epoch milliseconds; brokers may replace it by their own (LogAppendTime).
+            first_sequence: The number of records of the partition that the producer has sent before.
+            now_ms: The time of writing in epoch milliseconds. The broker may use its own time instead (LogAppendTime).
         """
         codec, last = _CODECS[self.codec], self.count - 1
         checked = (
@@ -66,10 +66,10 @@ class RecordBatch:
 
 
 def record_batches(rows: pa.RecordBatch, codec: Codec = "lz4") -> Iterator[RecordBatch]:
-    """Yield the batches of rows; within each partition, records are in the order of the rows.
+    """Yield record batches with some rows; within each partition, records are in the order of the rows.
 
     Args:
-        rows: Rows of `spark_jobs.engine.rows.output.OUTPUT`, each with its partition.
+        rows: Rows of `spark_jobs.engine.rows.output.OUTPUT`; each must have a partition.
         codec: The compression.
     """
     if not rows.num_rows:
@@ -98,12 +98,12 @@ def _compressed(data: memoryview, codec: Codec) -> bytes:
             return bytes(data)
         case "gzip":
             return gzip.compress(data, compresslevel=1, mtime=0)
-        case "lz4":  # Kafka reads independent blocks only, which Arrow's own lz4 does not write
+        case "lz4":  # Kafka reads only independent blocks, which Arrow's own lz4 does not write
             return bytes(lz4.frame.compress(data, block_linked=False, store_size=False))
 
 
 def _without_place(rows: pa.RecordBatch) -> tuple[list[pa.Array], Ints]:
-    """Return the fields of each record that follow its offset in the batch, and the length of these fields together."""
+    """Return the fields of each record that follow its offset in the batch, and the length of all these fields."""
     key, value, headers = rows["key"], rows["value"], rows["headers"]
     key_length, value_length = _lengths(key), _lengths(value)
     parts = [varints(key_length), key, varints(value_length), value, headers]
@@ -123,7 +123,7 @@ def _joined(*parts: pa.Array | pa.Scalar) -> pa.BinaryArray:
 
 
 def _starts(addresses: Ints, sizes: Ints) -> Ints:
-    """Return the rows with which batches begin: with each partition, and where a batch would grow too large."""
+    """Return the rows with which batches begin: the first of each partition, and each that no longer fits a batch."""
     runs = np.flatnonzero(np.diff(addresses, prepend=-1)).tolist()
     ends, cuts = np.cumsum(sizes), []
     for first, last in pairwise([*runs, len(addresses)]):

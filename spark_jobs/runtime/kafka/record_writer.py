@@ -1,9 +1,9 @@
-"""A worker's writer: sends output rows to Kafka in order while the task makes more rows.
+"""A worker's writer, which sends output rows to Kafka in order while the task makes more rows.
 
-At the end of the task the writer waits until Kafka has all rows. aiokafka's producer does all the delicate work: it
-knows the leaders, keeps the connections, retries without a limit and without repetitions (idempotence), and keeps the
-order of batches in a partition. The writer gives it finished batches (`record_batches`). librdkafka and Spark's sink
-take single records, at 4 to 5 µs each.
+At the end of the task, the writer waits until Kafka has all rows. aiokafka's producer does the difficult work: it knows
+the leaders, keeps the connections, sends batches again without limit and without duplicates (idempotence), and keeps
+the order of batches in a partition. The writer gives the producer finished batches (`record_batches`). librdkafka and
+Spark's sink accept only single records, which takes 4 to 5 µs for each.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ T = TypeVar("T")
 _WAITING_BYTES = 32 << 20
 """The largest number of bytes of rows that wait for Kafka."""
 _ANSWER_SECONDS = 60.0
-"""How long a request may take with its retries. A producer that exceeds this time has lost track of the request; the
-task fails, and its successor has another producer."""
+"""The longest time of a request with its retries. A producer that takes longer has lost the request. Then the task
+fails, and the next try of the task has another producer."""
 GROWTH_SECONDS = 10.0
-"""How long a record waits for its partition, if its topic does not have this partition yet."""
+"""If the topic of a record does not have the record's partition yet, the record waits for it at most this time."""
 _LOOK_SECONDS = 0.1
 _FORGET_SECONDS = 60.0
-"""How often the writer forgets topics without recent records.
+"""The time between two calls in which the writer forgets topics without recent records.
 
-The producer asks for the leaders of all known topics now and then, and a broker may create a deleted topic again when
-it is asked.
+The producer asks for the leaders of all known topics from time to time. If a deleted topic were among them, a broker
+might create it again.
 """
 
 _OPTIONS = {
@@ -77,7 +77,10 @@ _SSL_FILES = {
 
 
 class RecordWriter:
-    """Writes output rows to the topics and partitions that they name. For one thread; another thread talks to Kafka."""
+    """Writes output rows to the topics and partitions that they name.
+
+    Only a single thread may use the writer; a second thread, which the writer starts, talks to Kafka.
+    """
 
     def __init__(self, settings: Settings) -> None:
         """Connect.
@@ -95,19 +98,19 @@ class RecordWriter:
         self._waiting = 0
         self._topics: set[str] = set()
         self._used: set[str] = set()
-        """Topics used since the last forgetting."""
+        """The topics that got records since topics were last forgotten."""
         self._forget_at = time.monotonic() + _FORGET_SECONDS
         self._producer = self._wait(self._begin(_started(settings)))
 
     def write(self, rows: pa.RecordBatch, check: Callable[[], None] = lambda: None) -> None:
-        """Take rows of `spark_jobs.engine.rows.output.OUTPUT`; waits while too many earlier rows are on their way.
+        """Begin to send rows; wait first while too many earlier rows are still on their way.
 
         Args:
-            rows: The records.
-            check: Called right before the rows are sent; raises if they must not be sent.
+            rows: The records, as rows of `spark_jobs.engine.rows.output.OUTPUT`.
+            check: Is called right before the rows are sent; must raise an error if they must not be sent.
 
         Raises:
-            OperationalError: Kafka refused some rows; this writer must not write any more.
+            OperationalError: Kafka refused some rows. This writer must not be used any more.
         """
         batches = list(record_batches(self._placed(rows), self._codec))
         while self._sending and self._waiting + rows.nbytes > _WAITING_BYTES:
@@ -120,7 +123,7 @@ class RecordWriter:
         """Wait until Kafka has all rows that were written.
 
         Raises:
-            OperationalError: Kafka refused some rows; this writer must not write any more.
+            OperationalError: Kafka refused some rows. This writer must not be used any more.
         """
         while self._sending:
             self._wait_for_first()
@@ -150,7 +153,7 @@ class RecordWriter:
         return answer(future, _ANSWER_SECONDS)
 
     def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows that all have a partition; a row without one gets the partition by the hash of its key."""
+        """Return the rows with a partition for each; a row without a partition gets one by the hash of its key."""
         partition = rows["partition"]
         if not partition.null_count:
             return rows
@@ -175,16 +178,17 @@ class RecordWriter:
         async with self._in_order:
             if self._broken:
                 raise KafkaError("what comes before was not written")
-            self._broken = True  # until all are on their way: no batch may overtake an unsent one
+            self._broken = True  # until all batches are on their way, since no batch may overtake one that was not sent
             self._look_up({batch.topic for batch in batches})
             sent = [(batch, await self._begun(batch)) for batch in batches]
             self._broken = False
         await asyncio.gather(*(acknowledged(*each) for each in sent))
 
     async def _begun(self, batch: RecordBatch) -> asyncio.Future[Any]:
-        """Put a batch on its way; if its topic lacks the partition, wait for the partition.
+        """Begin to send a batch; if its topic lacks the partition, wait for the partition.
 
-        The gateway gives a group's topic the partitions of its source, some time after the source got them.
+        When a source topic gets more partitions, the gateway adds partitions to the topics of its groups, some time
+        later.
         """
         finished, deadline = FinishedBatch(batch), time.monotonic() + GROWTH_SECONDS
         while True:
@@ -201,7 +205,7 @@ class RecordWriter:
                 return sent
 
     def _look_up(self, topics: set[str]) -> None:
-        """Have the leaders of all new topics looked up together, not one by one."""
+        """Make the producer look up the leaders of all new topics together, not one by one."""
         for topic in topics - self._topics:
             self._producer.client.add_topic(topic)
         self._topics |= topics
@@ -209,7 +213,7 @@ class RecordWriter:
 
 
 def answer(future: Future[T], seconds: float) -> T:
-    """Return Kafka's answer.
+    """Wait for Kafka's answer to a request, and return it.
 
     Raises:
         OperationalError: Kafka refused a request, or did not answer within `seconds`.
@@ -227,7 +231,7 @@ async def acknowledged(batch: RecordBatch, sent: asyncio.Future[Any]) -> None:
 
     Raises:
         KafkaError: Kafka refused the batch.
-        RecordsTooLarge: The batch exceeds the topic's limit on batches, which is smaller than ours.
+        RecordsTooLarge: The batch exceeds the topic's limit on the size of batches.
     """
     try:
         await sent
@@ -246,7 +250,8 @@ class RecordsTooLarge(OperationalError):
 class FinishedBatch:
     """A finished batch with the interface of aiokafka's `BatchBuilder`.
 
-    That class is private to aiokafka: `pyproject.toml` bounds the version, and a test compares the two.
+    `BatchBuilder` is private to aiokafka. So `pyproject.toml` limits aiokafka's version, and a test compares the two
+    classes.
     """
 
     def __init__(self, batch: RecordBatch) -> None:
@@ -279,10 +284,10 @@ class FinishedBatch:
 
 
 def producer_options(settings: Settings) -> dict[str, Any]:
-    """Return the options of aiokafka's producer: librdkafka's options, as far as aiokafka has them, and our own."""
+    """Return the options of aiokafka's producer: librdkafka's options, if aiokafka has them, and our own options."""
     options = client_options(settings.kafka)
     known: dict[str, Any] = {_OPTIONS[name]: value for name, value in options.items() if name in _OPTIONS}
-    # This option also limits how long a batch waits for earlier batches, which takes long while a broker restarts.
+    # This option also limits how long a batch waits for earlier batches; while a broker restarts, this is a long time.
     known["request_timeout_ms"] = 2 * int(options["socket.timeout.ms"])
     protocol = known["security_protocol"] = known.get("security_protocol", "plaintext").upper()
     if protocol.endswith("SSL"):
@@ -303,7 +308,7 @@ _writers: dict[bytes, RecordWriter] = {}
 
 
 def record_writer(settings: bytes) -> RecordWriter:
-    """Return the worker's writer, which lasts as long as the process: a failing task ends the process.
+    """Return the worker's writer. The writer lasts as long as the process, which ends if a task fails.
 
     Args:
         settings: The `Settings`, pickled.

@@ -1,4 +1,4 @@
-"""The sink: tasks write their records to Kafka themselves, and Spark only learns that they are done."""
+"""The sink: tasks write their records to Kafka themselves, and Spark only learns that the tasks have ended."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOTHING = "nothing boolean"
 
 @dataclass(frozen=True, slots=True)
 class RecordWriting:
-    """The function run by `mapInArrow`: it yields no row, and ends when Kafka has all rows."""
+    """The function that `mapInArrow` runs: it yields no row, and ends when Kafka has all records."""
 
     produce: Produce
     settings: bytes
@@ -44,7 +44,7 @@ class RecordWriting:
     """The fence under which the task may write; None for writes that need no fence."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the records made of a task's rows; yields nothing."""
+        """Write the records that `produce` makes from a task's input; yield nothing."""
         self._check()
         writer = record_writer(self.settings)
         for rows in self.produce(batches):
@@ -60,21 +60,22 @@ class RecordWriting:
 
 @lru_cache(maxsize=4)
 def fence_watch(settings: bytes) -> FenceWatch:
-    """Return the worker's watch, which lasts as long as the process."""
+    """Return the worker's watch of fences, which lasts as long as the process."""
     return FenceWatch(pickle.loads(settings))
 
 
 def checkpoint_location(source_id: str, settings: Settings) -> str:
-    """Return the location of the checkpoint of a stream's query, by the id of its source, never its name."""
+    """Return the location of the checkpoint of a stream's query, named by the id of the source, not by its name."""
     base = settings.evaluator.checkpoints
     if not base:
         return f"{settings.data.absolute()}/checkpoints/{source_id}"
-    # Other prefixes may have checkpoints in the same place, and each prefix removes those of its dropped streams.
+    # Other prefixes may have checkpoints in the same folder, and each prefix removes the checkpoints of its dropped
+    # streams. So each prefix has a folder of its own.
     return f"{(base if '://' in base else str(Path(base).absolute())).rstrip('/')}/{settings.prefix}/{source_id}"
 
 
 def rows_location(settings: Settings) -> str:
-    """Return where workers store the states of operators, by the ids of sources; next to the checkpoints."""
+    """Return the location, next to the checkpoints, where workers store states of operators by the ids of sources."""
     base = settings.evaluator.checkpoints
     if not base:
         return f"{settings.data.absolute()}/last-rows"
@@ -84,7 +85,7 @@ def rows_location(settings: Settings) -> str:
 def write_stream(
     events: DataFrame, produce: Produce, source_id: str, settings: Settings, fence: Fence | None = None
 ) -> StreamingQuery:
-    """Start the query that writes the output of a stream's events, as long as the evaluator holds the fence."""
+    """Start the query that writes the output for a stream's events; tasks write only while the fence is valid."""
     return (
         events.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
         .writeStream.format("noop")
@@ -101,10 +102,10 @@ def run_tasks(
 
     Args:
         spark: The session.
-        task: Gets a row for each task, and yields rows of one text.
-        tasks: How many tasks there are.
+        task: The function of each task. Its input is a single row; it yields rows with a single text.
+        tasks: The number of tasks.
         report_schema: The schema of the rows that the tasks yield; tasks without a report yield no rows.
-        collect: Whether to return the rows, which takes some milliseconds; else no row is returned.
+        collect: Whether to return the rows, which takes some milliseconds; otherwise an empty list is returned.
     """
     rows = spark.range(0, tasks, 1, tasks).mapInArrow(task, report_schema)
     if collect:
@@ -114,9 +115,9 @@ def run_tasks(
 
 
 def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:
-    """Write the digests made from some rows, in a single job, as long as the evaluator holds the fence.
+    """Write the digests that are made from some rows, by a single job; tasks write only while the fence is valid.
 
-    Digests are in gzip, whether the evaluator or the gateway writes them.
+    Digests are compressed by gzip, as the gateway does, too.
     """
     results = settings.results.model_copy(update={"compression": "gzip"})
     settings = settings.model_copy(update={"results": results})

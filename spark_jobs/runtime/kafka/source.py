@@ -17,8 +17,8 @@ _EARLIEST = -2
 FETCHES = {"kafka.fetch.max.wait.ms": "10"}
 """How long a fetch of an executor's consumer waits at the broker for new records.
 
-Before each read Spark's consumer asks for the bounds of its partition. The request must wait until the consumer's own
-prefetch on the same connection ends: with Kafka's default, 500 ms, a single event would wait for half a second.
+Before each read, Spark's consumer asks for the bounds of its partition. This request waits until the consumer's own
+prefetch on the same connection ends. With Kafka's default of 500 ms, a single event would wait for half a second.
 """
 
 
@@ -27,15 +27,15 @@ def read_stream(
 ) -> DataFrame:
     """Return the stream's records: key, value, partition, offset, timestamp, and headers if `headers` is set.
 
-    Only committed records are read, in bounded batches, from the offsets that CREATE STREAM fixed. A task reads a
-    single partition (no ``minPartitions``), so results of a partition are written in its order.
+    Only committed records are read, in bounded batches, from the stream's `start_offsets` on. Each task reads a single
+    partition, since ``minPartitions`` is not set. So the results of a partition are written in its order.
 
     Args:
         spark: The session.
         stream: The stream.
         partitions: The topic's partitions now; a partition newer than the stream is read from its beginning.
         settings: The evaluator's settings.
-        headers: Whether to ask Kafka for headers.
+        headers: Whether to read headers.
     """
     starts = {partition: position - stream.base for partition, position in stream.start_offsets.items()}
     begins = {str(partition): starts.get(str(partition), _EARLIEST) for partition in partitions}
@@ -43,9 +43,10 @@ def read_stream(
         "subscribe": stream.topic,
         "startingOffsets": json.dumps({stream.topic: begins}),
         "kafka.isolation.level": "read_committed",
-        # A deleted topic is reported, not created again by asking for it.
+        # Otherwise, asking for a deleted topic might create it again.
         "kafka.allow.auto.create.topics": "false",
-        # Spark asks the broker for the topic's bounds at every poll: two round trips for 500 records by default.
+        # Spark asks the broker for the topic's bounds at every poll. By default, a poll has only 500 records, and takes
+        # two round trips.
         "kafka.max.poll.records": "10000",
         **FETCHES,
         "maxOffsetsPerTrigger": str(settings.evaluator.events_per_batch),

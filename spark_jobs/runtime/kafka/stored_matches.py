@@ -19,10 +19,10 @@ _PATIENCE = 60
 
 
 class StoredMatches:
-    """Reads a partition's records from one offset to another."""
+    """Reads the records of a partition between two offsets."""
 
     def __init__(self, settings: Settings) -> None:
-        """Connect when first used."""
+        """Prepare to connect at the first use."""
         self._topic = settings.topics.pending
         self._consumer = Consumer(
             {
@@ -38,7 +38,7 @@ class StoredMatches:
         )
 
     def span(self, partition: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the offsets and values of records, the last one included.
+        """Yield the offsets and values of the records from offset `first` to `last`, inclusive.
 
         Raises:
             OperationalError: Kafka failed, or lacks a record that must be there.
@@ -64,4 +64,4 @@ class StoredMatches:
         except KafkaException as exc:
             raise OperationalError("kafka failed at reading stored matches", detail=str(exc)) from exc
         finally:
-            self._consumer.unassign()  # else the consumer would go on fetching later records
+            self._consumer.unassign()  # otherwise the consumer would go on fetching later records

@@ -23,12 +23,13 @@ _PATIENCE = 60
 _OPEN_POLLS = 2
 """The number of polls in a row without a message after which a task that waits for an open transaction fails.
 
-A task waits for the end of a short transaction. A longer wait would hold one of few cores, and so delay other streams.
+So a task waits for the end of a short transaction. A longer wait would occupy a core, and so delay other streams.
 """
 _AT_ONCE = 10_000
-"""The number of records with which a batch is complete."""
+"""A batch is complete when it has at least this many records."""
 AT_ONCE_BYTES = 64_000_000
-"""The bytes with which a batch is complete, too: ten thousand of the largest records would not fit into a worker."""
+"""A batch is also complete when it has at least this many bytes: ten thousand large records would not fit into memory.
+"""
 
 
 class TableAway(OperationalError):
@@ -36,19 +37,22 @@ class TableAway(OperationalError):
 
 
 class TableLog:
-    """Reads topics by position, committed records only. For a single thread, and made in the process that uses it."""
+    """Reads the committed records of topics from given offsets on.
+
+    Only a single thread may use this, of the process that has made it.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        """Connect when first used."""
+        """Prepare to connect at the first use."""
         self._offsets = TopicOffsets(open_admin(settings))
         self._consumer = PositionedConsumer(settings, settings.clients.evaluator_log)
 
     def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, PartitionOffsets]:
-        """Return by topic and partition the offset after the last record, with two requests in all.
+        """Return by topic and partition the offset after the last record, by only two requests.
 
-        A change that was acknowledged before the call is before the end, even if another producer's earlier transaction
-        is still open: then `read` waits for the end of this transaction. Topics that cannot be read, or lack a leader,
-        are left out.
+        A change that was acknowledged before the call is before the returned end, even if another producer has an
+        earlier transaction that is still open; `read` then waits for the end of this transaction. Topics that cannot be
+        read, or have no leader, are left out.
 
         Args:
             topics: The names of the topics.
@@ -60,19 +64,19 @@ class TableLog:
         return self._offsets.ends(self._offsets.places(topics, ids), committed=False)
 
     def read(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
-        """Yield the records from some offsets up to others, in order within each partition.
+        """Yield the records between two offsets of each partition, in order within each partition.
 
         Args:
             topic: The topic.
-            starts: By partition the first offset; the topic's beginning for other partitions.
-            ends: By partition the offset after the last record, from an earlier call of `ends`: the broker has all
-                earlier records.
+            starts: By partition, the first offset; 0 for a partition that is missing here.
+            ends: By partition, the offset after the last record. An earlier call of the method `ends` must have
+                returned at least these offsets, so that the broker has all records before them.
 
         Yields:
             The columns key, value, partition and offset of Spark's Kafka source.
 
         Raises:
-            TableAway: Kafka failed, lacks a record that must be there, or a transaction is open before an end.
+            TableAway: Kafka failed, or lacks a record that must be there; or a transaction before an end is still open.
         """
         left = {(topic, partition): end for partition, end in ends.items() if starts.get(partition, 0) < end}
         if not left:
@@ -110,7 +114,7 @@ class TableLog:
 
 
 def _by_partition(offsets: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return an array of offsets with the partitions as indexes."""
+    """Return an array of offsets whose indexes are the partitions."""
     found = np.zeros(max(offsets, default=0) + 1, np.int64)
     found[list(offsets)] = list(offsets.values())
     return found

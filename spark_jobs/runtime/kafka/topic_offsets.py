@@ -1,4 +1,4 @@
-"""The first offset and the end of each partition, for many topics in one request."""
+"""The first offset and the end of each partition of many topics, by a single request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DescribedTopic(NamedTuple):
     """A topic as Kafka describes it."""
 
     topic_id: str
-    """Kafka's own id: a topic deleted and created again has a new id."""
+    """Kafka's own id of the topic: a topic that was deleted and created again has a new id."""
     partitions: list[int]
 
 
@@ -58,7 +58,7 @@ class TopicOffsets:
         }
 
     def why_unreadable(self, topic: str) -> str:
-        """Return why a topic cannot be read; if Kafka refuses the topic, in Kafka's words."""
+        """Return why a topic cannot be read; if Kafka has refused the request, the text of Kafka's error."""
         try:
             self._admin.ask(lambda admin: _description(admin, topic), ANSWER_SECONDS)
         except (KafkaException, TimeoutError) as exc:
@@ -105,7 +105,7 @@ class TopicOffsets:
         return self._ask(places, _LATEST, committed=committed)
 
     def _ask(self, places: TopicPartitions, spec: OffsetSpec, *, committed: bool = True) -> dict[str, PartitionOffsets]:
-        """Return by topic the offsets that a logical offset (the beginning or the end) stands for."""
+        """Return by topic and partition the offset of the beginning or the end, as `spec` says."""
         if not places:
             return {}
         wanted = {TopicPartition(topic, partition): spec for topic, partition in places}
@@ -121,7 +121,7 @@ class TopicOffsets:
 
 
 def _described(admin: AdminClient, topics: list[str]) -> dict[str, TopicDescription]:
-    """Return the descriptions of the readable topics; a late answer is an error."""
+    """Return the descriptions of the readable topics; raise an error if an answer is late."""
     found = {}
     for topic, future in admin.describe_topics(TopicCollection(topics), request_timeout=QUESTION_SECONDS).items():
         try:
@@ -140,7 +140,7 @@ def _description(admin: AdminClient, topic: str) -> TopicDescription:
 def _offsets(
     admin: AdminClient, wanted: dict[TopicPartition, OffsetSpec], level: IsolationLevel
 ) -> tuple[dict[str, PartitionOffsets], dict[str, int]]:
-    """Return the offsets by topic; for topics with a failed partition, return the error codes."""
+    """Return the offsets by topic; and the error code for each topic with a partition that failed."""
     found: dict[str, PartitionOffsets] = {}
     failed: dict[str, int] = {}
     for place, future in admin.list_offsets(wanted, isolation_level=level, request_timeout=QUESTION_SECONDS).items():

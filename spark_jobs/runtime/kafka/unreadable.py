@@ -1,8 +1,8 @@
-"""Records that Spark's Kafka source cannot read: their timestamp, in microseconds, does not fit 64 bits.
+"""Records that Spark's Kafka source cannot read, because their timestamp in microseconds does not fit into 64 bits.
 
-Kafka counts milliseconds since 1970. A producer that writes nanoseconds gives a time in the year 55 million, which a
-topic accepts if ``message.timestamp.after.max.ms`` is large. Spark converts the timestamp in the JVM for each
-record, whichever columns a query selects, and the overflow ends the query.
+Kafka's timestamps are milliseconds since 1970. If a producer writes nanoseconds instead, the time is in the year 55
+million. A topic accepts such a time if ``message.timestamp.after.max.ms`` is large. Spark converts the timestamp of
+each record in the JVM, whichever columns a query selects, and the overflow ends the query.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ _END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka
 
 
 class Unreadable(NamedTuple):
-    """The unreadable records of a micro-batch, and the bounds between which the micro-batch has none."""
+    """The unreadable records at the beginning of a micro-batch, and bounds between which there are none."""
 
     records: list[Message]
     starts: dict[int, int]
-    """By partition: the offset after the unreadable records with which the micro-batch began."""
+    """By partition: the offset after the unreadable records with which the micro-batch begins."""
     ends: dict[int, int]
     """By partition: the offset of the next unreadable record, or the end of the micro-batch."""
 
 
 def find_unreadable(settings: Settings, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> Unreadable:
-    """Find the unreadable records with which a micro-batch begins, and the next one after readable records.
+    """Find the unreadable records with which a micro-batch begins, and the next unreadable record after readable ones.
 
     Args:
         settings: The evaluator's settings.
         topic: The source topic.
-        starts: By partition, the first offset of the micro-batch; 0 for a partition that is not named.
+        starts: By partition, the first offset of the micro-batch; 0 for a partition that is missing here.
         ends: By partition, the offset after the last record of the micro-batch.
 
     Raises:
-        OperationalError: Kafka does not give the records.
+        OperationalError: The records could not be read from Kafka.
     """
     found = Unreadable([], {partition: starts.get(partition, 0) for partition in ends}, dict(ends))
     left = {partition for partition, end in ends.items() if found.starts[partition] < end}

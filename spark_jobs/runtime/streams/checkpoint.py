@@ -17,11 +17,11 @@ from spark_jobs.runtime.streams.files import Files
 __all__ = ["Checkpoint", "StreamPosition"]
 
 _EARLIER_ENDS = "anew.json"
-"""The file of `note_earlier_ends`, next to Spark's own folders."""
+"""The file that `note_earlier_ends` writes, next to Spark's own folders."""
 _BEGUN = "begun.json"
-"""The file of `begun_elsewhere`, next to Spark's own folders."""
+"""The file that `copy_of` writes and `begun_elsewhere` reads, next to Spark's own folders."""
 _NAME = "name"
-"""The file of `give_name`, next to Spark's own folders."""
+"""The file that `give_name` writes, next to Spark's own folders."""
 _KEPT_BATCHES = 10
 """The number of micro-batches whose files are kept; Spark needs the files of the last two."""
 
@@ -37,18 +37,19 @@ class StreamPosition(NamedTuple):
 class Checkpoint:
     """The checkpoint of a query that is not running.
 
-    Spark's log has two files for each batch. The one in ``commits`` marks the batch as finished. The one in ``offsets``
-    has a version line, a line of metadata, and a line ``{"topic": {"0": 12}}`` with the end offsets of the source.
+    Spark's log has two files for each micro-batch. The file in the folder ``offsets`` is written before the micro-batch
+    is carried out. Its lines are a version, metadata, and ``{"topic": {"0": 12}}`` with the end offsets of the source.
+    The file in the folder ``commits`` marks the micro-batch as carried out.
     """
 
     location: str
-    """A folder, or the URL of one."""
+    """The path of a folder, or the URL of a folder."""
 
     files: Files
     """The file system of the location."""
 
     def open_log(self, starts: Mapping[str, Mapping[str, int]]) -> None:
-        """Begin the log of a query that Spark does not run itself, in Spark's form.
+        """Begin the log of a query that Spark does not run itself, with the same files as Spark's own queries.
 
         Args:
             starts: By topic and partition, the first offset of the first micro-batch.
@@ -62,7 +63,7 @@ class Checkpoint:
         return metadata.get("id", "")
 
     def begin(self, batch: int, ends: Mapping[str, Mapping[int, int]]) -> None:
-        """Write where a micro-batch ends, before the micro-batch is carried out.
+        """Write where a micro-batch ends; must be called before the micro-batch is carried out.
 
         Args:
             batch: The number of the micro-batch.
@@ -80,9 +81,11 @@ class Checkpoint:
             self.files.remove(f"{self.location}/{kind}/{batch - _KEPT_BATCHES}")
 
     def bounds(self) -> tuple[int, dict[str, dict[str, int]], dict[str, dict[str, int]] | None]:
-        """Return the number of the last committed micro-batch (-1 before the first), its end, and the next one's end.
+        """Return where micro-batches end, as offsets by topic and partition.
 
-        An end is the offsets by topic and partition. The next end is None unless the next micro-batch is under way.
+        Returns:
+            The number of the last committed micro-batch, -1 before the first; its end; and the end of the next
+            micro-batch, None if the next micro-batch has not begun.
         """
         batch = (self._batches("commits")[:1] or [-1])[0]
         if not (tail := self._tail()):
@@ -106,26 +109,26 @@ class Checkpoint:
         return None if starts is None or ends is None else (starts.get(topic, {}), ends.get(topic, {}))
 
     def move(self, topic: str, starts: Mapping[str, int], ends: Mapping[str, int]) -> None:
-        """Give the uncommitted micro-batch new bounds; the query must not run.
+        """Give the uncommitted micro-batch new bounds. There must be one, and the query must not run.
 
-        Spark begins a micro-batch at the end of the previous one, so the previous end moves.
+        Spark begins a micro-batch at the end of the previous micro-batch, so the previous end is changed, too.
         """
         batch = self._uncommitted()
         assert batch is not None, "there is a micro-batch"
-        # The start is written first: after a crash between the two writes the micro-batch fails as before.
+        # The start is written first. After a crash between the two writes, the micro-batch then fails as before.
         self._rewrite(self._beginning(batch), lambda log: log | {topic: {**log.get(topic, {}), **starts}})
         self._rewrite(f"offsets/{batch}", lambda log: log | {topic: {**log.get(topic, {}), **ends}})
 
     def next_beginnings(self) -> dict[str, dict[str, int]] | None:
-        """Return where the first uncommitted micro-batch begins, by topic and partition; None in an empty log."""
+        """Return where the first uncommitted micro-batch begins, by topic and partition; None if the log is empty."""
         names = self._tail()
         return self._log(names[0]) if names else None
 
     def set_topics(self, kept: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
-        """Change the topics of the log. The query must not run; when it starts again, it must read these topics.
+        """Change the topics of the log. The query must not run. When the query starts again, it must read these topics.
 
-        Spark would read a topic without an entry from the earliest record. A micro-batch under way gets no events of
-        an added topic.
+        The log must have an entry for each topic, because Spark would read a topic without an entry from the earliest
+        record. A micro-batch under way gets no events of an added topic.
 
         Args:
             kept: The topics that keep their entries; the entries of other topics are removed.
@@ -137,11 +140,14 @@ class Checkpoint:
             self._rewrite(name, lambda log: {topic: log[topic] for topic in kept if topic in log} | places)
 
     def copy_of(self, topic: str, target: Checkpoint) -> bool:
-        """Write a checkpoint for a single topic, with the micro-batch under way; return whether the log has the topic.
+        """Write a checkpoint for a single topic, including the micro-batch under way.
 
         Args:
             topic: The topic.
             target: An empty checkpoint. Its `is_whole` becomes true only after all files are written.
+
+        Returns:
+            Whether the log has the topic; otherwise nothing is written.
         """
         tail = self._tail()
         if not tail or topic not in (self._log(tail[0]) or {}):
@@ -163,7 +169,10 @@ class Checkpoint:
         return True
 
     def _tail(self) -> list[str]:
-        """Return the file with the begin of the next micro-batch, and, if it is under way, the file with its end."""
+        """Return the names of the file with the begin of the next micro-batch, and of the file with its end.
+
+        The second name is missing if the next micro-batch has not begun; both are missing if no micro-batch ever began.
+        """
         begun = self._batches("offsets")[:1]
         if not begun:
             return []
@@ -195,9 +204,10 @@ class Checkpoint:
         return f"offsets/{batch - 1}" if batch else "sources/0/0"
 
     def is_whole(self) -> bool:
-        """Tell whether the query can go on: a micro-batch began, and each log's last file is readable.
+        """Tell whether a query can go on from the checkpoint.
 
-        A full disk, or a power failure, leaves empty files.
+        This is so if a micro-batch began, and if the last file of each log can be read. A full disk, or a power
+        failure, leaves empty files.
         """
         last = {kind: self._batches(kind)[:1] for kind in ("offsets", "commits", "sources/0")}
         return bool(last["offsets"]) and all(
@@ -205,11 +215,11 @@ class Checkpoint:
         )
 
     def note_earlier_ends(self, ends: Mapping[str, int]) -> None:
-        """Store the offsets, by source partition, before which an older checkpoint may have evaluated events."""
+        """Store, by source partition, the position before which an older checkpoint may have evaluated events."""
         self.files.write(f"{self.location}/{_EARLIER_ENDS}", json.dumps(ends))
 
     def earlier_ends(self) -> dict[str, int]:
-        """Return the offsets that `note_earlier_ends` stored; none if an earlier version of the program did not."""
+        """Return the positions that `note_earlier_ends` stored; an empty dict if nothing was stored."""
         noted = self.files.text(f"{self.location}/{_EARLIER_ENDS}")
         ends: dict[str, int] = json.loads(noted) if noted else {}
         return ends
@@ -217,8 +227,8 @@ class Checkpoint:
     def begun_elsewhere(self, source_id: str) -> MicroBatch | None:
         """Return the micro-batch that was under way in the original log when `copy_of` made this copy, or None.
 
-        The pins of joined tables are stored under the id of the original query, so a replay asks for the pins by this
-        id.
+        The pins of joined tables are stored under the id of the original query, so a replay of the micro-batch must ask
+        for the pins by that id.
 
         Args:
             source_id: The `Stream.source_id` of the query's stream.
@@ -227,7 +237,7 @@ class Checkpoint:
         return MicroBatch(source_id, *json.loads(noted)) if noted else None
 
     def name(self) -> str | None:
-        """Return the name that `give_name` gave; None if an earlier version of the program wrote the checkpoint."""
+        """Return the name that `give_name` wrote; None if there is no name."""
         return self.files.text(f"{self.location}/{_NAME}")
 
     def give_name(self, name: str = "") -> str:

@@ -22,11 +22,11 @@ class Checkpoints:
     """Finds checkpoints, and removes the checkpoints of dropped streams."""
 
     def __init__(self, settings: Settings, files: Files, broker: Broker) -> None:
-        """Use the folder of checkpoints in the settings.
+        """Prepare to use the folder of checkpoints that the settings name.
 
         Args:
             settings: The evaluator's settings.
-            files: The reader and writer of checkpoints' files.
+            files: The file system of the checkpoints.
             broker: Kafka, with the pins of streams.
         """
         self._settings = settings
@@ -38,7 +38,7 @@ class Checkpoints:
         return Checkpoint(checkpoint_location(source_id, self._settings), self._files)
 
     def sweep(self, live: Iterable[str]) -> None:
-        """Remove the checkpoints of streams that were dropped, or lost their topics, while no evaluator ran.
+        """Remove the checkpoints of streams that were dropped, or whose topics were deleted, while no evaluator ran.
 
         Args:
             live: The `Stream.source_id` of each live stream.
@@ -52,9 +52,10 @@ class Checkpoints:
             self.forget(source_id)
 
     def forget(self, source_id: str) -> None:
-        """Remove the data kept for a stream's replays.
+        """Remove the data that is kept for a stream's replays: pins, stored states and the checkpoint.
 
-        The checkpoint is removed last. If a step fails, the next evaluator's `sweep` finds the rest by the checkpoint.
+        The checkpoint is removed last. If a step fails, the next evaluator's `sweep` finds the checkpoint and removes
+        the rest.
         """
         self._broker.write(self._settings.topics.pins, source_id.encode())
         try:

@@ -1,4 +1,4 @@
-"""A stream for the driver: its progress, and the query that evaluates the stream, or the reason why no query does."""
+"""A stream as the driver sees it: its progress, and the query that evaluates it, or the reason why no query does."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from spark_jobs.runtime.streams.progress import Committed, Progress
 __all__ = ["EvaluatedStream"]
 
 _ALONE_SECONDS = 30.0
-"""How long a stream has a query of its own after its first failure in the lane."""
+"""How long a stream must have a query of its own after its first failure in the lane."""
 _MOST_PARTINGS = 5
-"""The number of failures up to which each further failure doubles `_ALONE_SECONDS`."""
+"""Each further failure doubles this time, at most this many times."""
 _STANDING_SECONDS = 10.0
-"""How long events may wait without a micro-batch before the stream's state is shown as waiting."""
+"""If events have waited for this time without a committed micro-batch, the stream's state is shown as waiting."""
 
 
 @dataclass(slots=True)
 class EvaluatedStream:
-    """A stream, its query or its part in the lane, and when its query is started again."""
+    """A stream, with its own query or its progress in the lane, and the time at which its query is started again."""
 
     stream: Stream
     progress: Progress | None = None
@@ -36,10 +36,10 @@ class EvaluatedStream:
     waiting_since: float | None = None
     """Since when events wait, in monotonic seconds; None if all events are evaluated."""
     partitions: int = 1
-    """The number of its topic's partitions, as far as known."""
+    """The number of its topic's partitions, as far as known yet."""
     steady_at: float = 0.0
     committed_at: float = 0.0
-    """When the evaluation was started, or when a commit of a micro-batch with events of the stream was last seen."""
+    """When the evaluation was started, or when a commit of a micro-batch with the stream's events was last noticed."""
     reason: str | None = None
     """Why the query does not run. After a restart, the reason is kept until a commit, or until `steady_at`."""
     events: int = 0
@@ -49,11 +49,11 @@ class EvaluatedStream:
     owner: Owner | None = None
     """The other evaluator that has the stream; None if there is none."""
     has_headers: bool = False
-    """Whether the stream's own query asks Kafka for headers."""
+    """Whether the stream's own query reads headers."""
     in_lane: bool = False
     """Whether the lane evaluates the stream, or still has to release the stream."""
     alone_until: float = 0.0
-    """Until when the stream must have a query of its own, whatever its load."""
+    """The time before which the stream must have a query of its own, whatever its load."""
     partings: int = 0
     """How often the stream has left the lane because of a failure."""
     load: StreamLoad = field(default_factory=StreamLoad)
@@ -81,11 +81,11 @@ class EvaluatedStream:
 
         Args:
             now: Monotonic seconds.
-            earliest: By partition the broker's first offset.
-            ends: By partition the offset after the last record.
+            earliest: By partition, the first offset that the broker still has.
+            ends: By partition, the offset after the last record.
 
         Raises:
-            OperationalError: A dead letter for deleted events was not written.
+            OperationalError: A dead letter for deleted events could not be written.
         """
         if self.progress is not None:
             self.progress.report_deleted(earliest)
@@ -133,8 +133,8 @@ class EvaluatedStream:
     def look_at_lane(self, seen: Committed | None, reason: str | None, seconds: float, now: float) -> None:
         """Update the stream's progress in the lane.
 
-        A micro-batch without events of the stream does not count as progress of the stream: if the lane goes on and
-        leaves out a stream's events, the stream must not seem to go on.
+        A micro-batch without events of the stream is no progress of the stream. If the lane goes on but never evaluates
+        the stream's waiting events, the stream must not seem to make progress.
 
         Args:
             seen: The lane's last committed micro-batch; None before the first.
@@ -158,7 +158,7 @@ class EvaluatedStream:
         self.load.add(now, self.events, seconds)
 
     def part(self, now: float, reason: str) -> None:
-        """Note that the stream leaves the lane because of a failure. The stream stays out for longer each time.
+        """Note that the stream leaves the lane because of a failure. With each failure, the stream stays out longer.
 
         Args:
             now: Monotonic seconds.

@@ -1,4 +1,4 @@
-"""The files of Spark's checkpoints: in a local folder, or at a URL that Hadoop's clients reach."""
+"""The files of Spark's checkpoints, in a local folder or at a URL that Hadoop's clients can reach."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Files(Protocol):
         """Write a file. A reader finds either the whole file or no file, never a part of the file."""
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with all in it."""
+        """Delete a file, or a folder with all of its contents."""
 
 
 def files_of(location: str, spark: SparkSession) -> Files:
-    """Return a reader and writer of files at a location."""
+    """Return the file system of a location."""
     return HadoopFiles(spark) if "://" in location else LocalFiles()
 
 

@@ -1,8 +1,8 @@
-"""The clock of idle source partitions: when the clock moves their watermarks on, and the marks that it writes.
+"""The clock of idle source partitions, which moves their watermarks on and writes marks.
 
-If a partition has no new events for the idle time, its watermark goes on at the clock's pace: the watermark is then its
-last value, plus the time since the last new events, less the idle time. The clock moves a watermark only when a result
-is due. So a stream in which no result is due costs nothing.
+If a partition has no new events for the idle time, its watermark moves on with the clock: the watermark is then its
+last value, plus the time since the last new events, less the idle time. The clock sets a watermark, by a mark, only
+when a result is due. So a stream in which no result is due costs nothing.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class _TimedPartition:
 
     marks: list[PlacedMark]
     quiet_since_ms: int
-    """When the partition was last seen to have new events, or when the clock began."""
+    """When new events were last noticed in the partition, or when the clock began."""
     stood: int | None = None
-    """The watermark at the time when the partition became quiet; None until a task has reported the watermark."""
+    """The watermark at the time of the last events; None until a task has reported the watermark."""
     due: int | None = None
     unsettled: bool = False
-    """Whether results of the last mark may still be missing on Kafka."""
+    """Whether Kafka may lack results of the last mark."""
     reported: bool = False
     """Whether a task has reported the time of the partition."""
 
 
 class IdleClock:
-    """The clock of the partitions of a lane. For use by a single thread, except `redefine`."""
+    """The clock of the partitions of a lane. Only a single thread may use it, except for `redefine`."""
 
     def __init__(
         self, settings: Settings, files: Files, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -51,20 +51,20 @@ class IdleClock:
         Args:
             settings: The evaluator's settings.
             files: The file system of checkpoints, which also holds the marks.
-            now_ms: Epoch milliseconds.
+            now_ms: Returns epoch milliseconds.
         """
         self._settings = settings
         self._files = files
         self._now_ms = now_ms
         self._use: QueryUse | None = None
         self._streams: dict[str, Stream] = {}
-        """By topic: the streams of the lane."""
+        """The streams of the lane by topic."""
         self._timed: set[str] = set()
         """The topics of streams that are known to have event-time queries."""
         self._partitions: dict[TopicPlace, _TimedPartition] = {}
 
     def begin(self, streams: Iterable[Stream], use: QueryUse) -> None:
-        """Set the streams of the lane's query, which is about to start.
+        """Set the streams of the lane's query; must be called before the query starts.
 
         Args:
             streams: The streams.
@@ -83,7 +83,7 @@ class IdleClock:
         self._streams, self._use = kept, use
 
     def redefine(self, stream: Stream) -> None:
-        """Take over a changed declaration of a stream, from the next mark on; another thread may call this."""
+        """Use a changed declaration of a stream from the next mark on. Another thread may call this method."""
         if stream.topic in self._streams and self._streams[stream.topic].source_id == stream.source_id:
             self._streams[stream.topic] = stream
 
@@ -93,11 +93,11 @@ class IdleClock:
         return bool(self._timed)
 
     def load(self, reached: Mapping[str, Iterable[int]], committed: Callable[[str], bool]) -> None:
-        """Read the marks of the partitions, before the query carries out a micro-batch.
+        """Read the marks of the partitions; must be called before the query carries out a micro-batch.
 
         Args:
             reached: The partitions by topic.
-            committed: Tells whether a micro-batch, named as in `PlacedMark`, is committed by the query.
+            committed: Tells for the name of a micro-batch (`PlacedMark.batch`) whether the query has committed it.
         """
         for topic in self._timed & reached.keys():
             for partition in reached[topic]:
@@ -110,7 +110,7 @@ class IdleClock:
 
         Args:
             place: The partition.
-            offset: Where the task begins.
+            offset: The offset at which the task begins.
         """
         if place[0] not in self._timed:
             return None
@@ -121,7 +121,7 @@ class IdleClock:
         return StateClock(None, watermark) if known.unsettled else StateClock(watermark, None)
 
     def open_marks(self, reached: Mapping[str, Mapping[int, int]]) -> dict[TopicPlace, StateClock]:
-        """Return the partitions with a mark whose results may be missing, for a micro-batch that is repeated.
+        """Return the partitions with a mark whose results Kafka may lack, for a micro-batch that is carried out again.
 
         Args:
             reached: By topic and partition, the offset up to which events are evaluated.
@@ -131,13 +131,13 @@ class IdleClock:
         return {place: clock for place, clock in clocks if clock is not None and clock.mark is not None}
 
     def due(self, reached: Mapping[str, Mapping[int, int]], batch: str) -> dict[TopicPlace, StateClock]:
-        """Return the partitions in which a result is due, and those whose time no task has reported yet.
+        """Return the partitions in which a result is due, and the partitions whose event time no task has reported yet.
 
-        For a partition in which a result is due, the method writes a mark.
+        For each partition in which a result is due, a mark is written.
 
         Args:
-            reached: For partitions without new events, by topic: the offset up to which events are evaluated.
-            batch: The micro-batch that makes the results, as in `PlacedMark`.
+            reached: By topic and partition without new events, the offset up to which events are evaluated.
+            batch: The name of the micro-batch that will make the results (`PlacedMark.batch`).
         """
         found = {}
         if self._use is not None:
@@ -171,7 +171,7 @@ class IdleClock:
         for place in clocks:
             known = self._known(place)
             known.unsettled, known.reported = False, True
-            known.due = None  # unless a task reports a result to come
+            known.due = None  # a report below may set it again
         for place in events:
             if place in self._partitions:
                 self._partitions[place].quiet_since_ms, self._partitions[place].stood = self._now_ms(), None

@@ -33,17 +33,17 @@ __all__ = ["Evaluate", "Lane"]
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 0.3
-"""The shortest time from a start of the query to a stop that lets streams join, or leave without `at_once`."""
+"""The shortest time from a start of the query to a stop by which streams may join, or may leave without `at_once`."""
 _FIRST_BACKOFF_SECONDS = 0.5
 """How long the query waits after its first failure; each further failure doubles the wait."""
 _LONGEST_BACKOFF_SECONDS = 30.0
 _FAILURES_TOGETHER = 2
-"""The number of failures between two commits that are tolerated if no stream is known as the cause.
+"""The number of failures in a row without a known cause that are tolerated; a committed micro-batch ends the row.
 
-At the next failure all streams leave the lane.
+At the next failure, all streams leave the lane.
 """
 _PATIENCE_SECONDS = 3.0
-"""How long a task may evaluate one stream. After this time the stream leaves the lane, so that the others go on."""
+"""How long a task may evaluate a stream. After this time, the stream leaves the lane, so that the others go on."""
 _NAMED = re.compile(r"StreamFailed: stream ([\w.-]+):")
 _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 
@@ -56,11 +56,11 @@ earlier checkpoint may have evaluated events; and the micro-batch that the query
 
 
 class Lane:
-    """The streams of a lane, and the query. For use by a single thread.
+    """The streams of a lane, and the lane's query. Only a single thread may use the lane.
 
-    The checkpoint stays the same while streams come and go: the query is stopped, the topics of its offset log are
-    changed, and the query starts again. A leaving stream takes along a copy of its part of the log, the
-    micro-batch under way included, so a replay evaluates the same events at the same pinned version.
+    The checkpoint stays the same while streams join and leave: the query is stopped, the topics of its offset log are
+    changed, and the query is started again. A stream that leaves gets a copy of its entries in the log, including those
+    of the micro-batch under way. So a replay of this micro-batch evaluates the same events at the same pinned version.
     """
 
     def __init__(
@@ -97,17 +97,17 @@ class Lane:
         self._idle = IdleClock(settings, self.log.checkpoint.files)
         self._hand = LaneHand(settings)
         self._seats: dict[str, Seat] = {}
-        """By `Stream.source_id`: the streams that the query evaluates."""
+        """The streams that the query evaluates, by `Stream.source_id`."""
         self._joining: dict[str, Seat] = {}
-        """By `Stream.source_id`: the streams that wait for the query's next start."""
+        """The streams that wait for the query's next start, by `Stream.source_id`."""
         self._leaving: dict[str, bool] = {}
-        """By `Stream.source_id`, whether the stream goes on in a query of its own."""
+        """For the streams that must leave, by `Stream.source_id`: whether the stream goes on in a query of its own."""
         self._cancel_at: float | None = None
         """When to cancel the micro-batch under way of a query that must stop; None while the query need not stop."""
         self._interrupted: frozenset[str] = frozenset()
         self._query: LaneQuery | None = None
         self._seen_in_hand: dict[int, tuple[tuple[int, str], float]] = {}
-        """By task: the micro-batch and the stream that the task evaluates, and since when."""
+        """By number of a task: the micro-batch and the stream that the task evaluates, and since when."""
         self._looked_at = 0.0
         self._failures = 0
         self._start_at = self._rests_until = 0.0
@@ -117,7 +117,7 @@ class Lane:
         """Why the query does not run; kept after a restart until a micro-batch is committed."""
 
     def open(self, live: Iterable[Stream]) -> None:
-        """Take up the checkpoint of an earlier evaluator; make a new checkpoint if that one is lost or broken.
+        """Go on with the checkpoint of an earlier evaluator; make a new checkpoint if that one is lost or broken.
 
         Args:
             live: The streams that this evaluator has.
@@ -147,13 +147,13 @@ class Lane:
         return source_id in self._seats or source_id in self._joining
 
     def has_room_for(self, stream: Stream) -> bool:
-        """Tell whether a stream may join: no stream in the lane, or `kept` by the log, may have the same topic."""
+        """Tell whether a stream may join: neither a stream in the lane nor a stream `kept` by the log has its topic."""
         seats = (*self._seats.values(), *self._joining.values())
         kept = (each for source_id, each in self.log.kept.items() if source_id != stream.source_id)
         return all(each.stream.topic != stream.topic for each in (*seats, *kept))
 
     def was_interrupted(self, source_id: str) -> bool:
-        """Tell whether a task was evaluating the stream when an earlier evaluator ended, perhaps due to the stream."""
+        """Tell whether a task was evaluating the stream when an earlier evaluator ended, perhaps by its fault."""
         return source_id in self._interrupted
 
     def join(self, stream: Stream, place: LaneStart) -> None:
@@ -174,19 +174,19 @@ class Lane:
         self._seats[stream.source_id] = self.log.take_back(stream)
 
     def redefine(self, stream: Stream) -> None:
-        """Take over the gateway's changes of a stream; the query itself uses them from its next start on."""
+        """Use the gateway's changes of a stream. The query uses them after its next start."""
         for seats in (self._seats, self._joining):
             if stream.source_id in seats:
                 seats[stream.source_id] = seats[stream.source_id]._replace(stream=stream)
         self._idle.redefine(stream)
 
     def leave(self, source_id: str, *, goes_on: bool = True, at_once: bool = False) -> None:
-        """Have a stream leave the lane; once the stream has left, `holds` is False.
+        """Make a stream leave the lane. When the stream has left, `holds` is False.
 
         Args:
             source_id: The `Stream.source_id` of the stream.
-            goes_on: Whether the stream is to go on in a query of its own, by a checkpoint of its own.
-            at_once: Whether to interrupt the other streams at once, however recently the query was started.
+            goes_on: Whether the stream must go on in a query of its own, with a checkpoint of its own.
+            at_once: Whether the query is stopped at once, however recently it was started.
         """
         self._joining.pop(source_id, None)
         if source_id in self._seats:
@@ -201,7 +201,7 @@ class Lane:
             By `Stream.source_id`, the failure of each stream that leaves the lane because of a failure.
 
         Raises:
-            OperationalError: Redis, Kafka or the checkpoint's file system does not answer; try again.
+            OperationalError: Redis, Kafka or the checkpoint's file system does not answer; the caller should try again.
         """
         at_fault: dict[str, str] = {}
         if self._query is not None:
@@ -236,7 +236,7 @@ class Lane:
             self._failures, self.reason = 0, None
 
     def _has_stopped(self) -> bool:
-        """Stop the query, and tell whether it has ended; the micro-batch under way gets some time to end."""
+        """Stop the query, and tell whether it has ended. The micro-batch under way gets some time to end."""
         if self._query is None:
             return True
         now = self._clock()
@@ -253,7 +253,7 @@ class Lane:
         return True
 
     def _change(self) -> None:
-        """Let streams leave and join. Each step can be repeated, so a failure of a later step does no harm."""
+        """Let streams leave and join. Each step can be repeated, so nothing is lost if a later step fails."""
         for source_id, goes_on in list(self._leaving.items()):
             seat = self._seats.get(source_id)
             if seat is not None and goes_on:
@@ -336,8 +336,8 @@ class Lane:
         if self.is_alone:
             return set()
         now = self._clock()
-        # After a long gap between two calls the times begin again: a fault that held up the driver, such as an
-        # unreachable Redis, held up the tasks too.
+        # After a long time between two calls, the times begin again: the cause that delayed the driver, such as an
+        # unreachable Redis, has delayed the tasks, too.
         before = self._seen_in_hand if now - self._looked_at < _PATIENCE_SECONDS else {}
         self._looked_at = now
         self._seen_in_hand = {

@@ -1,4 +1,4 @@
-"""The lane's checkpoint: its offset log has the positions of all streams in the lane; streams join and leave."""
+"""The lane's checkpoint. Its offset log has the positions of all streams in the lane; streams are added and removed."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ class _LaneMember(msgspec.Struct, frozen=True):
 
 
 class LaneLog:
-    """The checkpoint of a lane. The lane's query must not run while the log is changed. For use by a single thread.
+    """The checkpoint of a lane. Only a single thread may use it, and the lane's query must not run while it is changed.
 
     Redis has the name of the valid checkpoint of each stream. When a stream joins or leaves, the stream is first
-    written to the checkpoint that will become valid. Then Redis gets this checkpoint's name, and then the old
-    checkpoint loses the stream. So after a crash between these steps, the valid checkpoint has the stream, at the same
-    position.
+    written to the checkpoint that will become valid. Then the name of this checkpoint is written to Redis. At last, the
+    stream is removed from the old checkpoint. So after a crash between these steps, the valid checkpoint has the
+    stream, at the same position.
     """
 
     def __init__(self, settings: Settings, store: TableStore, checkpoints: Checkpoints) -> None:
-        """Begin without a checkpoint; `open` takes up an earlier one, or makes one.
+        """Begin without a checkpoint; `open` finds an earlier checkpoint or makes a new one.
 
         Args:
             settings: The evaluator's settings.
@@ -75,12 +75,12 @@ class LaneLog:
         self.checkpoint = checkpoints.of(f"{LANE}-{name}" if name else LANE)
         """The files of the lane's checkpoint."""
         self._kept: dict[str, Seat] = {}
-        """The streams of an earlier evaluator's lane that are not in this lane yet, by `Stream.source_id`."""
+        """The streams of an earlier evaluator's lane that have not joined this lane yet, by `Stream.source_id`."""
         self.name = ""
         """The name of the checkpoint, empty before `open`."""
 
     def open(self, live: Iterable[Stream]) -> None:
-        """Take up the checkpoint of an earlier evaluator; make a new checkpoint if that one is lost or broken.
+        """Go on with the checkpoint of an earlier evaluator; make a new checkpoint if that one is lost or broken.
 
         Args:
             live: The streams that this evaluator has.
@@ -105,11 +105,11 @@ class LaneLog:
 
     @property
     def kept(self) -> Mapping[str, Seat]:
-        """The streams of an earlier evaluator's lane that are not in this lane yet, by `Stream.source_id`."""
+        """The streams of an earlier evaluator's lane that have not joined this lane yet, by `Stream.source_id`."""
         return self._kept
 
     def counts_for(self, stream: Stream) -> bool:
-        """Tell whether a stream is `kept` and has this checkpoint as its valid one; if not, forget the stream.
+        """Tell whether a stream is `kept` and has this checkpoint as its valid one; otherwise forget the stream.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -133,11 +133,11 @@ class LaneLog:
         return LaneStart(committed, seat.earlier_ends)
 
     def forget(self, source_id: str) -> None:
-        """Forget a stream that was `kept`, after the stream was dropped or went on by another checkpoint."""
+        """Forget a stream that was `kept`, because it was dropped or goes on with another checkpoint."""
         self._kept.pop(source_id, None)
 
     def take_back(self, stream: Stream) -> Seat:
-        """Make this checkpoint the valid one of a stream that was `kept`; the stream's micro-batch under way goes on.
+        """Make this checkpoint the valid one of a stream that was `kept`; its micro-batch under way goes on, too.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -150,21 +150,21 @@ class LaneLog:
         return seat
 
     def release(self, seat: Seat) -> None:
-        """Copy a stream's part of the log into a checkpoint of its own; from then on this checkpoint is the valid one.
+        """Copy a stream's entries of the log into a checkpoint of its own, and make that checkpoint the valid one.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
         """
         own = self._checkpoints.of(seat.stream.source_id)
         own.remove()
-        # Before the lane's first micro-batch there is nothing to copy: the stream begins at the place that Redis knows.
+        # Before the lane's first micro-batch there is nothing to copy: the stream begins at the position in Redis.
         if not self.is_broken() and self.checkpoint.copy_of(seat.stream.topic, own):
             own.note_earlier_ends(seat.earlier_ends)
             self._store.note_checkpoint(seat.stream.stream_id, own.give_name())
         self.forget(seat.stream.source_id)
 
     def release_kept(self) -> None:
-        """Release all streams that were `kept` and were not taken back, for example because their topics are away."""
+        """Release all streams that are still `kept`, for example because their topics cannot be read."""
         for seat in list(self._kept.values()):
             try:
                 self.release(seat)
@@ -206,7 +206,7 @@ class LaneLog:
         seats = list(seats)
         if self.checkpoint.has_begun():
             self.checkpoint.set_topics([seat.stream.topic for seat in seats], {})
-        else:  # the files of an earlier start, which carried out no micro-batch, have old topics
+        else:  # an earlier start, after which no micro-batch was carried out, may have left files with other topics
             self.checkpoint.remove()
             self.checkpoint.give_name(self.name)
             self.checkpoint.open_log({seat.stream.topic: seat.starts for seat in seats})

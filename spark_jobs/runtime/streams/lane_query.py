@@ -1,9 +1,9 @@
-"""The query of the lane: micro-batches of many streams, one after the other; each micro-batch is a Spark job.
+"""The query of the lane: micro-batches with events of many streams, one after the other. Each one is a Spark job.
 
 A thread of the driver asks Kafka for the ends of all topics in one request. If there are new events, the thread writes
 the ends of a micro-batch to the offset log, runs a job with at most as many tasks as there are cores, and writes the
-commit. The log has the form of the logs of Spark's own queries. So a stream can take its part of the log along when it
-leaves the lane for a query of its own.
+commit. The log has the same files as those of Spark's own queries. So when a stream leaves the lane, its own query can
+go on from a copy of its entries.
 """
 
 from __future__ import annotations
@@ -34,16 +34,18 @@ from spark_jobs.runtime.worker.worker import BATCH_ID, QUERY_ID
 __all__ = ["LaneQuery", "TopicsAway", "spread"]
 
 _FIRST_WAIT_SECONDS = 0.01
-"""How long the query waits before it asks Kafka again, after the first answer without new events."""
+"""How long the query waits after the first answer without new events before it asks Kafka again."""
 _LONGEST_WAIT_SECONDS = 0.15
-"""The longest wait between two questions for new events."""
+"""The longest wait before Kafka is asked again."""
 _WAIT_GROWTH = 1.3
 """The factor by which each further answer without new events lengthens the wait."""
 _POOL = "lane"
-"""The scheduler pool of the lane: Spark gives the next free core to the pool with the fewest running tasks, so quiet
-streams wait for a task of a busy stream at most, and not for all tasks of its micro-batch."""
+"""The scheduler pool of the lane.
+
+Spark gives the next free core to the pool with the fewest running tasks. So quiet streams wait at most for a single
+task of a busy stream, not for all tasks of its micro-batch."""
 _AWAY_LOOKS = 3
-"""How many looks in a row must miss a topic before the query fails; an election of a leader can fail one look."""
+"""If this many look-ups in a row do not find a topic, the query fails; the election of a leader may fail a look-up."""
 _STOP_SECONDS = 1.0
 """How long `LaneQuery.stop` waits for the micro-batch under way."""
 
@@ -51,7 +53,7 @@ _LaneEnds = dict[str, dict[int, int]]
 
 
 class LaneQuery:
-    """Carries out micro-batches in a thread of its own, until it is stopped or fails."""
+    """Carries out micro-batches in a separate thread, until the query is stopped or fails."""
 
     def __init__(
         self,
@@ -67,9 +69,9 @@ class LaneQuery:
         Args:
             spark: The session.
             settings: The evaluator's settings.
-            checkpoint: The checkpoint, whose log must have begun with all topics.
+            checkpoint: The checkpoint. Its log must already have entries for all topics.
             task: The function of the tasks, with the streams by topic.
-            tasks: How many tasks a micro-batch has at most.
+            tasks: The largest number of tasks of a micro-batch.
             clock: The clock of idle partitions.
         """
         self._spark = spark
@@ -91,7 +93,7 @@ class LaneQuery:
         self._group = f"lane {self._query_id} {id(self)}"
         self._thread = threading.Thread(target=self._run, name="lane", daemon=True)
         self.failure: str | None = None
-        """Why the query has ended by itself; None while it runs, or if it was stopped."""
+        """Why the query has failed; None while it runs, or if it was stopped."""
         self.committed: Committed | None = None
         """The last micro-batch that this query carried out."""
 
@@ -101,15 +103,15 @@ class LaneQuery:
 
     @property
     def is_active(self) -> bool:
-        """Whether the query goes on."""
+        """Whether the query's thread runs."""
         return self._thread.is_alive()
 
     def stop(self, *, cancel: bool) -> bool:
-        """Let the query end after the micro-batch under way, and return whether the query has ended.
+        """Let the query end after the micro-batch under way, and return whether the query has ended by now.
 
         Args:
             cancel: Whether to cancel the job of a micro-batch that does not end within a second. Spark kills the
-                workers of a cancelled job, so all that they have in memory must be read again.
+                workers of a cancelled job, so new workers must read all that those had in memory.
         """
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
@@ -144,11 +146,11 @@ class LaneQuery:
                 self._task.forget()
 
     def _advance(self) -> bool:
-        """Carry out a micro-batch of the new events and of results by the clock; return whether there were any."""
+        """Carry out a micro-batch if there are new events, or results that are due by the clock; return whether so."""
         try:
             ends = self._ends()
         except OperationalError:
-            return False  # Kafka is away; `Streams` logs that when it compares the streams with their topics
+            return False  # Kafka does not answer; `Streams` logs this when it compares the streams with their topics
         batch = self._batch + 1
         idle = {
             topic: {partition: offset for partition, offset in reached.items() if ends[topic][partition] == offset}
@@ -167,11 +169,11 @@ class LaneQuery:
         return query_id == self._query_id and int(batch) <= self._batch
 
     def _ends(self) -> _LaneEnds:
-        """Return where the next micro-batch ends, which is never before the end of the last micro-batch.
+        """Return where the next micro-batch ends. No end is before the end of the last micro-batch.
 
         Raises:
             OperationalError: No broker answers.
-            TopicsAway: A topic has not been there for some time.
+            TopicsAway: Several look-ups in a row have not found a topic.
         """
         if (now := time.monotonic()) - self._places_at >= look_seconds(len(self._topics)):
             self._places, self._places_at = self._offsets.places(self._topics), now
@@ -194,9 +196,9 @@ class LaneQuery:
         """Carry out a micro-batch.
 
         Args:
-            batch: The number.
+            batch: The number of the micro-batch.
             ends: Where the micro-batch ends.
-            due: The partitions without new events in which the clock makes results.
+            due: The partitions without new events that need a task, because results are due there by the clock.
         """
         ranges, clocks, reports = list(self._ranges(ends)), dict(due), list[Any]()
         for each in ranges:
@@ -237,11 +239,11 @@ class TopicsAway(Exception):
 
 
 def spread(ranges: list[SourceRange], tasks: int) -> list[list[SourceRange]]:
-    """Return the ranges of each task. Tasks get about equally many records, and read a topic's partitions in a row.
+    """Return the ranges of each task. Tasks get about equally many records; a task's ranges of a topic are neighbours.
 
     Args:
         ranges: All ranges, at least one.
-        tasks: How many tasks there are at most.
+        tasks: The largest number of tasks.
 
     Example:
         >>> a, b, c = SourceRange("x", 0, 0, 5), SourceRange("x", 1, 0, 1), SourceRange("y", 0, 7, 10)

@@ -13,7 +13,7 @@ _BUSY_RATE = 1_000.0
 _BUSY_BEHIND = 5_000
 """The number of waiting events above which a stream needs a query of its own."""
 _BUSY_SHARE = 0.5
-"""The share of a core above which a stream needs a query of its own, unless it is alone in the lane."""
+"""The share of a core above which a stream needs a query of its own, unless it is the only stream in the lane."""
 _QUIET_SECONDS = 15.0
 """How long a stream must have stayed within `_QUIET_RATE` before it may share the lane again."""
 _QUIET_RATE = 200.0
@@ -21,7 +21,7 @@ _QUIET_RATE = 200.0
 
 
 class StreamLoad:
-    """The events and the time of evaluation of a stream, per second, over the last `_WINDOW_SECONDS`."""
+    """The events of a stream, and the CPU time of their evaluation, per second over the last `_WINDOW_SECONDS`."""
 
     def __init__(self) -> None:
         """Begin without a measurement."""
@@ -34,8 +34,8 @@ class StreamLoad:
 
         Args:
             now: Monotonic seconds.
-            events: All events since the evaluator began.
-            seconds: How long tasks have evaluated the stream since the last call.
+            events: The number of events that were evaluated since the evaluator began.
+            seconds: The CPU time for which tasks have evaluated the stream since the last call.
         """
         self._evaluation += seconds
         self._seen.append((now, events, self._evaluation))
@@ -62,8 +62,8 @@ class StreamLoad:
         """Tell whether the stream needs a query of its own.
 
         Args:
-            behind: The events that wait.
-            alone: Whether the stream is alone in the lane, so that a long evaluation delays no other stream.
+            behind: The number of events that wait.
+            alone: Whether the lane has no other stream, so that a long evaluation delays no other stream.
         """
         return self.rate > _BUSY_RATE or behind > _BUSY_BEHIND or (not alone and self._a_second(2) > _BUSY_SHARE)
 

@@ -1,4 +1,4 @@
-"""The progress of each stream: written to Redis after each micro-batch, and compared with the broker's offsets."""
+"""The progress of a stream, which is written to Redis after each micro-batch and compared with the broker's offsets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Committed(NamedTuple):
     events: int | None
     """The number of its events; None if Spark reports only the offsets."""
     phases: dict[str, float]
-    """By Spark's name of a phase, the seconds that the phase took."""
+    """By Spark's name of a phase of the micro-batch, the seconds that the phase took."""
 
 
 def last_committed(query: StreamingQuery) -> Committed | None:
@@ -62,7 +62,7 @@ class Progress:
             broker: Kafka, with the topic.
         """
         self.stream = stream
-        """The stream as the gateway knows it now; partitions may be added to its topic."""
+        """The stream as the gateway declares it now; partitions may have been added to its topic."""
         self._store = store
         self._broker = broker
         self._position = position
@@ -72,20 +72,20 @@ class Progress:
         self._deleted: dict[str, int] = {}
         """By partition, the offset before which all deleted ranges are reported."""
         self.events_deleted = 0
-        """How many offsets the broker deleted before they were evaluated, since this process began."""
+        """The number of offsets, since this process began, that the broker deleted before they were evaluated."""
         self.batch_events = 0
-        """Events of the last committed micro-batch."""
+        """The number of events of the last committed micro-batch."""
         self.phases: dict[str, float] = {}
-        """By Spark's name of a phase, the seconds that the phase took in this micro-batch."""
+        """By Spark's name of a phase, the seconds that the phase took in the last committed micro-batch."""
 
     @property
     def batch(self) -> int:
-        """The last committed micro-batch, -1 before the first."""
+        """The number of the last committed micro-batch; -1 before the first."""
         return self._position.batch
 
     @property
     def reached(self) -> int:
-        """Return the sum of the positions reached in all partitions; all events before them are evaluated."""
+        """The sum over all partitions of the position before which all events are evaluated."""
         return sum(self.stream.evaluated(self.stream.positions(self._position.offsets)).values())
 
     def _next(self, partition: str) -> int:
@@ -94,21 +94,21 @@ class Progress:
         return stream.evaluated(stream.positions(self._position.offsets)).get(partition, stream.base) - stream.base
 
     def look(self, query: StreamingQuery) -> None:
-        """Take over the last committed micro-batch from Spark's progress, and write the position to Redis."""
+        """Take note of the micro-batch that a query has committed last, and write the position to Redis."""
         committed = last_committed(query)
         if committed is not None:
             self.take(committed)
         self.tell()
 
     def take(self, committed: Committed) -> None:
-        """Take over a committed micro-batch; `tell` writes the position to Redis."""
+        """Take note of a committed micro-batch; `tell` writes the position to Redis."""
         if committed.batch < self._position.batch:
             return
         before, fresh = self.reached, committed.batch > self._position.batch
         if offsets := committed.offsets.get(self.stream.topic):
             self._position = StreamPosition(committed.batch, {**self._position.offsets, **offsets})
         if fresh and committed.events is not None:
-            # `committed.events` has the events of all streams of a lane's micro-batch.
+            # `committed.events` is the number of events of all streams if the micro-batch is one of a lane.
             self.batch_events = committed.events if len(committed.offsets) == 1 else max(self.reached - before, 0)
             self.phases = committed.phases
 
@@ -132,7 +132,7 @@ class Progress:
         """Write a dead letter, at least once, for each range that was deleted before its evaluation (docs/results.md).
 
         Args:
-            earliest: By partition the first offset that the broker still has.
+            earliest: By partition, the first offset that the broker still has.
         """
         for number, first in earliest.items():
             partition = str(number)

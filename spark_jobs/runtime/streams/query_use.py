@@ -1,4 +1,4 @@
-"""The needs of the queries over streams: headers of records, which cost time, and the clock of idle partitions."""
+"""The needs of a stream's CQs: headers of records, which cost time to read, and the clock of idle partitions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["QueryUse"]
 
 
 class QueryUse:
-    """The streams whose queries have special needs, as workers have noted them. For one thread.
+    """The streams whose CQs have special needs, as workers have noted in Redis. Only a single thread may use this.
 
-    Some queries read `_headers`. Event-time queries have results that wait for the watermark.
+    Some CQs read `_headers`. Event-time queries have results that wait for the watermark.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The place where the evaluation of a stream begins, by its checkpoint or, without a valid checkpoint, by Redis."""
+"""The place where the evaluation of a stream begins: from its checkpoint, or from Redis if no checkpoint is valid."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FAR = 5_000
 def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> StreamPosition:
     """Return the place where a query begins, and remove the pins of micro-batches that will not be replayed.
 
-    Redis names the valid checkpoint of each stream. A new checkpoint is made if the old one is lost or unreadable. A
-    new checkpoint is also made if the old one has another name than the one in Redis, because another evaluator has
-    evaluated the stream with a checkpoint of its own meanwhile. All events before the place are evaluated. Later events
-    may be evaluated already; they are evaluated again, and their results have the same ids.
+    Redis has the name of the valid checkpoint of each stream. A new checkpoint is made if the old one is lost or
+    unreadable. A new checkpoint is also made if the name in Redis is that of another checkpoint, because then another
+    evaluator has evaluated the stream with its own checkpoint meanwhile. All events before the place are evaluated.
+    Later events may have been evaluated already; they are evaluated again, and their results have the same ids.
 
     Args:
         stream: The query's stream.
@@ -47,7 +47,7 @@ def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Br
 def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> LaneStart | None:
     """Return where the lane may begin with a stream that has no query.
 
-    Returns None if a micro-batch is under way, which a query of the stream's own must carry out first.
+    The result is None if a micro-batch is under way, because a query of the stream's own must carry it out first.
 
     Args:
         stream: The stream.
@@ -68,7 +68,7 @@ def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker
 
 
 def is_far(place: LaneStart, ends: PartitionOffsets) -> bool:
-    """Tell whether so many events wait after a place that the stream would hold up the lane.
+    """Tell whether so many events wait after a place that the stream would delay the other streams of the lane.
 
     Args:
         place: Where the stream's evaluation begins.

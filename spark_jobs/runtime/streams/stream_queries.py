@@ -1,4 +1,4 @@
-"""The Spark queries of single streams: each begins at the place that the stream's evaluation has reached."""
+"""The Spark queries of single streams. Each query begins where the stream's evaluation ended before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["StreamQueries"]
 log = logging.getLogger(__name__)
 
 _STEADY_SECONDS = 10.0
-"""For how long after a start an earlier failure is still shown as the reason; a commit ends this time early."""
+"""After a start, an earlier failure is still shown for this time, or until a micro-batch is committed."""
 
 
 class StreamQueries:
@@ -51,7 +51,7 @@ class StreamQueries:
             store: Redis, for the progress of streams.
             broker: Kafka, with the source topics.
             evaluate: Returns the function that a stream's tasks run.
-            use: Tells for which streams to ask Kafka for headers.
+            use: Tells which streams need headers.
         """
         self._spark = spark
         self._settings = settings
@@ -74,13 +74,13 @@ class StreamQueries:
             cautious: Whether the tasks must find out which work unit kills workers.
 
         Raises:
-            OperationalError: Redis, Kafka or the checkpoint's file system does not answer, or Spark starts no query.
+            OperationalError: Redis, Kafka or the checkpoint's file system does not answer, or the query did not start.
         """
         stream = running.stream
         position = resume(stream, checkpoint, self._store, self._broker)
         progress = Progress(stream, position, self._store, self._broker)
         progress.tell()
-        # Deleted records are reported before the first batch, which silently begins after them.
+        # Deleted records are reported here, because the query's first batch begins after them without any message.
         progress.report_deleted(form.earliest)
         try:
             going_on = msgspec.structs.replace(stream, start_offsets=stream.positions(position.offsets))

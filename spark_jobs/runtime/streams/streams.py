@@ -41,17 +41,17 @@ log = logging.getLogger(__name__)
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 30.0
 _PROMPT_DEATHS = 10
-"""The number of workers' deaths at one batch up to which the stream is started again at once: each death narrows the
-search for the work unit at fault."""
+"""Up to this number of workers' deaths during a batch, the stream's query is started again at once, since each death
+narrows the search for the work unit at fault."""
 _OWN_PER_CORE = 4
-"""The number of source partitions for each core above which quiet streams share the lane. Up to this number, queries of
-their own serve the streams faster, with a task for each partition."""
+"""Quiet streams share the lane if there are more than this many source partitions for each core. With fewer partitions,
+streams are served faster by queries of their own, which have a task for each partition."""
 _AGAIN_SECONDS = 15.0
 """How long a stream stays out of the lane after it was busy, or after a micro-batch under way kept it from joining."""
 
 
 class Streams:
-    """Brings the running queries in line with this evaluator's live streams. For use by a single thread."""
+    """Brings the running queries in line with this evaluator's live streams. Only a single thread may use this."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Streams:
         self._running: dict[StreamId, EvaluatedStream] = {}
         self._most_partitions = self._partitions = 0
         self._seconds: dict[str, float] = {}
-        """By `Stream.source_id`, how long the lane's tasks have evaluated each stream since the last `reconcile`."""
+        """By `Stream.source_id`, the CPU seconds for which the lane's tasks evaluated it since the last `reconcile`."""
         self._forms: dict[str, SourceForm] = {}
         """For topics whose streams are new in this call of `reconcile`: the topic's partitions, offsets and id."""
         self._epoch: int | None = None
@@ -100,10 +100,10 @@ class Streams:
         """Start, restart and stop queries as needed, and report the progress of each stream.
 
         Yields:
-            The id of each stream after it was attended to, so that the caller can show a sign of life in between.
+            The id of each stream after it was attended to, so that the caller can report in between that it is alive.
 
         Raises:
-            OperationalError: The store does not answer, or holds no confirmed tables. No stream is started, and only
+            OperationalError: The store does not answer, or has no confirmed tables. Then no stream is started, and only
                 streams that another evaluator has taken over are stopped. The other queries go on; their tasks wait.
         """
         for stream_id in self._ownership.lost(each for each, running in self._running.items() if running.is_evaluated):
@@ -133,7 +133,7 @@ class Streams:
         self._partitions = sum(self._running[each].partitions if each in self._running else 1 for each in live)
         self._seconds = self._lane.take_seconds()
         new = [stream.topic for stream_id, stream in live.items() if stream_id not in self._running]
-        with suppress(OperationalError):  # each stream asks for itself then
+        with suppress(OperationalError):  # if this fails, each stream asks for itself
             self._forms = self._broker.forms(new) if len(new) > 1 else {}
         for stream_id, stream in live.items():
             running = self._running.setdefault(stream_id, EvaluatedStream(stream))
@@ -148,7 +148,7 @@ class Streams:
         self._compare()
 
     def _changed(self, running: EvaluatedStream, stream: Stream) -> EvaluatedStream:
-        """Take over the gateway's changes of a stream. A stream with a new topic is evaluated from the beginning."""
+        """Use the gateway's changes of a stream. A stream whose topic was made anew is evaluated from the beginning."""
         if stream.generation == running.stream.generation:
             running.stream = stream
             self._lane.redefine(stream)
@@ -159,7 +159,7 @@ class Streams:
         return EvaluatedStream(stream)
 
     def status(self) -> dict[str, dict[str, object]]:
-        """Return the progress of streams by name, and the reason if a stream doesn't run."""
+        """Return the progress of streams by name, with a reason for each stream that is not evaluated."""
         now, lane_runs = self._clock(), self._lane.is_running
         return {running.stream.name: running.status(now, lane_runs=lane_runs) for running in self._running.values()}
 
@@ -178,21 +178,21 @@ class Streams:
                 self._worker_deaths.failed(running.stream.stream_id, failure)
 
     def _has_left(self, running: EvaluatedStream) -> bool:
-        """Have a stream that is dropped, or has a new topic, leave the lane; tell whether the stream has left."""
+        """Make a stream that is dropped, or has a new topic, leave the lane; return whether the stream has left."""
         source_id = running.stream.source_id
         self._lane.leave(source_id, goes_on=False, at_once=True)
         self._lane.log.forget(source_id)
         return not self._lane.holds(source_id)
 
     def _attend_member(self, running: EvaluatedStream) -> None:
-        """Update a stream's progress in the lane, and have a busy stream leave the lane."""
+        """Update a stream's progress in the lane; if the stream is busy, make it leave the lane."""
         source_id = running.stream.source_id
         running.look_at_lane(self._lane.seen, self._lane.reason, self._seconds.pop(source_id, 0.0), self._clock())
         if not self._lane.holds(source_id):
             running.in_lane = False
             self._start(running)
         elif self._use.has_clock(running.stream):
-            pass  # no other query moves the watermarks of idle partitions
+            pass  # the stream stays, since only the lane's query moves the watermarks of idle partitions
         elif running.load.is_busy(running.behind or 0, alone=self._lane.is_alone):
             self._lane.leave(source_id)
             running.alone_until = self._clock() + _AGAIN_SECONDS
@@ -232,7 +232,7 @@ class Streams:
         )
 
     def _ended(self, running: EvaluatedStream, failure: str) -> None:
-        """Note the end of a query, and when it is started again."""
+        """Note the end of a query, and decide when the query is started again."""
         running.query = None
         running.ends += 1
         if is_unreadable(failure):
@@ -248,7 +248,7 @@ class Streams:
             self._failed(running, failure_reason(failure))
 
     def _compare(self) -> None:
-        """Compare the positions of all streams with the broker's, if the time has come."""
+        """Compare the positions of all streams with the broker's offsets, unless the last comparison is recent."""
         if self._clock() < self._compare_at:
             return
         self._compare_at = self._clock() + look_seconds(len(self._running))
@@ -297,7 +297,7 @@ class Streams:
         self._worker_deaths.resumed(stream.stream_id, committed=batch is not None and running.batch_at_start > batch)
 
     def _place(self, stream: Stream, checkpoint: Checkpoint, *, was_in_lane: bool) -> LaneStart | None:
-        """Return where the lane may begin with a stream; None if the stream gets a query of its own."""
+        """Return the place where the lane may begin with a stream; None if the stream must get a query of its own."""
         if was_in_lane:
             return self._lane.log.place(stream.source_id)
         crowded = self._partitions > self._most_partitions
@@ -315,7 +315,7 @@ class Streams:
             self._lane.go_on(stream)
         else:
             self._lane.join(stream, place)
-            # The lane numbers its micro-batches itself, so the number of the stream's own query is no longer used.
+            # The lane numbers its micro-batches itself, so the last batch number of the stream's own query is dropped.
             progress = Progress(stream, StreamPosition(-1, place.position.offsets), self._store, self._broker)
         running.enter(progress, self._clock())
         log.info("stream joins the lane", extra={"stream": stream.name, "stream_id": stream.stream_id})

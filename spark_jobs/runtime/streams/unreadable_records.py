@@ -1,4 +1,4 @@
-"""Records that end a query in Spark's Kafka source: they become dead letters, and the checkpoint skips them."""
+"""Records at which a query ends, since Spark's Kafka source cannot convert them: they become dead letters."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ def is_unreadable(failure: str) -> bool:
 
 
 def pass_over(stream: Stream, checkpoint: Checkpoint, settings: Settings, broker: Broker) -> bool:
-    """Take the unreadable records out of the micro-batch under way; return whether there were any.
+    """Change the micro-batch under way so that it has no unreadable records; return whether there were any.
 
-    In each partition, unreadable records at the begin of the micro-batch are skipped; each becomes a dead letter (at
-    least once). The micro-batch then ends before the next unreadable record, and the next micro-batch begins with this
-    record. The readable events of the micro-batch keep their ids, their order and the version that the micro-batch
-    pins.
+    In each partition, unreadable records at the beginning of the micro-batch are skipped, and dead letters are written
+    for them (at least once). The micro-batch then ends before the next unreadable record, and the next micro-batch
+    begins with that record. The readable events keep their ids, their order, and the version that the micro-batch pins.
 
     Args:
-        stream: The stream; its query does not run.
+        stream: The stream; its query must not run.
         checkpoint: The checkpoint of the stream's query.
         settings: The evaluator's settings.
-        broker: Writes the dead letters.
+        broker: Kafka, to which the dead letters are written.
 
     Raises:
         OperationalError: Kafka or the checkpoint does not answer.

@@ -1,4 +1,4 @@
-"""Deaths of workers: the driver learns from them which work unit is at fault (docs/design/039-quarantine.md)."""
+"""Deaths of workers, by which the driver finds the work unit at fault (docs/design/039-quarantine.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXITED = "Python worker exited"
 _RAISED = "Traceback (most recent call last)"
 _AWAY = re.compile(rf"(?:{SchemaAway.__name__}|{TableAway.__name__}): (.*)")
 _LAST_LINE = re.compile(r"^[A-Za-z_][\w.]*(?:: .+)?$", re.MULTILINE)
-"""The last line of a traceback: the exception, with its module and text. Causes of the exception come earlier."""
+"""Matches a line with an exception, its module and text. In a traceback, the causes of the exception come earlier."""
 
 
 def dead_task(failure: str) -> int | None:
@@ -29,8 +29,8 @@ def dead_task(failure: str) -> int | None:
 
     Args:
         failure: Spark's message about the end of a query. Spark names the task that failed first, never a task that was
-            killed as a consequence. The message has the stack trace of the worker, if the worker raised an error, or of
-            the JVM. A trace within the Kafka connector means an unreadable source, not a dead worker.
+            killed as a consequence. The message has a stack trace: of the worker if the worker raised an error, else of
+            the JVM. A stack trace from the Kafka connector means an unreadable source, not a dead worker.
 
     Example:
         >>> dead_task("Task 3 in stage 7.0 failed 1 times, ... Python worker exited unexpectedly (crashed)")
@@ -61,7 +61,7 @@ def failure_reason(failure: str) -> str:
 
 
 class WorkerDeaths:
-    """Counts deaths of workers and quarantines the work units at fault, of all streams. For one thread."""
+    """Counts deaths of workers and quarantines the work units at fault. Only a single thread may use this."""
 
     def __init__(self, store: QuarantineStore, clock_ms: Callable[[], int]) -> None:
         """Begin with the quarantines and searches in the store.
@@ -74,12 +74,12 @@ class WorkerDeaths:
         self._clock_ms = clock_ms
         self._begun: set[str] = set()
         self._searched: set[str] = set()
-        """The streams with a batch at which a worker died."""
+        """The streams with a batch during which a worker has died."""
         self._presumed: set[str] = set()
-        """The streams with a batch at which a worker is only presumed to have died, because an evaluator ended then."""
+        """The streams with a batch during which a worker may have died, because an evaluator ended then."""
 
     def begin(self, stream_id: StreamId, *, shared: bool = False) -> bool:
-        """Return whether the tasks of a query that starts now must ask for quarantines and suspects.
+        """Return whether the tasks of a query that starts now must ask Redis for quarantines and suspects.
 
         Args:
             stream_id: The stream.
@@ -90,7 +90,7 @@ class WorkerDeaths:
         """
         store = self._store
         if stream_id not in self._begun and not shared and store.batch_under_way(stream_id):
-            # An evaluator ended amid this batch. The batch may be the cause: exhausted memory may end all processes.
+            # An evaluator ended during this batch, perhaps because of it: exhausted memory may end all processes.
             marks = store.marked(stream_id).values()
             self._died(stream_id, list(dict.fromkeys(unit for units in marks for unit in units)))
             self._presumed.add(stream_id)
@@ -101,10 +101,10 @@ class WorkerDeaths:
         return search.careful or any(state.times for state in store.quarantined(stream_id).values())
 
     def resumed(self, stream_id: StreamId, *, committed: bool) -> None:
-        """Note that a query has begun, and that the store knows where the query goes on.
+        """Note that a query has begun, after the place where it begins was written to the store.
 
-        An earlier evaluator may have ended after a micro-batch was committed, and before the commit was reported to the
-        store. Then no micro-batch is under way any more, and no work unit is at fault.
+        An earlier evaluator may have ended after a micro-batch was committed, but before the commit was reported to the
+        store. Then the store shows by now that no micro-batch is under way, and no work unit is at fault.
 
         Args:
             stream_id: The stream.
@@ -119,7 +119,10 @@ class WorkerDeaths:
         self._presumed.discard(stream_id)
 
     def failed(self, stream_id: StreamId, failure: str) -> int:
-        """Note that a query ended; return how often workers died at its batch, 0 if no death ended the query now.
+        """Note that a query ended.
+
+        Returns:
+            The number of workers that have died during the query's batch; 0 if the query did not end by a death.
 
         Args:
             stream_id: The stream of the query.
