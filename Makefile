@@ -51,8 +51,9 @@ docs: setup  ## the documentation, into site/index.html
 bench: setup  ## the benchmarks with small sizes; tables and charts go to build/bench
 	$(BIN)/python -m tests.benchmarks --out build/bench
 
-fuzz: setup  ## a hundred thousand broken inputs, some minutes
+fuzz: setup  ## a hundred thousand broken inputs and as many records, half an hour
 	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tests.fuzz.records
 
 chaos: setup  ## half an hour in which everything breaks, again and again
 	$(BIN)/python -m tests.chaos --minutes 30 --out bench-results

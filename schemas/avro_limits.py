@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["MAX_DEPTH", "body_check"]
+__all__ = ["MAX_DEPTH", "body_check", "body_fault"]
 
 MAX_DEPTH = 128
 """The largest number of levels of nested records, arrays and maps, and of a schema's JSON."""
@@ -29,7 +29,7 @@ def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
     """Return a check of bodies of a parsed schema before decoding; None if the schema itself limits every body.
 
     The check takes a record's value and the position at which the body begins. The check raises ValueError for an
-    oversized body, and ValueError, EOFError or IndexError for a body that does not fit the schema.
+    oversized body, and ValueError or EOFError for a body that does not fit the schema.
 
     Example:
         >>> import fastavro
@@ -48,6 +48,29 @@ def body_check(schema: dict[str, Any]) -> Callable[[bytes, int], None] | None:
     if surplus <= _BESIDES:
         return None
     return lambda value, start: _Body(named, value, start).walk(schema, 0)
+
+
+def body_fault(schema: dict[str, Any], value: bytes, start: int) -> tuple[str, str] | None:
+    """Return the field at which a body does not fit its schema, and the reason; None if the scan finds no fault.
+
+    Args:
+        schema: The parsed schema of a record.
+        value: The record's value.
+        start: The position at which the body begins.
+
+    Example:
+        >>> import fastavro
+        >>> price = {"name": "price", "type": "double"}
+        >>> body_fault(fastavro.parse_schema({"type": "record", "name": "R", "fields": [price]}), bytes(7), 0)
+        ('price', 'it is cut short')
+    """
+    body = _Body(schema["__named_schemas"], value, start)
+    for field in schema["fields"]:
+        try:
+            body.walk(field["type"], 1)
+        except (ValueError, EOFError) as exc:
+            return field["name"], str(exc)
+    return None
 
 
 class _NoBound(Exception):  # noqa: N818 - no error: it never leaves this module
@@ -136,7 +159,7 @@ class _Body:
         self._count(1)
         if isinstance(avro, list):
             self._left += 1  # a union is not counted, only its value
-            self.walk(avro[self._long()], depth)
+            self.walk(avro[self._index(len(avro), "branch of a union")], depth)
             return
         if isinstance(avro, str):
             avro = self._named.get(avro, avro)
@@ -153,8 +176,10 @@ class _Body:
                 self._blocks(avro["values"], depth, keyed=True)
             case "fixed":
                 self._skip(avro["size"])
-            case "int" | "long" | "enum":
+            case "int" | "long":
                 self._long()
+            case "enum":
+                self._index(len(avro["symbols"]), "symbol of an enum")
             case "string" | "bytes":
                 self._skip(self._long())
             case _:
@@ -187,9 +212,17 @@ class _Body:
             raise EOFError("it is cut short")
         self._at += size
 
+    def _index(self, count: int, of: str) -> int:
+        index = self._long()
+        if not 0 <= index < count:
+            raise ValueError(f"it names the {of} with the index {index}, and there are {count}")
+        return index
+
     def _long(self) -> int:
         number = shift = 0
         while True:
+            if self._at >= len(self._value):
+                raise EOFError("it is cut short")
             byte = self._value[self._at]
             self._at += 1
             number |= (byte & 0x7F) << shift

@@ -40,9 +40,11 @@ from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
 from tests.fuzz.inlined_texts import filled, inlined_catalog, inlined_template
 from tests.fuzz.mutations import broken_bytes, broken_text
 from tests.fuzz.odd_forms import odd_expression
+from tests.fuzz.record_kinds import KafkaRecord, record_kinds
+from tests.fuzz.record_outcomes import check_batch
 from tests.unit.matching.matching import entry, snapshot
 
-__all__ = ["SURFACES", "assert_safe", "hostile_statement", "outcome"]
+__all__ = ["SURFACES", "assert_detail", "assert_safe", "hostile_statement", "outcome"]
 
 _SECRET = "hush-hush"
 _UNSAFE = re.compile(
@@ -194,6 +196,20 @@ def _avro_records(rng: random.Random) -> None:
     _records(several, [broken_bytes(rng, id_header(7) + value) for _ in range(4)])
 
 
+def _records_of_all_kinds(rng: random.Random) -> None:
+    """Records of one of many streams and tables, each beside itself alone."""
+    records, found = check_batch(rng, rng.choice([*record_kinds()]), 4)
+    for place, detail in found.letters.items():
+        assert_detail(detail, records[place])
+
+
+def assert_detail(detail: str, record: KafkaRecord) -> None:
+    """Check the detail of a dead letter: a sentence of bounded length, which discloses nothing of the machine."""
+    assert detail[0] in '"ACEFIT' and detail[-1] in ".)…" or len(detail) == 1_000, detail
+    given = b"\n".join((record.value or b"", record.key or b"", *(text or b"" for _, text in record.headers)))
+    assert_safe([detail], given.decode("latin-1"))
+
+
 def _avro_schemas(rng: random.Random) -> None:
     text = broken_text(rng, SCHEMA)
     columns = (("symbol", "STRING"), ("price", "DOUBLE"))
@@ -245,6 +261,7 @@ SURFACES: dict[str, Callable[[random.Random], None]] = {
     "odd forms": _odd_forms,
     "json records": _json_records,
     "avro records": _avro_records,
+    "records of all kinds": _records_of_all_kinds,
     "avro schemas": _avro_schemas,
     "cursors": _cursors,
     "settings": _environment,

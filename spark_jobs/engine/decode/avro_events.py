@@ -14,7 +14,7 @@ from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import DATE, STRING, TIMESTAMP
 from grouping.model.wording import are, counted
 from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns, reading_schema, single_object_header
-from schemas.avro_limits import body_check
+from schemas.avro_limits import body_check, body_fault
 from schemas.avro_writers import CONFLUENT_BYTES, id_header, schema_text
 from spark_jobs.engine.decode.avro_values import NestedChecks, check_texts, plain_check
 from spark_jobs.engine.decode.framing import NO_SCHEMA_ID
@@ -79,7 +79,7 @@ class AvroReader:
             except WrongRecord as exc:
                 wrong[row] = str(exc)
             except Exception as exc:  # fastavro's errors have no common base: IndexError, EOFError, OverflowError, …
-                wrong[row] = f"The value does not fit the Avro schema: {str(exc) or type(exc).__name__}."
+                wrong[row] = f"The value does not fit the Avro schema{body.fault(value, start, exc)}."
         return lambda column: list(map(itemgetter(column.name), records)), wrong
 
 
@@ -140,6 +140,17 @@ class AvroBody:
         if self._nulls:
             record.update(self._nulls)
         return record
+
+    def fault(self, value: bytes, start: int, exc: Exception) -> str:
+        """Return the end of a sentence: the field at which a body does not fit the schema, and the reason.
+
+        Args:
+            value: The record's value.
+            start: Where the body begins.
+            exc: The exception of fastavro, whose text names neither the field nor, in most cases, the reason.
+        """
+        found = body_fault(self._schema, value, start)
+        return f": {str(exc) or type(exc).__name__}" if found is None else f' at field "{found[0]}": {found[1]}'
 
     def _check_times(self, value: bytes, start: int) -> None:
         """Look for a time outside the years 1 to 9999. fastavro refuses the record, but does not name the column.

@@ -63,8 +63,10 @@ class _EventPiece:
         elements = record.layers[-1]
         self.elements += elements if len(elements) == end - begin else elements[begin:end]
         for level, places in self._places.items():
-            places.append(record.around(level)[begin:end] + len(self.around[level]))
-            self.around[level] += record.layers[-1 - level]
+            some = record.around(level)[begin:end]
+            first, last = int(some[0]), int(some[-1])
+            places.append(some - first + len(self.around[level]))
+            self.around[level] += record.layers[-1 - level][first : last + 1]
 
     def places(self, level: int) -> Ints:
         """Return for each event the index of its enclosing value in `around`."""
@@ -151,8 +153,10 @@ class _ExplodedReader:
             repeated += sizes[places]
             add(values, places, faults)
         if rows.size:
-            places = rows - rows[0]
-            records = batch.slice(int(rows[0]), int(places[-1]) + 1)
+            is_first = np.diff(rows, prepend=-1) > 0
+            places = np.cumsum(is_first) - 1
+            parts = [name for name in ("key", "headers") if name in batch.schema.names]
+            records = batch.select(parts).take(pa.array(rows[is_first]))
             repeated += _record_sizes(records)[places]
             if self._parts is not None:
                 values, faults = self._parts(records, misfits)
@@ -225,17 +229,20 @@ def exploded_events(
     reader = _reader(stream.columns, explode_levels(stream.explode or "$"), leniency)
     values, unframed = bodies(batch["value"]) if has_framed_json(stream) else (batch["value"], {})
     faults: dict[int, str] = {}
-    """By row, the faults of records for which no dead letter has been made yet."""
-    reported: set[int] = set()
+    """By row, the first faults of records that have no dead letter yet."""
+    bad: Counter[int] = Counter()
+    """By row, the number of bad elements."""
     for piece in reader.pieces(values, faults):
         wrong: dict[int, str] = {}
         misfits: Counter[str] = Counter()
         decoded = reader.decode(piece, batch, wrong, misfits)
-        if wrong:
-            faults |= _by_record(piece.origins()[0], wrong)
-        details = {row: unframed.get(row, why) for row, why in sorted(faults.items()) if row not in reported}
-        reported.update(details)
-        faults.clear()
+        rows = piece.origins()[0]
+        for at, why in sorted(wrong.items()):
+            faults.setdefault(int(rows[at]), why)
+            bad[int(rows[at])] += 1
+        # The next piece may have further elements of the last record of a full piece.
+        until = int(rows[-1]) if len(piece.elements) == _AT_ONCE else batch.num_rows
+        details = {row: unframed.get(row, faults.pop(row) + _more(bad[row])) for row in sorted(faults) if row < until}
         letters = dead_letters(batch, details, "undecodable", stream, settings) if details else None
         columns: dict[str, Values] = {}
         for begin, end in _runs(decoded.repeated):
@@ -244,14 +251,9 @@ def exploded_events(
             letters, misfits = None, Counter()
 
 
-def _by_record(rows: Ints, wrong: Mapping[int, str]) -> dict[int, str]:
-    """Return for each record, by row, the fault of its first bad element, with the number of further bad elements."""
-    firsts: dict[int, str] = {}
-    for at, why in sorted(wrong.items()):
-        firsts.setdefault(int(rows[at]), why)
-    bad = Counter(int(rows[at]) for at in wrong)
-    more = {row: f" (and {counted(count - 1, 'other')})" for row, count in bad.items() if count > 1}
-    return {row: why + more.get(row, "") for row, why in firsts.items()}
+def _more(bad: int) -> str:
+    """Return the part of a detail that counts the bad elements of a record after the first one."""
+    return f" (and {counted(bad - 1, 'other')})" if bad > 1 else ""
 
 
 def _runs(repeated: Ints) -> Iterator[tuple[int, int]]:

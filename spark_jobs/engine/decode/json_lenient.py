@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Decimal, InvalidOperation
 from typing import NamedTuple
 
 import msgspec
@@ -110,9 +110,12 @@ def _of_number(text: str, sql_type: SqlType) -> object:
     if sql_type == BOOLEAN:
         return _BOOLEANS.get(text, JsonNumber(text))
     if sql_type.is_whole and not text.lstrip("-").isdigit():
-        number = Decimal(text)
-        if number.adjusted() < _MOST_DIGITS and number == number.to_integral_value():
-            return JsonNumber(int(number))
+        try:
+            number = Decimal(text)
+            if number.adjusted() < _MOST_DIGITS and number == number.to_integral_value():
+                return JsonNumber(int(number))
+        except InvalidOperation:
+            pass  # Decimal holds no exponent of 19 digits; no type of whole numbers holds the number either
     return JsonNumber(text)
 
 
@@ -153,8 +156,8 @@ def epoch_time(text: str, unit: str) -> datetime:
         if number.adjusted() < _MOST_DIGITS:
             micros = (number * _MICROS[unit]).to_integral_value(ROUND_FLOOR)
             return _EPOCH + timedelta(microseconds=int(micros))
-    except OverflowError:
-        pass
+    except (OverflowError, InvalidOperation):
+        pass  # InvalidOperation: Decimal holds no exponent of 19 digits
     raise ValueError("the time is beyond the years 1 to 9999")
 
 

@@ -20,7 +20,7 @@ def field(name: str, kind: str, meaning: str | None = None, **more: Any) -> dict
     return {"type": kind, "optional": True, "field": name} | ({"name": meaning, "version": 1} if meaning else {}) | more
 
 
-def decimal_schema(name: str, scale: int) -> dict[str, Any]:
+def decimal_schema(name: str, scale: int | str) -> dict[str, Any]:
     """Return the schema of a Decimal."""
     parameters = {"scale": str(scale), "connect.decimal.precision": "10"}
     return field(name, "bytes", "org.apache.kafka.connect.data.Decimal", parameters=parameters)

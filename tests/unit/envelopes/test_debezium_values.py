@@ -49,6 +49,7 @@ DECIMALS: list[tuple[str, str, dict[str, Any] | None, object, Decimal | Refused 
     ("precise, wider than the column", "", decimal_schema("v", 2), bytes_of(10**12), "does not fit 10 digits"),
     ("precise, other scale", "", decimal_schema("v", 4), bytes_of(12_300), Decimal("1.23")),
     ("precise, a scale that does not fit", "", decimal_schema("v", 4), bytes_of(12_345), "does not fit 10 digits"),
+    ("precise, no scale", "", decimal_schema("v", "--5"), bytes_of(1), "the Decimal in its schema has no scale"),
     ("precise, no base64", "", decimal_schema("v", 2), "12.34", "no base64 of a number"),
     ("precise, decimal.format = NUMERIC", "", decimal_schema("v", 2), 123.45, Decimal("123.45")),
     ("precise, variable scale", "", variable_schema("v"), {"scale": 1, "value": bytes_of(15)}, Decimal("1.50")),

@@ -24,7 +24,7 @@ from spark_jobs.engine.decode.decode import decode, decode_pieces
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.headers import event_ids, unpacked_headers
 from spark_jobs.engine.rows.output import dead_letters
-from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch
+from tests.unit.matching.event_batches import FIRST_OFFSET, SETTINGS, batch, header
 
 
 class Streams(NamedTuple):
@@ -214,6 +214,28 @@ def test_a_record_of_many_elements_comes_in_pieces() -> None:
         assert events.source.nbytes < 2 * len(sent) + 400_000
     assert numbers == list(range(count))
     assert max(sizes) < 80 << 20
+
+
+def test_bad_elements_in_several_pieces_are_one_dead_letter() -> None:
+    """The dead letter counts all of them, whatever records the batch has before."""
+    values = [b'{"list": [{"n": 1}]}', json.dumps({"list": [7] * 12_000}).encode()]
+    for records in (values, values[1:]):
+        found = [letters for _, letters in decode_pieces(batch(records), TRADES.declared, SETTINGS) if letters]
+        [letter] = found[0].to_pylist()
+        assert header(letter, "detail") == "Element 0: The value is JSON but no object. (and 11999 others)"
+        assert len(found) == 1
+
+
+def test_a_record_without_elements_counts_no_misfit() -> None:
+    """The key of a record in between is read only for its events."""
+    of = Stream(
+        "CREATE STREAM s (n INT, id INT FROM KEY '$.id') WITH (topic = 't', format = 'json', lenient = true, "
+        "explode = '$')"
+    )
+    records = batch([b'[{"n": 1}]', b"[]", b'[{"n": 2}]'], [b'{"id": 1}', b'{"id": "x"}', b'{"id": "y"}'])
+    [(events, letters)] = decode_pieces(records, of.declared, SETTINGS)
+    assert (letters, events.misfits) == (None, {"id": 1})
+    assert events.column("id").to_pylist() == [1, None]
 
 
 def test_digests_take_each_element_once_and_in_order() -> None:

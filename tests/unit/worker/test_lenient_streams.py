@@ -70,6 +70,8 @@ FIT = [
     ("BIGINT", '"9007199254740993.0"', 9007199254740993),
     ("BIGINT", "9.007199254740993e15", 9007199254740993),
     ("BIGINT", "1e999999999", MISFIT),
+    ("BIGINT", "1e99999999999999999999", MISFIT),
+    ("ARRAY<INT>", "[-1e-99999999999999999999]", MISFIT),
     ("BIGINT", "1732000000000.0001", MISFIT),
     ("BIGINT", "123456789012345.06", MISFIT),
     ("BOOLEAN", '"true"', True),
@@ -124,6 +126,7 @@ def test_what_is_no_json_object_stays_a_dead_letter() -> None:
         ("seconds", "-1", datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)),
         ("seconds", '"2025-11-21T10:00:00Z"', AT),
         ("seconds", "1e999999999", None),
+        ("seconds", "1e99999999999999999999", None),
         ("seconds", "1763719200000", None),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from grouping.model.column_place import RecordPath
 __all__ = ["ConnectSchema", "read_schema"]
 
 _LARGEST_SCALE = 10_000
+_SCALE = re.compile(r"-?[0-9]{1,5}")
 
 
 class ConnectSchema(msgspec.Struct, frozen=True):
@@ -47,7 +49,7 @@ class ConnectSchema(msgspec.Struct, frozen=True):
     def scale(self) -> int | None:
         """The scale of a Decimal; None where the schema has no usable one."""
         text = str((self.parameters or {}).get("scale", ""))
-        found = int(text) if text.lstrip("-").isdecimal() and len(text) <= len(str(_LARGEST_SCALE)) else None
+        found = int(text) if _SCALE.fullmatch(text) else None
         return found if found is None or abs(found) <= _LARGEST_SCALE else None
 
 
