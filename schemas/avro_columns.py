@@ -44,6 +44,8 @@ _COUNTS = {
 """Logical type of times → the call that makes a TIMESTAMP. A column with this logical type is the plain number."""
 _MOST_DIGITS = 38
 """The number of digits of the widest DECIMAL. A decimal with more digits becomes a BINARY."""
+_SHOWN = 300
+"""The largest number of characters of another library's message in a detail."""
 _READ_AS_TIMES = frozenset(logical for _, logical in _LOGICAL)
 _PROMOTED = {
     "int": ("BIGINT", "FLOAT", "DOUBLE"),
@@ -225,13 +227,34 @@ def _parse(text: str) -> dict[str, Any]:
     try:
         schema = fastavro.parse_schema(json.loads(text))
     except Exception as exc:  # errors of fastavro have no common base class, and some are TypeError or KeyError
-        raise AvroMismatch(message, f"The schema does not parse: {str(exc) or type(exc).__name__}.") from exc
+        raise AvroMismatch(message, f"The schema does not parse: {str(exc)[:_SHOWN] or type(exc).__name__}.") from exc
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise AvroMismatch(message, "The schema is not of a record.")
+    if not _has_texts_as_names(schema):
+        raise AvroMismatch(message, "The name of a field is no text.")
+    try:
+        to_parsing_canonical_form(schema).encode()
+    except UnicodeEncodeError:
+        raise AvroMismatch(message, "The schema has half of a surrogate pair.") from None
     names = [field["name"] for field in schema["fields"]]
     if len(set(names)) < len(names):
         raise AvroMismatch(message, "The schema has two fields of one name.")
     return schema
+
+
+def _has_texts_as_names(schema: Any) -> bool:
+    """Tell whether the names of all fields are texts; fastavro takes any JSON."""
+    waiting = [schema]
+    while waiting:
+        avro = waiting.pop()
+        if isinstance(avro, list):
+            waiting += avro
+        elif isinstance(avro, dict):
+            fields = avro.get("fields", [])
+            if not all(isinstance(field["name"], str) for field in fields):
+                return False
+            waiting += [field["type"] for field in fields] + [avro[key] for key in ("items", "values") if key in avro]
+    return True
 
 
 def _is_deep(text: str) -> bool:

@@ -12,6 +12,7 @@ MOST_FIELDS = 1_000
 """The largest number of fields on all levels. With this limit, the gateway can parse the statement with all columns."""
 _MOST_DIGITS = 38
 """The largest number of digits of a DECIMAL."""
+_LONGEST_NAME = 255
 _DEEPEST = 16
 """The largest depth of nested types in a column."""
 
@@ -20,8 +21,8 @@ def avro_fields(schema: str) -> dict[str, str | None]:
     """Return the SQL types of a record's fields, by name; None for a field that gets no column.
 
     Some fields get no column: unions of two types other than null, records that contain themselves, types that are
-    nested too deep, decimals of more than 38 digits, and bytes of another logical type. A STRUCT leaves these fields
-    out.
+    nested too deep, decimals of more than 38 digits, bytes of another logical type, and fields whose names Avro does
+    not allow or are too long. A STRUCT leaves these fields out.
 
     Args:
         schema: The JSON of a record's schema.
@@ -46,6 +47,11 @@ def too_many_fields() -> AvroMismatch:
     )
 
 
+def _is_name(name: str) -> bool:
+    """Tell whether Avro allows a name, and a column can have the name; fastavro takes any text."""
+    return name.isascii() and name.isidentifier() and len(name) <= _LONGEST_NAME
+
+
 class _FieldTypes:
     """Writes the SQL types of a schema's fields."""
 
@@ -54,7 +60,7 @@ class _FieldTypes:
         self._count = 0
 
     def of(self, fields: dict[str, Any]) -> dict[str, str | None]:
-        return {name: self._text(avro, ()) for name, avro in fields.items()}
+        return {name: self._text(avro, ()) if _is_name(name) else None for name, avro in fields.items()}
 
     def _text(self, avro: Any, around: tuple[str, ...]) -> str | None:
         """Return the SQL type of an Avro type, given the names of the types around it; None if it gets no column."""
@@ -84,6 +90,6 @@ class _FieldTypes:
         parts: dict[str, str] = {}
         for field in definition["fields"]:
             text = self._text(field["type"], around)
-            if text is not None:
+            if text is not None and _is_name(field["name"]):
                 parts.setdefault(field["name"].casefold(), f"{field['name']}: {text}")
         return f"STRUCT<{', '.join(parts.values())}>" if parts else None

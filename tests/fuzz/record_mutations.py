@@ -10,7 +10,7 @@ from typing import Any
 from tests.fuzz.mutations import broken_bytes
 from tests.fuzz.record_kinds import KafkaRecord, RecordKind
 
-__all__ = ["broken_record"]
+__all__ = ["broken_json", "broken_record"]
 
 _FOREIGN = (
     b"null", b"true", b"false", b"0", b"-0", b"1", b"-1", b"1.0", b"1.5", b"1e400", b"-1e400", b"1e-400", b"0.1e1",
@@ -51,7 +51,7 @@ def broken_record(rng: random.Random, kind: RecordKind, record: KafkaRecord) -> 
     value, key, headers = record
     roll = rng.random()
     if roll < 0.55 and kind.json_from is not None and value is not None:
-        value = value[: kind.json_from] + _broken_json(rng, value[kind.json_from :])
+        value = value[: kind.json_from] + broken_json(rng, value[kind.json_from :])
     elif roll < 0.85 and value is not None:
         value = broken_bytes(rng, value)
     elif roll < 0.88:
@@ -59,7 +59,7 @@ def broken_record(rng: random.Random, kind: RecordKind, record: KafkaRecord) -> 
     if rng.random() < 0.1 and value:
         value = rng.choice((b"\0", b"\0", b"\1")) + rng.choice(_IDS).to_bytes(4, "big") + value[5:]
     if rng.random() < 0.3:
-        key = rng.choice((None, b"", b"7", b'"7"', _broken_json(rng, b'{"id": 7}'), broken_bytes(rng, b'{"id": 7}')))
+        key = rng.choice((None, b"", b"7", b'"7"', broken_json(rng, b'{"id": 7}'), broken_bytes(rng, b'{"id": 7}')))
     if rng.random() < 0.3:
         headers = tuple((name, _broken_header(rng, text)) for name, text in headers if rng.random() < 0.8)
     return KafkaRecord(value, key, headers)
@@ -69,7 +69,7 @@ def _broken_header(rng: random.Random, text: bytes | None) -> bytes | None:
     return rng.choice((None, text, rng.choice(_FOREIGN), broken_bytes(rng, text or b"")))
 
 
-def _broken_json(rng: random.Random, text: bytes) -> bytes:
+def broken_json(rng: random.Random, text: bytes) -> bytes:
     """Return JSON after one to three changes of any of its parts."""
     value = json.loads(text, object_pairs_hook=_Members)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):

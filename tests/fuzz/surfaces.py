@@ -37,6 +37,7 @@ from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.runtime.kafka.range_reader import HEADERS
 from tests.fuzz.corpus import COLUMNS, RECORDS, SCHEMA, statements
+from tests.fuzz.declaration_outcomes import declaration_refusal, inference_refusal, sample_refusal
 from tests.fuzz.inlined_texts import filled, inlined_catalog, inlined_template
 from tests.fuzz.mutations import broken_bytes, broken_text
 from tests.fuzz.odd_forms import odd_expression
@@ -210,6 +211,17 @@ def assert_detail(detail: str, record: KafkaRecord) -> None:
     assert_safe([detail], given.decode("latin-1"))
 
 
+def _refused(carry_out: Callable[[random.Random], tuple[str, InputError] | None]) -> Callable[[random.Random], None]:
+    """Return the surface of a statement that is refused, or carried out."""
+
+    def surface(rng: random.Random) -> None:
+        if (refusal := carry_out(rng)) is not None:
+            text, error = refusal
+            assert_safe([error.message, error.detail, error.hint], text)
+
+    return surface
+
+
 def _avro_schemas(rng: random.Random) -> None:
     text = broken_text(rng, SCHEMA)
     columns = (("symbol", "STRING"), ("price", "DOUBLE"))
@@ -262,6 +274,9 @@ SURFACES: dict[str, Callable[[random.Random], None]] = {
     "json records": _json_records,
     "avro records": _avro_records,
     "records of all kinds": _records_of_all_kinds,
+    "declarations": _refused(declaration_refusal),
+    "columns of schemas": _refused(inference_refusal),
+    "columns of records": _refused(sample_refusal),
     "avro schemas": _avro_schemas,
     "cursors": _cursors,
     "settings": _environment,

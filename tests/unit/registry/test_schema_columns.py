@@ -195,3 +195,30 @@ def test_framed_json() -> None:
     found = infer_columns([id_header(4) + b'{"a": 1}', b'{"b": 1}'], "quotes", None, "confluent")
     assert {"a": "BIGINT"} == _texts(found)
     assert "No byte 0 and id of a schema" in found.warnings[-1]
+
+
+@pytest.mark.parametrize("name", [True, None, 1.5, [], "\ud800"])
+def test_a_name_that_is_no_text_is_refused(name: object) -> None:
+    """The library takes any JSON as the name of a field, also within a record, an array or a map."""
+    inner = {"type": "record", "name": "In", "fields": [{"name": name, "type": "int"}]}
+    for kind in (inner, {"type": "array", "items": inner}, {"type": "map", "values": ["null", inner]}):
+        schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]})
+        with pytest.raises(InputError, match="the Avro schema cannot be used") as refused:
+            columns_of_statement(_statement(f"format = 'avro', schema = '{schema}'"))
+        assert "stream-mismatch" == refused.value.code
+
+
+def test_fields_with_other_names_get_no_column() -> None:
+    """Columns with these names could not be declared by the statement of the reply."""
+    names = ("", "a b", "a: INT, b", "x" * 256)
+    inner = {"type": "record", "name": "In", "fields": [{"name": name, "type": "int"} for name in (*names, "n")]}
+    assert {"in": "STRUCT<n: INT>", **dict.fromkeys(names)} == avro_fields(
+        record_schema({"in": inner, **dict.fromkeys(names, "int")})
+    )
+
+
+def test_a_refusal_does_not_repeat_the_schema() -> None:
+    """The detail has a bounded length."""
+    with pytest.raises(AvroMismatch) as refused:
+        avro_fields(json.dumps({"type": "x" * 10_000}))
+    assert len(refused.value.detail) < 400
