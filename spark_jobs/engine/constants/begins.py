@@ -1,4 +1,7 @@
-"""Where entries with edges begin: for each entry and source partition, the offset of the first event that matches."""
+"""The begins of entries over state (edges, frames and silences): by source partition, the offset of the first event.
+
+Earlier events are no matches of the entry.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ __all__ = ["Begins"]
 
 @dataclass(frozen=True, slots=True)
 class Begins:
-    """The begins of entries; entries that were accepted together share theirs."""
+    """The begins of entries. Entries that were accepted together have the same begin."""
 
     codes: NDArray[np.int32]
-    """By entry, the row of `offsets`."""
+    """For each entry, the row of `offsets` with its begin."""
     offsets: NDArray[np.int64]
-    """The distinct begins, one a row; column p is the offset in source partition p.
+    """The distinct begins, one in each row; column p is the offset in source partition p.
 
     The last column is 0. The column stands for all partitions that were added after the entries were accepted.
     """
@@ -53,7 +56,7 @@ class Begins:
         return self if used.size == self.offsets.shape[0] else Begins(codes.astype(np.int32), self.offsets[used])
 
     def take(self, rows: NDArray[np.integer]) -> Begins:
-        """Return the begins of some entries; `offsets` stays whole, with rows that none of them may use."""
+        """Return the begins of some entries. All rows of `offsets` are kept, even if no entry uses them."""
         return Begins(self.codes[rows], self.offsets)
 
     def at(self, rows: NDArray[np.integer], partitions: NDArray[np.integer]) -> Ints:

@@ -1,4 +1,4 @@
-"""The constant tables of a stream in a worker process, kept between batches and updated by the changes of a version."""
+"""The constant tables of a stream in a worker process, kept between batches and updated by the changes of versions."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class TableReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConstantTable:
-    """A group's rows with the same constant types."""
+    """The entries of a group whose constants have the same types."""
 
     shape: TableShape
     parts: tuple[ConstantPart, ...]
-    """From the largest and oldest to the smallest and newest."""
+    """The parts, from the largest and oldest to the smallest and newest."""
 
     @property
     def rows(self) -> int:
@@ -75,23 +75,23 @@ class Snapshot:
     tables: tuple[ConstantTable, ...]
     selects: tuple[SelectList, ...]
     select_of: NDArray[np.int32]
-    """By variant (SELECT list, mode and kind of edges of an entry): index into `selects`."""
+    """For each variant (SELECT list, mode and kind of edges of an entry), the index of its SELECT list in `selects`."""
     mode_of: NDArray[np.int8]
-    """By variant: index into `grouping.store.constant_table.MODES`."""
+    """For each variant, the index of its mode in `grouping.store.constant_table.MODES`."""
     shared_indexes: tuple[SharedIndex, ...] = ()
-    """The indexes of the parts without an index of their own. The parts of a shared index are over one computation."""
+    """The indexes of the parts without an index of their own. All parts of a shared index are over one computation."""
     computations: tuple[Computation, ...] = ()
     """The computations that groups use."""
     bounds: Mapping[int, bytes] = field(default_factory=dict)
-    """By the number of a store (`ConstantRows.number`): the bounds of the store's panes."""
+    """The bounds of each store's panes, by the number of the store (`ConstantRows.number`)."""
     reads_headers: bool = False
     """Whether a group, or a SELECT list of a present or earlier query of the stream, reads the field `_headers`."""
     enters: NDArray[np.bool_] | None = None
-    """By variant: whether an enter is a result; None if no entry has edges."""
+    """For each variant, whether an enter is a result; None if no entry has edges."""
     exits: NDArray[np.bool_] | None = None
-    """By variant: whether an exit is a result; None if no entry has edges."""
+    """For each variant, whether an exit is a result; None if no entry has edges."""
     changes: NDArray[np.bool_] | None = None
-    """By variant: whether each change of a table's row is a result; None if no entry is of EMIT CHANGES."""
+    """For each variant, whether each change of a table's row is a result; None if no CQ has EMIT CHANGES."""
 
     @property
     def rows(self) -> int:
@@ -118,7 +118,7 @@ class Snapshot:
         return replace(self, tables=tables, shared_indexes=shared_indexes)
 
     def without(self, groups: Collection[str]) -> Snapshot:
-        """Return the tables of all other groups, with the computations that these groups use."""
+        """Return the snapshot without the tables of some groups, and without computations that no other group uses."""
         kept = self.only([group for group in self.groups if group not in groups])
         over = {table.shape.plan.computation_id for table in kept.tables}
         return replace(kept, computations=tuple(each for each in self.computations if each.computation_id in over))
@@ -128,7 +128,7 @@ class Snapshot:
         return self.by_computation().get(computation_id) or replace(self, tables=(), shared_indexes=())
 
     def by_computation(self) -> dict[str, Snapshot]:
-        """Return the tables by the id of the computation that their groups are over, "" for the events themselves."""
+        """Return the tables by the id of their groups' computation; it is "" for groups over the events themselves."""
         if not self.computations:
             return {"": self}
         tables: dict[str, list[ConstantTable]] = defaultdict(list)
@@ -159,7 +159,7 @@ _Id = TypeVar("_Id", GroupId, SelectId)
 
 
 class ConstantTables:
-    """The tables of a stream. All tasks of a worker process share them, one task at a time, so there is no lock."""
+    """The tables of a stream, shared by the tasks of a worker process. As one task runs at a time, there is no lock."""
 
     def __init__(self, stream_id: StreamId) -> None:
         """Begin with nothing loaded."""
@@ -212,7 +212,7 @@ class ConstantTables:
         return self._snapshot
 
     def rebuild(self, table: ConstantTable, shape: TableShape) -> None:
-        """Give a table of the last snapshot another index. The results stay the same; the snapshot becomes invalid.
+        """Give a table of the last snapshot another index. Results stay the same, but the snapshot becomes invalid.
 
         Args:
             table: A table of the snapshot.
@@ -225,7 +225,7 @@ class ConstantTables:
             self._snapshot = self._publish()
 
     def _read(self, changes: Iterable[Segment], reader: TableReader) -> tuple[list[NDArray[np.void]], _RowsByTable]:
-        """Return the removed destinations and the added rows. The pieces themselves do not stay in memory."""
+        """Return the removed destinations and the added rows. The segments themselves do not stay in memory."""
         removed, rows = [], defaultdict(list)
         for piece in changes:
             self._learn(piece.added, reader)
@@ -273,10 +273,10 @@ class ConstantTables:
                 del self._tables[key]
 
     def _holding(self, ids: NDArray[np.void]) -> list[_TableKey]:
-        """Return the keys of the tables that may hold some destinations.
+        """Return the keys of the tables that may have entries of some destinations.
 
-        These are all tables with a large part, and the small tables that a search finds. A stream may have tens of
-        thousands of small tables, so all of them are searched at once.
+        These are all tables with a large part, and small tables in which a search finds the destinations. A stream may
+        have tens of thousands of small tables, so all of them are searched at once.
         """
         small = [(key, part) for key, table in self._tables.items() for part in table.parts if len(part.rows) <= _SMALL]
         held = {key for key, table in self._tables.items() if any(len(part.rows) > _SMALL for part in table.parts)}

@@ -1,4 +1,4 @@
-"""A part of a group's constant table: rows with their index. A removed row is struck out, and the index stays."""
+"""A part of a group's constant table: constant rows with an index. A removed row is only struck out in the index."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["ConstantPart", "added"]
 log = logging.getLogger(__name__)
 
 _RATIO = 8
-"""New rows are merged with the part before them, unless this part has more than this many times as many rows."""
+"""New rows are merged with the last part, unless the last part has more than this many times as many rows."""
 _SMALL = 2_000
-"""New rows are also merged with the part before them if both have at most this many rows together.
+"""New rows are also merged with the last part if both together have at most this many rows.
 
-To build one index of so few rows costs less than to look up two indexes.
+Building an index of so few rows again takes less time than looking events up in two indexes.
 """
 _DEAD = 4
-"""A part is rebuilt when more than one row in this many is struck out."""
+"""A part is rebuilt when more than one of this many rows is struck out."""
 
 
 class ConstantPart:
@@ -43,7 +43,7 @@ class ConstantPart:
         self.lookup = None if is_shared(shape, rows) else _indexed(shape, rows)
         """The part's own index; None if the part is looked up in a shared index."""
         self.alive: NDArray[np.bool_] | None = None
-        """By row, whether the row is live, that is, not struck out; None while all rows are live."""
+        """For each row, whether it is live, that is, not struck out; None while all rows are live."""
         self.version = 0
         """A number that changes whenever `alive` changes."""
 
@@ -53,7 +53,11 @@ class ConstantPart:
         return distinct_values(self.rows.variant)
 
     def remove(self, ids: NDArray[np.void]) -> ConstantPart | None:
-        """Strike out the rows of some destinations; return this part, a rebuilt part, or None if no row is left."""
+        """Strike out the rows of some destinations.
+
+        Returns:
+            This part; or a rebuilt part, if too many rows are struck out; or None if no row is left.
+        """
         found = self.rows.find(ids)
         if not found.size:
             return self
@@ -80,7 +84,7 @@ class ConstantPart:
 
 
 class _NoIndex:
-    """Takes the place of an index that could not be built. Look-ups raise an error, which affects this group only."""
+    """Takes the place of an index that could not be built. Its look-ups raise an error, for this group only."""
 
     nbytes = 0
 
@@ -103,8 +107,8 @@ def added(shape: TableShape, parts: tuple[ConstantPart, ...], rows: ConstantRows
     """Return the parts of a table after rows were added.
 
     The parts are merged as in a log-structured merge tree: each part has more than `_RATIO` times as many rows as the
-    next one. So a row is indexed only a few times, even if a million rows are added one by one, and a table has few
-    indexes to look up.
+    next one. So a row is indexed only a few times, even if a million rows are added one by one, and events are looked
+    up in few indexes.
     """
     merged = [rows]
     size = len(rows)

@@ -1,8 +1,8 @@
-"""The choice of each table's index, revised while the evaluator runs, by the events and the constants themselves.
+"""The choice of each constant table's index, which is revised while the evaluator runs, by actual events and constants.
 
-A table whose index leaves many more candidates than matches is reviewed. The review indexes a sample of the table's
+A table is reviewed if its index gives many more candidates than matches. The review indexes a sample of the table's
 rows by each possible access path, looks up a sample of the latest events in each of these indexes, and changes the
-table's index if another path leaves far fewer candidates. Results are the same with any index, so each worker decides
+table's index if another path gives far fewer candidates. Results are the same with any index, so each worker decides
 for itself, and nothing is restarted.
 """
 
@@ -30,17 +30,17 @@ __all__ = ["IndexChoice", "expected_candidates"]
 log = logging.getLogger(__name__)
 
 _EVENTS = 200
-"""The number of events that a table's load must cover before the table is reviewed."""
+"""A table is reviewed only if its load covers at least this many events."""
 _WASTE = 4
-"""A table is reviewed if it has at least this many candidates for each match, and for each event."""
+"""A table is reviewed if it has at least this many candidates for each match, and at least as many for each event."""
 _GAIN = 2
-"""Another path is chosen if the present path leaves more than this many times as many candidates."""
+"""Another path is chosen if the present path gives more than this many times as many candidates."""
 _SAMPLED_EVENTS = 1_000
 _SAMPLED_ROWS = 20_000
 _LOOKS = 0.5
-"""Seconds from one check of the loads of all tables to the next."""
+"""The seconds between two checks of the loads of all tables."""
 _FIRST_WAIT, _LONGEST_WAIT = 2.0, 10.0
-"""Seconds from a review of a table to its next review: at first, and at most.
+"""The seconds between two reviews of a table: at first, and at most.
 
 The time doubles with each review that finds no better index.
 """
@@ -71,7 +71,7 @@ class IndexChoice:
         """Change the index of the most wasteful table, if there is a better index.
 
         Args:
-            tables: The tables to change, which makes the snapshot invalid.
+            tables: The tables. If an index is changed, `snapshot` is no longer valid.
             snapshot: The last snapshot of the tables.
             source: The latest events.
             loads: The cost of each table.
@@ -109,7 +109,7 @@ class IndexChoice:
         review.at = now + review.wait
 
     def _waste(self, table: ConstantTable, loads: Loads) -> tuple[float, ConstantTable] | None:
-        """Return a table's candidates per event, and the table; None if the table needs no review now."""
+        """Return the number of a table's candidates per event, and the table; None if it needs no review now."""
         if not table.shape.residual or table.shape.until:
             return None
         load = loads.of(table.shape)
@@ -137,7 +137,7 @@ def expected_candidates(table: ConstantTable, events: EventColumns) -> dict[Acce
 
 
 def _sampled(parts: tuple[ConstantPart, ...]) -> ConstantRows:
-    """Return every n-th row of each part: a random sample, since rows are sorted by their ids, which are hashes."""
+    """Return every n-th row of each part: a random sample, since rows are sorted by ids, which are hashes."""
     whole = sum(len(part.rows) for part in parts)
     step = max(1, whole // _SAMPLED_ROWS)
     return ConstantRows.concat([part.rows.take(np.arange(0, len(part.rows), step)) for part in parts])

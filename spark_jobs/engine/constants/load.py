@@ -1,4 +1,4 @@
-"""The recent load of each group of a stream in a worker. EXPLAIN, admission and the choice of an index use the load."""
+"""The recent load of each group of a stream in a worker, which EXPLAIN, admission and the choice of an index use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Load:
     seconds: float = 0.0
 
     def fade(self) -> None:
-        """Halve the sums if they are over more than `_REMEMBERED` events."""
+        """Halve the sums if they cover more than `_REMEMBERED` events."""
         if self.events > _REMEMBERED:
             self.events /= 2
             self.candidates /= 2
@@ -51,7 +51,7 @@ class Loads:
         return load
 
     def take(self) -> dict[str, GroupLoad]:
-        """Return the loads by group, and fade them. Tables without an event since the last call are forgotten."""
+        """Return the loads by group, and fade them. Tables without a batch since the last call are forgotten."""
         groups: dict[str, GroupLoad] = {}
         for key, load in list(self._loads.items()):
             if not load.rows:

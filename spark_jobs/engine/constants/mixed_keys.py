@@ -1,8 +1,8 @@
 """The keys of small tables that compare different columns: one look-up for each column, not for each set of columns.
 
-The look-up finds each row by its rarest constant, which the fewest rows have. The row's other constants are then
-compared with the event's values. For example, 5,000 tables, each with three of 50 columns, need 50 look-ups for a
-batch, not 5,000.
+A row is found by its rarest constant, the one that the fewest rows have. The row's other constants are then compared
+with the event's values. For example, if each of 5,000 tables compares three of 50 columns, a batch needs only 50
+look-ups.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MixedKeys:
 
         Args:
             members: The parts.
-            starts: By member, the number of its first row.
+            starts: For each member, the number of its first row.
         """
         arrays: dict[_KeyColumn, list[pa.Array]] = {}
         keys = [member.shape.shared_key or () for member in members]
@@ -51,11 +51,11 @@ class MixedKeys:
         found = [codes.constants(values) for codes, values in zip(self._codes, constants, strict=True)]
         width, size = max(map(len, keys)), sum(len(member.rows) for member in members)
         self._columns = np.zeros((width, size), np.int32)
-        """By place of a key in its row, and by row: the number of the key's column."""
+        """The number of each key's column, at the key's place in its row and the row's number."""
         self._wanted = np.full((width, size), -2, np.int32)
-        """By place of a key in its row, and by row: the code of the key's constant.
+        """The code of each key's constant, at the same places as in `_columns`.
 
-        The code is -1 for NULL, and -2 where the row has fewer keys.
+        The code is -1 for NULL, and -2 if the row has fewer keys.
         """
         taken = [0] * len(self._codes)
         for member, key, start in zip(members, keys, starts.tolist(), strict=True):

@@ -1,7 +1,7 @@
 """The conjuncts that the key of a shared index does not decide.
 
-Conjuncts of several tables that are equal up to constants are one shared conjunct, which is checked once for all these
-tables.
+If conjuncts of several tables are equal up to constants, they are one shared conjunct, which is checked for all these
+tables together.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ __all__ = ["SharedKind", "SharedPart", "SharedConjunct", "ConjunctCost", "shared
 SharedKind = tuple[Expression, tuple[SqlType, ...], int]
 """A conjunct with its slots numbered from 0, the types of these slots, and a number.
 
-The number tells apart conjuncts of one predicate that are equal up to constants: 1 for the first, 2 for the second.
+The number distinguishes conjuncts of the same predicate that are equal up to constants: 1 for the first, 2 for the
+second, and so on.
 """
 
 
@@ -40,14 +41,14 @@ class SharedPart(Protocol):
 
 @dataclass(slots=True)
 class ConjunctCost:
-    """The time that checks of a conjunct took, the number of checked pairs, and for how many the conjunct held."""
+    """The time that checks of a conjunct took, the number of checked pairs, and how many satisfied the conjunct."""
 
     seconds: float = 0.0
     checked: int = 0
     held: int = 0
 
     def add(self, seconds: float, checked: int, held: int) -> None:
-        """Add a check of some pairs of an event and a row; earlier pairs weigh less with time."""
+        """Add a check of some pairs of an event and a constant row. Earlier pairs weigh less and less."""
         if self.checked > _REMEMBERED:
             self.seconds, self.checked, self.held = self.seconds / 2, self.checked // 2, self.held // 2
         self.seconds += seconds
@@ -56,7 +57,7 @@ class ConjunctCost:
 
     @property
     def rank(self) -> float:
-        """Seconds per excluded pair; conjuncts are checked in ascending order of their ranks."""
+        """The seconds for each pair that the conjunct has excluded. Conjuncts with lower ranks are checked first."""
         return self.seconds / max(self.checked - self.held, 1)
 
 
@@ -70,11 +71,11 @@ class SharedConjunct:
 
     kind: SharedKind
     constants: tuple[pa.Array, ...]
-    """By slot, the constants of all rows of the members with this conjunct."""
+    """For each slot, the constants of all rows of the members with this conjunct."""
     members: NDArray[np.bool_]
-    """Which members of the shared index have the conjunct."""
+    """For each member of the shared index, whether it has the conjunct."""
     shift: Ints
-    """By member: the difference from a row of the shared index to its row in `constants`."""
+    """For each member, the number that must be added to a row of the shared index to get its row in `constants`."""
     tally: ConjunctCost = field(default_factory=ConjunctCost)
 
     @property
@@ -91,11 +92,11 @@ class SharedConjunct:
 def shared_conjuncts(
     members: Sequence[SharedPart], starts: Ints, tallies: Mapping[SharedKind, ConjunctCost]
 ) -> Iterator[SharedConjunct]:
-    """Yield the conjuncts of the members that the key does not decide; conjuncts equal up to constants are one.
+    """Yield the conjuncts of the members that the key does not decide, each only once for all members that have it.
 
     Args:
         members: The parts.
-        starts: By member, the number of its first row in the shared index.
+        starts: For each member, the number of its first row in the shared index.
         tallies: Earlier measurements of conjuncts.
     """
     have: dict[SharedKind, list[tuple[int, tuple[int, ...]]]] = {}
@@ -128,7 +129,7 @@ def _not_in_key(shape: TableShape) -> Iterable[Expression]:
 
 
 def _renumbered(expression: Expression, slots: dict[int, int]) -> Expression:
-    """Return an expression with its slots renumbered in order of occurrence; `slots` collects old and new numbers."""
+    """Return an expression with its slots renumbered in order of occurrence; `slots` gets the new number of each."""
     match expression:
         case Slot(index):
             return Slot(slots.setdefault(index, len(slots)))

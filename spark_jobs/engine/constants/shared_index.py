@@ -1,6 +1,7 @@
-"""An index that many small tables share: an event is looked up once for all of them (NiagaraCQ §5.2.2).
+"""An index that many small constant tables share: an event is looked up only once for all of them (NiagaraCQ §5.2.2).
 
-The keys of the tables have the same columns; keys of very small tables may have different columns (`mixed_keys`).
+The keys of the tables have the same columns, except that keys of very small tables may have different columns
+(`mixed_keys`).
 
 A shared index decides only the key. All other conjuncts are checked for each pair of an event and a candidate.
 Conjuncts that are equal up to constants are checked together, for all tables that have them. So the cost depends on
@@ -27,11 +28,11 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["SharedIndex"]
 
 _DEAD = 4
-"""A shared index is discarded when more than one row in this many is struck out."""
+"""A shared index is discarded when more than one of this many rows is struck out."""
 
 
 class SharedIndex:
-    """An index over the rows of several parts of tables, its members. Rows of a part that is gone are struck out."""
+    """An index over the rows of several parts of tables, called members. Rows of a part that is gone are struck out."""
 
     def __init__(
         self, key: KeyColumns | None, members: Sequence[SharedPart], tallies: Mapping[SharedKind, ConjunctCost]
@@ -48,24 +49,24 @@ class SharedIndex:
         self._starts = np.concatenate(([0], np.cumsum(sizes)))
         self._versions: list[int | None] = [None] * len(sizes)
         self.owner = np.repeat(np.arange(len(sizes)), sizes)
-        """By row: the index of its member."""
+        """For each row, the index of its member."""
         self.rows = ConstantRows.appended([member.rows for member in members])
         """All rows without their constants, member after member."""
         self.alive = np.ones(self.owner.size, np.bool_)
-        """Which rows are live: neither struck out in their part nor rows of a part that is gone."""
+        """For each row, whether it is live: neither struck out in its part, nor a row of a part that is gone."""
         starts = self._starts[:-1]
         self._keys = MixedKeys(members, starts) if key is None else _JointKeys(key, members, starts)
         self.conjuncts = list(shared_conjuncts(members, self._starts[:-1], tallies))
         """The conjuncts that are checked on the candidates."""
         self.ends = _ends(members)
-        """By member and source partition: the offset of the first event that is no match any more for leaving rows.
+        """For each member and source partition, the offset of the first event that is no longer a match of its entries.
 
-        None if no member has leaving rows.
+        None if no member has the entries of members that have left their destination (`TableShape.until`).
         """
         self.settle({id(member) for member in members})
 
     def settle(self, current: Container[int]) -> bool:
-        """Strike out the rows that are gone since the last call; return False if too many rows are struck out.
+        """Strike out the rows that were removed since the last call; return False if too many rows are struck out.
 
         Args:
             current: The `id()` of each part that still exists.
@@ -79,11 +80,11 @@ class SharedIndex:
         return bool(np.count_nonzero(~self.alive) * _DEAD <= self.alive.size)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events whose key some row has, and the rows of each of these events."""
+        """Return the events whose key at least one row has, and the rows with the key of each of these events."""
         return self._keys.find(events)
 
     def only(self, groups: Container[str]) -> SharedIndex | None:
-        """Return the index with the rows of some groups only; None if there are none.
+        """Return the index with only the rows of some groups; None if there are no such rows.
 
         The returned index is valid until the next call of `settle`.
         """
@@ -108,7 +109,7 @@ class _JointKeys:
         self._codes, self._index = _indexed(key, members, starts)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events whose key some row has, and the rows of each of these events."""
+        """Return the events whose key at least one row has, and the rows with the key of each of these events."""
         codes = self._codes.find(events)
         known = np.flatnonzero(codes >= 0)
         return known, self._index.find(codes[known])
@@ -135,7 +136,7 @@ def _indexed(key: KeyColumns, members: Sequence[SharedPart], starts: Ints) -> tu
     codes = [KeyCodes(*each, values) for each, values in zip(key, constants, strict=True)]
     joint, found = JointCodes.of(codes, constants)
     owner = np.concatenate(owners)
-    kept = np.flatnonzero(found >= 0)  # NULL equals nothing: a row with NULL in its key is never found
+    kept = np.flatnonzero(found >= 0)  # NULL equals nothing, so a row with NULL in its key is never found
     if any(member.shape.path.set_member is not None for member in members):
         # A set may have the same value in two spellings; an event must find its row only once.
         kept = kept[np.unique(owner[kept] << 32 | found[kept], return_index=True)[1]]

@@ -10,11 +10,11 @@ from spark_jobs.engine.constants.table_shape import TableShape
 __all__ = ["is_shared"]
 
 _LARGEST = 8_192
-"""The largest number of rows of a part in a shared index; for a larger part, an index of its own pays off."""
+"""The largest number of rows of a part in a shared index. A larger part is looked up faster in an index of its own."""
 _LONGEST_RUN = 32
-"""The largest number of rows with the same key, for a part in a shared index whose own index would also use a range.
+"""For a part in a shared index whose own index would also use a range: the largest number of rows with the same key.
 
-If more rows have the same key, an index that decides more than the key pays off.
+If more rows have the same key, the part is looked up faster in an index of its own, which also decides the range.
 """
 
 

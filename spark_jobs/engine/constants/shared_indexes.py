@@ -1,8 +1,8 @@
-"""The shared indexes of a stream's small parts, updated as parts come and go.
+"""The shared indexes of the small parts of a stream's constant tables, updated when parts are added or removed.
 
 New parts get a shared index of their own. Shared indexes of similar size are merged, and removed rows are struck out,
-as with the parts themselves (`constant_part`). So the cost of a change depends on the number of changed rows, not on
-the number of all rows.
+as in the parts themselves (`constant_part`). So the cost of a change depends on the number of changed rows, not on the
+number of all rows.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from spark_jobs.engine.constants.table_shape import KeyColumns
 __all__ = ["SharedIndexes"]
 
 _RATIO = 8
-"""New parts are merged with the shared index before them, unless it has more than this many times as many rows."""
+"""New parts are merged with the last shared index, unless that index has more than this many times as many rows."""
 
 
 _FEW_ROWS = 64
-"""The largest number of rows of a small key. A key is a set of columns, and its rows are those of all its parts.
+"""The largest number of rows of a small key. Here, a key is a set of columns; its rows are those of all its parts.
 
-A key of several columns that has more rows gets a shared index of its own.
+A key of several columns that has more rows gets shared indexes of its own.
 """
 _MANY_KEYS = 8
-"""The number of small keys over one computation from which on they share one index (`mixed_keys`)."""
+"""If a computation has at least this many small keys, they are looked up together (`mixed_keys`)."""
 _IndexName = tuple[str, KeyColumns | None]
 """The id of a computation ("" for the events themselves), and the columns of the key; None for mixed keys."""
 
@@ -62,7 +62,7 @@ class SharedIndexes:
 
 
 def _mixed(by_key: dict[_IndexName, dict[int, SharedPart]]) -> dict[_IndexName, dict[int, SharedPart]]:
-    """Return the parts by key. If a computation has many small keys, their parts are together under mixed keys."""
+    """Return the parts by key. If a computation has many small keys, the key of all their parts becomes None."""
     few: dict[str, list[_IndexName]] = {}
     for (computation, key), parts in by_key.items():
         sets = any(part.shape.path.set_member is not None for part in parts.values())

@@ -19,24 +19,25 @@ KeyColumns = tuple[tuple[Reference, SqlType, SqlType], ...]
 
 @dataclass(frozen=True)
 class TableShape:
-    """The table of a group's rows with the same constant types.
+    """The shape of a table with those entries of a group whose constants have the same types.
 
-    Rows of virtual destinations, and leaving rows (of members that have left), have tables of their own.
+    Entries of virtual destinations have tables of their own. So have *leaving* entries: entries of members that have
+    left their destination, but still get results of earlier events.
     """
 
     plan: GroupPlan
     types: tuple[SqlType, ...]
-    """The types of the constants, by slot."""
+    """For each slot, the type of its constants."""
     virtual: bool
-    """Whether the rows are of virtual destinations."""
+    """Whether the entries are of virtual destinations."""
     until: tuple[int, ...]
-    """For leaving rows, by source partition: the offset of the first event that is no match any more.
+    """For leaving entries, by source partition: the offset of the first event that is no longer a match.
 
-    Empty for all other rows.
+    Empty for all other entries.
     """
     path: AccessPath
     ending: bool = False
-    """Whether this is the second table of a group with UNTIL: its index is by the condition of UNTIL."""
+    """Whether this is the second table of a group with UNTIL, which is looked up by the condition of UNTIL."""
 
     @classmethod
     def of(
@@ -48,14 +49,14 @@ class TableShape:
         until: tuple[int, ...] = (),
         ending: bool = False,
     ) -> TableShape:
-        """Return the shape of a table, with the access path that needs no statistics."""
+        """Return the shape of a table, with the access path that is chosen without statistics."""
         if ending:
             plan = plan.ending()
         return cls(plan, types, virtual, until, choose_index(plan.conjuncts), ending)
 
     @property
     def filters(self) -> tuple[Expression, ...]:
-        """The conjuncts that are evaluated once per event."""
+        """The conjuncts that are evaluated only once for each event."""
         return tuple(self.plan.conjuncts[i] for i in self.path.filters)
 
     @property
@@ -65,7 +66,7 @@ class TableShape:
 
     @cached_property
     def key_terms(self) -> tuple[tuple[LookupKey, int], ...]:
-        """The key columns, each with the slot that it is compared with; empty if the index has no equality key."""
+        """The key columns, each with the slot with which it is compared; empty if the index has no equality key."""
         if self.path.kind not in ("hash", "composite"):
             return ()
         positions = self.path.equal or (self.path.set_member,)
@@ -74,7 +75,7 @@ class TableShape:
 
     @cached_property
     def shared_key(self) -> KeyColumns | None:
-        """The key by which the table can share an index with other tables; None if the table cannot share one."""
+        """The key by which the table can share an index with other tables; None if it cannot share an index."""
         if self.virtual or not self.key_terms or self.plan.stay is not None:
             return None
         return tuple((key.reference, key.type, self.types[slot].member) for key, slot in self.key_terms)

@@ -28,12 +28,12 @@ class AvroReader:
     """Reads the Avro records of one stream."""
 
     def __init__(self, pick: Callable[[bytes], tuple[AvroBody, int]]) -> None:
-        """Take a function that returns the reader of a value's body, and where the body begins."""
+        """Take a function that returns for a record's value the reader of its body, and where the body begins."""
         self._pick = pick
 
     @classmethod
     def of_schema(cls, columns: Sequence[StreamColumn], schema: str, framing: str) -> AvroReader:
-        """Return a reader of records that are all written with one schema, whatever schema id the records name."""
+        """Return a reader of records that are all written with the same schema, whatever schema id they name."""
         body, begin = AvroBody(columns, schema), _BODIES[framing]
         header = single_object_header(schema)
         return cls(lambda value: (body, begin(value, header)))
@@ -84,7 +84,7 @@ class AvroReader:
 
 
 class AvroBody:
-    """Reads bodies that are written with one schema, as values of columns."""
+    """Reads the bodies of records that are written with the same schema, as values of columns."""
 
     def __init__(self, columns: Sequence[StreamColumn], schema: str) -> None:
         """Prepare to read.
@@ -113,7 +113,8 @@ class AvroBody:
             start: Where the body begins.
 
         Raises:
-            WrongRecord: The record does not fit the columns. Other exceptions: The body does not fit the schema.
+            WrongRecord: The record does not fit the columns.
+            Exception: Any other exception, if the body does not fit the schema.
         """
         if self._check_body is not None:
             self._check_body(value, start)
@@ -132,7 +133,7 @@ class AvroBody:
                 except Misfit as exc:
                     raise WrongRecord(misfit_detail(column, exc)) from None
         if broken:
-            for name in self._texts:  # bad UTF-8 in a field without a column does no harm
+            for name in self._texts:  # only these columns, since bad UTF-8 in a field without a column does no harm
                 try:
                     check_texts(record[name])
                 except UnicodeEncodeError:
@@ -211,7 +212,7 @@ _BODIES: Mapping[str, Callable[[bytes, bytes], int]] = {
     "confluent": _confluent,
     "raw": _raw,
 }
-"""By framing, the function that returns where the body begins."""
+"""For each framing, the function that returns where the body begins."""
 
 
 def _check_of(column: StreamColumn, types: AvroTypes) -> Callable[[Any], object] | None:

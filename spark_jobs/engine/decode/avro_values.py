@@ -1,4 +1,4 @@
-"""Avro's values as values of columns: checked against the column's type, and with only the parts that the type has."""
+"""Converts Avro's values to values of columns: checks them by the column's type, and drops fields that it lacks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from spark_jobs.engine.decode.misfit import Misfit, checked_part, whole_check
 __all__ = ["NestedChecks", "check_texts", "plain_check"]
 
 Check = Callable[[Any], object]
-"""Takes a value that is not NULL, and returns the column's value; raises Misfit if the value does not fit."""
+"""Converts a value that is not NULL to the column's value; raises Misfit if the value does not fit."""
 
 _NARROW = ("TINYINT", "SMALLINT", "INT")
-"""Types that cannot hold every whole number of Avro."""
+"""Types that cannot hold all whole numbers of Avro."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
@@ -29,7 +29,7 @@ def plain_check(sql_type: SqlType, kind: str) -> Check | None:
 
     Args:
         sql_type: The type of the column, or of a part of it.
-        kind: The Avro type of the written values. `sql_type` may be another type, to which Avro promotes this type.
+        kind: The Avro type with which the values are written. `sql_type` may differ, if Avro promotes the type to it.
     """
     if kind in ("int", "long") and sql_type.name in ("FLOAT", "DOUBLE"):
         return float
@@ -45,9 +45,9 @@ def plain_check(sql_type: SqlType, kind: str) -> Check | None:
 class NestedChecks:
     """Checks and conversions of nested columns, in which fastavro leaves times as numbers and decimals as bytes.
 
-    A named type may be used in several places of a schema, also in fields without a column. Therefore fastavro converts
-    no logical types but those of DATE and TIMESTAMP columns; logical types in nested columns are converted here. So a
-    bad value in any other field makes no record wrong.
+    A named type may occur in several places of a schema, even in fields without a column. Therefore fastavro converts
+    only the logical types of DATE and TIMESTAMP columns, and logical types in nested columns are converted here. So a
+    record is not wrong because of a bad value in a field without a column.
     """
 
     def __init__(self, types: AvroTypes) -> None:
@@ -55,7 +55,7 @@ class NestedChecks:
         self._types = types
 
     def column(self, column: StreamColumn) -> Check:
-        """Return a check and conversion of the values of a column with parts."""
+        """Return a check and conversion of the values of a nested column."""
         return _each(self._check(self._types.fields[column.name], column.type))
 
     def _check(self, avro: Any, sql_type: SqlType) -> Check | None:
@@ -79,8 +79,7 @@ def check_texts(value: object) -> None:
     """Check that the texts of a value are UTF-8.
 
     Raises:
-        UnicodeEncodeError: A text has a lone surrogate, which stands for a byte that is no valid UTF-8
-            (``surrogateescape``).
+        UnicodeEncodeError: A text has a lone surrogate, which represents a byte of invalid UTF-8 (``surrogateescape``).
     """
     match value:
         case str():

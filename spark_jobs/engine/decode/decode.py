@@ -1,4 +1,4 @@
-"""Records of a source topic → `Events` and dead letters.
+"""Decodes records of a source topic to `Events` and dead letters.
 
 Whether a record is a dead letter depends on the record and its stream, never on the existing CQs (docs/expressions.md).
 Therefore every column of every record is checked here, whether a CQ uses the column or not.
@@ -41,9 +41,10 @@ _SHOWN_IDS = 5
 def decode_pieces(
     batch: pa.RecordBatch, stream: Stream, settings: Settings
 ) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
-    """Decode a batch of source records in pieces; each piece has the form of a result of `decode`.
+    """Decode a batch of source records in pieces; without the stream's option `explode`, the batch is a single piece.
 
-    Without the option `explode` of the stream, the batch is a single piece.
+    Yields:
+        For each piece, the good events; and dead letters for bad records, None if there are none.
     """
     if stream.explode:
         yield from exploded_events(batch, stream, _leniency(stream), _read_whole, settings)
@@ -55,10 +56,11 @@ def decode(batch: pa.RecordBatch, stream: Stream, settings: Settings) -> tuple[E
     """Decode a batch of source records.
 
     Args:
-        batch: Columns key, value, partition, offset and timestamp of Spark's Kafka source; for a column FROM HEADER
-            and for the field `_headers` also headers, a list of structs of key (string) and value (binary).
-        stream: The stream, with its declared columns and without `explode`.
-        settings: For the topic of the dead letters.
+        batch: Records with the columns key, value, partition, offset and timestamp of Spark's Kafka source. For a
+            column FROM HEADER and for the field `_headers`, also with the column headers, a list of structs of key
+            (string) and value (binary).
+        stream: The stream, with its declared columns; must not have the option `explode`.
+        settings: The settings, with the topic of dead letters.
 
     Returns:
         The good records, and a dead letter (code ``undecodable``) for each bad record; None if no record is bad.
@@ -120,7 +122,7 @@ _WHOLE = StreamColumn("_value", str(VARIANT), str(ColumnPlace("value", ())))
 
 
 def _read_whole(values: pa.Array) -> pa.Array:
-    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can hold: the record stays a good one."""
+    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can hold, which is no bad record for that."""
     read, refused, _ = json_reader((_WHOLE,), STRICT).read(values)
     found = iter(read(_WHOLE))
     return pa.array([None if row in refused else next(found) for row in range(len(values))], pa.string())
@@ -171,14 +173,14 @@ def json_reader(columns: tuple[StreamColumn, ...], leniency: Leniency) -> JsonRe
 
 
 FormatReader = Callable[[pa.Array], tuple[Callable[[StreamColumn], list[object]], dict[int, str]]]
-"""Takes the values of a batch. Returns a function that returns a column of the good records, and by row the faults of
+"""Reads the values of a batch. Returns a function that returns a column of the good records; and by row the faults of
 the bad records.
 """
 
 
 @lru_cache(maxsize=1024)
 def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, framing: str) -> FormatReader:
-    """Return the reader for records of a form, made once for equal arguments.
+    """Return the reader for records of a format, made once for equal arguments.
 
     Args:
         form: ``json`` or ``avro``.
@@ -192,8 +194,8 @@ def record_reader(form: str, columns: tuple[StreamColumn, ...], schema: str, fra
 def _avro_reader(stream: Stream, columns: tuple[StreamColumn, ...], values: pa.Array) -> FormatReader:
     """Return the reader of a stream's Avro records.
 
-    A stream with a single schema takes the id of this schema from its first record. The evaluator stores the id with
-    the stream before it decodes. Without a stored id, the first id among `values` is used.
+    If a stream has a single schema, the schema's id is that of the stream's first record. The evaluator stores this id
+    with the stream before the first record is decoded. Without a stored id, the first id among `values` is used.
     """
     if stream.registry:
         return _registry_reader(columns, stream.schemas or "")
@@ -226,7 +228,7 @@ def _proto_reader(columns: tuple[StreamColumn, ...], descriptor: str, message: s
 
 @lru_cache(maxsize=256)
 def _registry_reader(columns: tuple[StreamColumn, ...], schemas: str) -> FormatReader:
-    """Return the reader of records with the schemas that a registry gave for them."""
+    """Return the reader of records with the schemas that a registry has returned for their ids."""
     return AvroReader.of_writers(
         columns,
         read_writers(schemas) if schemas else {},

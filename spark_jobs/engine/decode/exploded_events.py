@@ -1,6 +1,6 @@
-"""Records with an array of events (the option `explode`) → `Events` of their elements, and dead letters.
+"""Decodes records with an array of events (the option `explode`) to `Events` of their elements, and dead letters.
 
-An element is read like a record. A record with bad elements becomes one dead letter; its other elements are still
+An element is read like a record. For a record with bad elements, there is a single dead letter; its good elements are
 events. Events come in pieces of bounded size, because a record may have a hundred thousand elements.
 """
 
@@ -38,8 +38,9 @@ __all__ = ["exploded_events"]
 _AT_ONCE = 10_000
 """The largest number of events in a piece."""
 _REPEATED_BYTES = 64 << 20
-"""The largest number of repeated bytes in a run of events: several events may repeat an enclosing value, a key, or
-headers.
+"""The largest number of repeated bytes in a run of events, unless a single event has more.
+
+An enclosing value, a key or headers are repeated for each event of their record.
 """
 
 Values = list[Any]
@@ -52,7 +53,7 @@ class _EventPiece:
         self.elements: list[Any] = []
         """The text of each event, or the decoded event (`json_events.Element`)."""
         self.around: dict[int, list[bytes]] = {level: [] for level in levels}
-        """By level, the values around the events."""
+        """The enclosing values of the events, by level."""
         self._places: dict[int, list[Ints]] = {level: [] for level in levels}
         self._spans: list[tuple[int, int, int]] = []
         """For each record: its row in the batch, and the bounds of its elements in this piece."""
@@ -84,13 +85,13 @@ class _ReadPiece(NamedTuple):
     """The good events of a piece."""
 
     rows: Ints
-    """By event, the row of its record in the batch."""
+    """For each event, the row of its record in the batch."""
     numbers: Ints
-    """By event, its place among the elements of its record."""
+    """For each event, its place among the elements of its record."""
     read: Callable[[StreamColumn], Values]
-    """Returns a column."""
+    """Returns a column of the events."""
     repeated: Ints
-    """By event, the number of bytes that the event repeats from its record and from the values around it."""
+    """For each event, the number of bytes that it repeats from its record and from its enclosing values."""
 
 
 class _ExplodedReader:
@@ -130,7 +131,7 @@ class _ExplodedReader:
     def decode(
         self, piece: _EventPiece, batch: pa.RecordBatch, wrong: dict[int, str], misfits: Counter[str]
     ) -> _ReadPiece:
-        """Read the columns of a piece, and add faults to `wrong` by event."""
+        """Read the columns of a piece; the fault of each bad event is added to `wrong`."""
         rows, numbers = piece.origins()
         read, refused, unfit = self._elements.read_elements(piece.elements)
         misfits.update(unfit)
@@ -182,8 +183,8 @@ class _ExplodedReader:
 
         Args:
             values: The records of the batch.
-            rows: By event, the row of its record; ascending.
-            numbers: By event, its place among the elements of its record.
+            rows: For each event, the row of its record; ascending.
+            numbers: For each event, its place among the elements of its record.
         """
         found: list[bytes] = []
         bounds = np.flatnonzero(np.diff(rows, prepend=-1, append=-1)).tolist()
@@ -217,14 +218,14 @@ def exploded_events(
     read_whole: Callable[[pa.Array], pa.Array],
     settings: Settings,
 ) -> Iterator[tuple[Events, pa.RecordBatch | None]]:
-    """Yield the events of a batch of records in pieces, each with the dead letters found since the piece before.
+    """Yield the events of a batch of records in pieces, each with the dead letters found since the preceding piece.
 
     Args:
-        batch: The records, as `decode` takes them.
-        stream: Their stream, which has `explode`.
-        leniency: The options of the stream that let more values fit.
+        batch: The records, with the same columns as for `decode`.
+        stream: The stream of the records, which must have `explode`.
+        leniency: The options of the stream by which more values fit.
         read_whole: Returns the VARIANT of each element.
-        settings: For the topic of the dead letters.
+        settings: The settings, with the topic of dead letters.
     """
     reader = _reader(stream.columns, explode_levels(stream.explode or "$"), leniency)
     values, unframed = bodies(batch["value"]) if has_framed_json(stream) else (batch["value"], {})
@@ -257,7 +258,7 @@ def _more(bad: int) -> str:
 
 
 def _runs(repeated: Ints) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of runs of events, at least one run; a run has at most `_REPEATED_BYTES`, or a single event."""
+    """Yield the bounds of runs of events, at least one run; each repeats at most `_REPEATED_BYTES`, or is one event."""
     ends, begin = np.cumsum(repeated), 0
     while True:
         before = ends[begin - 1] if begin else 0
@@ -288,7 +289,7 @@ def _events(
         batch: The records.
         values: The JSON of the records.
         stream: Their stream.
-        misfits: By column, how many values did not fit.
+        misfits: By column, the number of values that did not fit.
         read_whole: Returns the VARIANT of each element.
         columns: The columns of the piece that have been read, by name. The function adds to them, for the other runs.
     """
@@ -313,7 +314,7 @@ def _events(
 
 
 def _record_sizes(records: pa.RecordBatch) -> Ints:
-    """Return the bytes of the records' keys, and twice those of their headers."""
+    """Return for each record the bytes of its key, and twice the bytes of its headers (see `Events.record_bytes`)."""
     sizes: Ints = pc.fill_null(pc.binary_length(records["key"]), 0).to_numpy().astype(np.int64)
     return sizes + 2 * value_sizes(records["headers"]) if "headers" in records.schema.names else sizes
 

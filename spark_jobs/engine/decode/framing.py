@@ -11,17 +11,17 @@ from schemas.avro_writers import CONFLUENT_BYTES
 __all__ = ["NO_SCHEMA_ID", "bodies", "has_framed_json", "schema_ids"]
 
 _END = 2**31 - 1
-"""An end beyond every value, because Arrow cannot slice bytes without an end."""
+"""An index after the end of every value, because Arrow cannot slice bytes without an end."""
 NO_SCHEMA_ID = "The value does not begin with a zero byte and four bytes of a schema id."
 
 
 def has_framed_json(stream: Stream) -> bool:
-    """Tell whether a stream's records are JSON after the five bytes."""
+    """Tell whether a stream's records are five bytes that name a schema, and then JSON."""
     return stream.format == "json" and stream.framing == "confluent"
 
 
 def bodies(values: pa.Array) -> tuple[pa.Array, dict[int, str]]:
-    """Return the values without the bytes before their bodies, and by row the faults of values without these bytes.
+    """Return the bodies of values, and by row the faults of values that do not begin with the five bytes.
 
     A value without these bytes is NULL in the result.
 

@@ -1,12 +1,14 @@
 """The fast reader of JSON records, with a typed decoder that is built for the stream's columns.
 
-Where the decoder is stricter than docs/expressions.md, `json_exact` reads the refused records again. Where the decoder
-is more generous, the field is kept raw, or the record goes directly to `json_exact`:
+The decoder is in part stricter and in part more generous than docs/expressions.md. Records that the decoder refuses are
+read again by `json_exact`. If the decoder might accept too much, or change a value, its work is limited:
 
-- The decoder would accept texts such as ``"NaN"``, ``" 1"`` or ``"1_0"`` for a DECIMAL: it is kept raw and read here.
-- The decoder would lose digits of numbers in a VARIANT: it is kept raw and read by `grouping.values.variant`.
-- The decoder rounds a TIMESTAMP to microseconds, ends it at a NUL, and may leave the years 1 to 9999 when it takes the
-  offset off: a record with this risk goes directly to `json_exact`.
+- For a DECIMAL, the decoder would accept texts such as ``"NaN"``, ``" 1"`` or ``"1_0"``. So the decoder returns the
+  field's JSON text, which is read here.
+- In a VARIANT, the decoder would lose digits of numbers. So the decoder returns the field's JSON text, which
+  `grouping.values.variant` reads.
+- For a TIMESTAMP, the decoder rounds to microseconds and ignores characters after a NUL. Conversion of a time with an
+  offset to UTC may give a year outside 1 to 9999. A record in which this is possible is read only by `json_exact`.
 """
 
 from __future__ import annotations
@@ -62,14 +64,14 @@ _FIELD_TYPES: dict[SqlType, Any] = {
 }
 
 _FINITE = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-"""The type of a DOUBLE in a lenient stream; without its bounds, the lax decoder would accept NaN and infinities."""
+"""The type of a DOUBLE in a lenient stream. Without the bounds, the lax decoder would accept NaN and infinities."""
 
 REFUSALS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _DELICATE_TIME = r":[0-9]{2}\.[0-9]{7}|0001-01-01|9999-12-31|\\u00(?:3[0-9aA]|2[deDE]|00)"
 """Matches records whose TIMESTAMP the decoder may read wrongly.
 
-The escapes stand for NUL and for characters of the other patterns.
+The last pattern matches JSON escapes of NUL, and of characters that the other patterns look for.
 """
 
 _NEEDS_ESCAPE = re.compile(r'["\\\x00-\x1f]')
@@ -87,12 +89,15 @@ class Decoded(NamedTuple):
 
 
 class Element(NamedTuple):
-    """The type of records within an array."""
+    """The type of the records in an array (the option `explode`), if they can be decoded together."""
 
     struct: Any
-    """The type that msgspec decodes."""
+    """The type to which msgspec decodes a record."""
     finished: Callable[[Any], Any] | None
-    """Reads the raw values of a decoded record; raises if the record must be read exactly. None without raw values."""
+    """Reads the values that msgspec has left as JSON texts; raises an error if the record must be read exactly.
+
+    None if there are no such values.
+    """
     lax: bool
     """Whether texts are accepted as numbers and booleans."""
 
@@ -101,12 +106,13 @@ class JsonReader:
     """Reads the JSON records of one stream."""
 
     def __init__(self, columns: Sequence[StreamColumn], leniency: Leniency = STRICT, *, any_json: bool = False) -> None:
-        """Take the columns that lie in the value, each at the path of its place.
+        """Prepare to read the columns that lie in the record's value, at the paths `column.place.path`.
 
         Args:
             columns: The columns.
             leniency: The options of the stream.
-            any_json: Whether records may be other values than objects, whatever the columns.
+            any_json: Whether a record may be any JSON value. Otherwise a record must be an object, unless a column is
+                the whole value or an element of it (`json_exact.takes_any_json`).
         """
         self._any_json = any_json
         self._columns = tuple(columns)
@@ -117,8 +123,9 @@ class JsonReader:
         has_wholes = any(_holds_wholes(column.type) for column in columns)
         patterns = [_DELICATE_TIME] if has_times else []
         self._delicate_pattern = "|".join([*patterns, LENIENT_DELICATE] if lax and has_wholes else patterns)
-        # The fast decoder cannot match field names with escapes, and gives some types within nested columns (DECIMAL,
-        # VARIANT and TIMESTAMP) only as raw values. A stream with such a column has all its records read exactly.
+        # The fast decoder cannot find field names that JSON writes with escapes. And a DECIMAL, VARIANT or TIMESTAMP in
+        # a nested column would need a further conversion. If a stream has such a column, all its records are read
+        # exactly.
         self._exact = any(needs_escape(column) or _needs_finish(column.type) for column in columns)
         found = {number: _raw_reader(column.type, leniency) for number, column in enumerate(columns)}
         readers = {number: read for number, read in found.items() if read is not None}
@@ -187,7 +194,10 @@ class JsonReader:
         return [_utc(value) for value in values] if self._columns[number].type == TIMESTAMP else values
 
     def _bounded(self, found: list[list[Any]], rows: list[int], values: pa.Array, wrong: dict[int, str]) -> list[int]:
-        """Return the indexes of records within the limit on their values; other records are added to `wrong`."""
+        """Return the indexes of records within the limit on the number of nested values (`json_extent`).
+
+        The faults of the other records are added to `wrong`.
+        """
         assert self._check is not None, "a record may exceed the limit"
         sizes = pc.fill_null(pc.binary_length(values), 0).to_pylist()
         kept = []
@@ -201,14 +211,17 @@ class JsonReader:
 
     @property
     def element(self) -> Element | None:
-        """The type to decode an array of records at once; None if the records must be decoded singly."""
+        """The type by which all records of an array are decoded at once; None if each record must be decoded by itself.
+
+        This is so if records are read exactly, if they have several layers, or if their values must be counted.
+        """
         [layer, *others] = self._layers
         if others or self._exact or self._check is not None or layer.struct is None:
             return None
         return Element(layer.struct, layer.finished if layer.has_raw else None, self._leniency.lenient)
 
     def read_elements(self, elements: list[Any]) -> Decoded:
-        """Decode records given as texts, or as `Element` decodes them."""
+        """Decode records that are given as JSON texts, or that were already decoded to `Element.struct`."""
         texts = [at for at, each in enumerate(elements) if isinstance(each, bytes)]
         if len(texts) == len(elements):
             return self.read(pa.array(elements, pa.binary()))
@@ -227,7 +240,7 @@ class JsonReader:
         return Decoded(column_of, {texts[row]: why for row, why in refused.items()}, misfits)
 
     def delicate(self, values: pa.Array) -> frozenset[int] | range:
-        """Return the rows that the fast decoder must not read."""
+        """Return the rows that must be read exactly, because the fast decoder might read them wrongly."""
         if self._exact:
             return range(len(values))
         if not self._delicate_pattern:
@@ -237,7 +250,7 @@ class JsonReader:
 
 
 def needs_escape(column: StreamColumn) -> bool:
-    """Tell whether a step of the column's path is a name that JSON writes with an escape."""
+    """Tell whether the column's path has a name that JSON writes with an escape."""
     return any(isinstance(step, str) and _NEEDS_ESCAPE.search(step) for step in column.place.path or ())
 
 
@@ -246,7 +259,7 @@ def _is_raw(sql_type: SqlType) -> bool:
 
 
 def _raw_reader(sql_type: SqlType, leniency: Leniency) -> Callable[[bytes], object] | None:
-    """Return a reader of a column from its JSON text; None if the decoder reads the column."""
+    """Return a function that reads a column from its JSON text; None if the decoder itself reads the column."""
     if sql_type == VARIANT:
         return variant_text
     if sql_type == TIMESTAMP and leniency != STRICT:
@@ -277,14 +290,14 @@ def _holds_wholes(sql_type: SqlType) -> bool:
 
 
 def _needs_finish(sql_type: SqlType) -> bool:
-    """Tell whether a nested type holds values that the decoder leaves unfinished, or has a name with escapes."""
+    """Tell whether a nested type has a part that is a DECIMAL, VARIANT or TIMESTAMP, or a name with escapes."""
     parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
     names = any(_NEEDS_ESCAPE.search(name) for name, _ in sql_type.fields)
     return names or any(_is_raw(part) or part == TIMESTAMP or _needs_finish(part) for part in parts)
 
 
 def _decimal_reader(sql_type: SqlType) -> Callable[[bytes], Decimal | None]:
-    """Return a reader of DECIMALs from JSON text; refused texts may still fit (`json_exact`)."""
+    """Return a function that reads DECIMALs from JSON texts. Texts that it refuses may still fit (`json_exact`)."""
     precision, scale = sql_type.precision, sql_type.scale
     whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
     fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""

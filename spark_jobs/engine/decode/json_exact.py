@@ -1,7 +1,7 @@
 """Reads JSON records slowly and exactly, and decides about records that the fast decoder refuses.
 
-The reader takes numbers as texts, so that no number is rounded before its check. Bytes that are no valid UTF-8 become
-surrogates, so that they harm only their own column.
+Numbers are read as texts, so that no number is rounded before its check. Bytes that are no valid UTF-8 become
+surrogates, so that they make only the value of their own column wrong.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ __all__ = [
 ]
 
 DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
-"""A decimal number as a string; Python's own reading would take spaces, underscores, NaN and other scripts' digits."""
+"""Matches a decimal number. Python's own conversion would accept spaces, underscores, NaN and other scripts' digits."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _JSON_NUMBER = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 _BOUNDS = {TINYINT: 2**7, SMALLINT: 2**15, INT: 2**31, BIGINT: 2**63}
 FLOAT_BOUND = (2 - 2**-24) * 2.0**127
-"""The least DOUBLE that is too large for a FLOAT: rounded to a FLOAT, it would be infinite."""
+"""The least DOUBLE that is too large for a FLOAT, because rounding it to a FLOAT would give infinity."""
 _LONGEST_INTEGER = 20
-"""The number of characters of the longest BIGINT; a longer text is refused without a conversion."""
+"""The number of characters of the longest BIGINT. A longer text is refused without a conversion."""
 
 
 class WrongRecord(ValueError):
-    """The record is a dead letter; the message is its detail, a full sentence."""
+    """The record becomes a dead letter; the message is the letter's detail, a full sentence."""
 
 
 def read_record(
@@ -82,9 +82,10 @@ def read_record(
         value: The record.
         columns: The columns.
         leniency: The options of the stream.
-        misfits: For a lenient stream: by column, the number of values that did not fit and became NULL; the function
-            increases it.
-        any_json: Whether the record may be another value than an object, whatever the columns.
+        misfits: For a lenient stream: by column, the number of values that did not fit and became NULL. The function
+            adds to it.
+        any_json: Whether the record may be any JSON value. Otherwise the record must be an object, unless
+            `takes_any_json` is true for the columns.
 
     Raises:
         WrongRecord: The record is a dead letter by the rules in docs/expressions.md.
@@ -103,10 +104,10 @@ def read_json(value: bytes | None, *, any_json: bool) -> object:
 
     Args:
         value: The record.
-        any_json: Whether the record may be another value than an object.
+        any_json: Whether the record may be any JSON value; otherwise the record must be an object.
 
     Raises:
-        WrongRecord: The record is not one JSON value.
+        WrongRecord: The record is not a single JSON value, or must be an object and is none.
     """
     if value is None:
         raise WrongRecord("The record has no value.")
@@ -124,7 +125,7 @@ def read_json(value: bytes | None, *, any_json: bool) -> object:
 
 
 def takes_any_json(columns: Sequence[StreamColumn]) -> bool:
-    """Tell whether records need not be objects: if a column is the whole value, or an element of the whole value."""
+    """Tell whether records may be any JSON value, because a column is the whole value or an element of it."""
     return any(not column.place.path or isinstance(column.place.path[0], int) for column in columns)
 
 
@@ -133,8 +134,8 @@ def read_text(
 ) -> object:
     """Return the value of a column that is the whole text of a record's key or header.
 
-    A STRING or BINARY is the bytes themselves. A DATE, TIMESTAMP or DECIMAL is read from the text; values of other
-    types are read as JSON. With the option `timestamps`, a numeric text is read as a TIMESTAMP.
+    For STRING and BINARY, the value is the bytes themselves. A DATE, TIMESTAMP or DECIMAL is read from the text. Values
+    of other types are read as JSON. With the option `timestamps`, a numeric text is read as a TIMESTAMP.
 
     Raises:
         WrongRecord: The text is no value of the column's type.
@@ -198,11 +199,11 @@ def _fitted(value: object, column: StreamColumn, leniency: Leniency) -> object:
 
 
 def _value(value: object, sql_type: SqlType, step: str | int | None = None) -> object:
-    """Return a value of a column, a field or an element; None for NULL. Only in a VARIANT, JSON's null is a value.
+    """Return a value of a column, a field or an element; None for NULL. JSON's null is NULL, except in a VARIANT.
 
     Raises:
         Misfit: The type cannot hold the value. The exception's path begins with `step`, the place of the value in the
-            value around it.
+            enclosing value.
     """
     if value is MISSING or (value is None and sql_type != VARIANT):
         return None
@@ -246,7 +247,7 @@ def _convert(value: object, sql_type: SqlType) -> object:
 
 
 def _nested(value: object, sql_type: SqlType) -> object:
-    """Return a value with parts: an object of a STRUCT or a MAP as a dict, an array of an ARRAY as a list."""
+    """Return a nested value: for a STRUCT or a MAP, the object as a dict; for an ARRAY, the array as a list."""
     if sql_type.name == "ARRAY":
         if not isinstance(value, list):
             raise ValueError(f"{json_kind(value)} is no array")
@@ -259,7 +260,7 @@ def _nested(value: object, sql_type: SqlType) -> object:
 
 
 def _as_variant(value: object) -> object:
-    """Return any value with its numbers in the form of VARIANTs, and with checked texts."""
+    """Return any JSON value with its numbers converted to those of VARIANTs, and with checked texts."""
     match value:
         case JsonNumber():
             return variant_number(value)
@@ -325,7 +326,7 @@ def _double(text: str, bound: float) -> float:
 def fit_decimal(text: str, precision: int, scale: int) -> Decimal:
     """Return the number in a text. The number must fit the precision and the scale without rounding.
 
-    Trailing zeros are left out: with these zeros the number may have more digits than Arrow accepts for a DECIMAL.
+    The result has no trailing zeros: with them, it might have more digits than Arrow accepts for a DECIMAL.
 
     Raises:
         ValueError: The number does not fit, or the text is no number.

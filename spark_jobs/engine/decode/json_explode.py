@@ -1,8 +1,8 @@
-"""Records with an array of events: the elements, and the JSON texts of the values around them.
+"""Records with an array of events: cuts them into the elements, and the JSON texts of the values around the elements.
 
 A typed decoder decodes all elements of an array at once. If an element must be read exactly, the array is cut into the
-texts of its elements. A value that the cutter refuses is read exactly; the texts of its elements are then written from
-the values that were read.
+texts of its elements. If the cutter refuses a value, the value is read exactly, and the texts of its elements are
+written again from what was read.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ __all__ = ["Exploder", "ExplodedRecord"]
 CutArray = Callable[[bytes], list[Any]]
 
 _HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Halves of surrogate pairs, except halves that stand for bytes that are no valid UTF-8 (``surrogateescape``)."""
+"""Matches halves of surrogate pairs, except halves that represent bytes of invalid UTF-8 (``surrogateescape``)."""
 
 
 class ExplodedRecord(NamedTuple):
     """A record, cut into the elements of the array of each level."""
 
     layers: list[list[Any]]
-    """The record, and for each level the elements of its arrays as texts.
+    """First the record, then for each level the elements of its arrays as texts.
 
     The last layer has the events, as texts or decoded.
     """
     parents: list[list[int]]
-    """For each level the index of each element's parent in the layer before."""
+    """For each level, the index of each element's parent in the preceding layer."""
 
     def around(self, level: int) -> Ints:
         """Return for each event the index of the value that encloses it, `level` levels further out."""
@@ -72,14 +72,14 @@ class Exploder:
         self._any_json = not levels[0] or isinstance(levels[0][0], int)
 
     def __call__(self, value: bytes | None, *, decoded: bool = False) -> ExplodedRecord:
-        """Return the elements of a record; none where an array is empty, missing or null.
+        """Return the elements of a record; there are none if an array is empty, missing or null.
 
         Args:
             value: The record.
             decoded: Whether to decode the events, if the decoder can read them at once.
 
         Raises:
-            WrongRecord: The record is no JSON object, or has something else in the place of an array.
+            WrongRecord: The record is no JSON object, or has another value at the place of an array.
         """
         if value is None:
             raise WrongRecord("The record has no value.")
@@ -150,7 +150,7 @@ def _cut_exactly(value: bytes, path: RecordPath, shown: str, *, any_json: bool) 
 
 
 def _text(value: Any) -> str:
-    """Write a value as JSON, after it was read exactly."""
+    """Return the JSON text of a value that was read exactly."""
     match value:
         case JsonNumber():
             return str(value)

@@ -1,7 +1,8 @@
-"""The limit on the values of a JSON record, so that a few bytes of text do not become megabytes in a worker.
+"""The limit on the number of values of a JSON record, so that a few bytes of text do not become megabytes in a worker.
 
-A STRUCT takes a place for each of its fields, even if the record has only ``{}``. So an array of empty objects, each a
-STRUCT of a hundred fields, is hundreds of times as large as its text. Avro's bound is in `schemas/avro_limits.py`.
+A STRUCT takes a place in memory for each of its fields, even if the record has only ``{}``. So an array of empty
+objects, each a STRUCT of a hundred fields, is hundreds of times as large as its text. The limit for Avro is in
+`schemas/avro_limits.py`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from spark_jobs.engine.decode.json_exact import WrongRecord
 __all__ = ["extent", "extent_check"]
 
 _PER_BYTE = 16
-"""The number of places that a record may take for each of its bytes: ten bytes may be an element with 150 fields."""
+"""The number of places that a record may take for each of its bytes: an element of ten bytes may have 150 fields."""
 _BESIDES = 10_000
-"""The number of places that any record may take in addition."""
+"""The number of further places that any record may take, whatever its size."""
 _ELEMENT_BYTES = 3
 """The number of bytes of the shortest element, ``{}`` and a comma."""
 
@@ -26,7 +27,8 @@ _ELEMENT_BYTES = 3
 def extent_check(columns: Sequence[StreamColumn]) -> Callable[[Sequence[Any], int], None] | None:
     """Return a check of a record; None if no record with these columns can exceed the limit.
 
-    The check takes the values of the columns, in their order, and the record's bytes; it raises `WrongRecord`.
+    The arguments of the check are the values of the columns, in their order, and the number of the record's bytes. The
+    check raises `WrongRecord` if the limit is exceeded.
 
     Example:
         >>> fields = ", ".join(f"f{number}: INT" for number in range(100))
@@ -52,7 +54,7 @@ def extent_check(columns: Sequence[StreamColumn]) -> Callable[[Sequence[Any], in
 
 
 def _places(sql_type: SqlType) -> int:
-    """Return how many places an empty value takes."""
+    """Return the number of places that an empty value takes."""
     return 1 + sum(_places(field) for _, field in sql_type.fields)
 
 
@@ -63,7 +65,7 @@ def _widest(sql_type: SqlType) -> int:
 
 
 def extent(value: Any, sql_type: SqlType) -> int:
-    """Return how many places a value takes."""
+    """Return the number of places that a value takes."""
     if value is None:
         return _places(sql_type)
     if sql_type.name == "STRUCT":

@@ -1,8 +1,8 @@
 """Typed decoders for columns at their paths.
 
-A *layer* decodes columns whose paths fit together: no path begins with another one, and no value is read both as an
-object and as an array. Nearly all streams have one layer. Columns at `$.a` and `$.a.b`, or two columns of one field,
-are in two layers; each layer then decodes the record.
+A *layer* decodes columns whose paths fit together: no path begins with another path, and no value is read both as an
+object and as an array. Nearly all streams have a single layer. Columns at `$.a` and `$.a.b`, or two columns of the same
+field, are in two layers; each of the layers then decodes the record.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Layer:
         """Make the decoder.
 
         Args:
-            root: The paths.
-            types: By column, its type for msgspec.
-            readers: The columns of type `msgspec.Raw`, and the readers of their values.
+            root: The paths of the columns, as a tree.
+            types: For each column, its type for msgspec.
+            readers: For each column of type `msgspec.Raw`, the reader of its values.
             named: Whether the layer decodes JSON, and finds fields by their names. Otherwise the layer only makes
-                empty records, whose values the exact reader gives.
+                empty records, since the exact reader returns the values.
             lax: Whether texts are accepted as numbers and booleans.
         """
         self._named = named
@@ -52,9 +52,9 @@ class Layer:
         self._readers = readers
         self._raw: list[tuple[Callable[[Any], Any] | None, str, Raw]] = []
         self._places: dict[int, tuple[str, str]] = {}
-        """By column: the path of attributes to its holder (the object that has its value), and its attribute there."""
+        """For each column: the path of attributes to its holder (the object with its value), and its attribute."""
         self._empty: dict[str, Any] = {}
-        """By path of attributes: an empty holder, for records that have null at this path."""
+        """By path of attributes: an empty holder, for records with null at this path."""
         self.struct: Any = None
         """The type of decoded records; None if the layer's only column is the whole value (path ``$``)."""
         if root.column is None:
@@ -68,7 +68,7 @@ class Layer:
         self.empty: Any = record()
         """A record without values."""
         self.decode: Callable[[bytes], Any] = self._finish if self._raw else self._decode
-        """Decodes a record; raises errors of msgspec and of readers of raw values."""
+        """Decodes a record; raises errors of msgspec and of the readers in `readers`."""
 
     @property
     def has_raw(self) -> bool:
@@ -84,9 +84,9 @@ class Layer:
         """Return a column of decoded records.
 
         Args:
-            holders: By path of attributes, the holders of columns. The caller gives the decoded records, under ""; the
-                method adds the holders that it finds, which other columns share.
-            column: The column's number.
+            holders: By path of attributes, the holders of columns. The caller must set the decoded records as the
+                holders at the path "". The method adds further holders, which are used again for other columns.
+            column: The number of the column.
         """
         holder, attribute = self._places[column]
         return list(map(attrgetter(attribute), self._holders(holders, holder)))
@@ -107,7 +107,7 @@ class Layer:
         return self.finished(self._decode(value))
 
     def finished(self, record: Any) -> Any:
-        """Return a record of type `struct` with its raw values read; raises as `decode` does."""
+        """Read the raw values of a record of the type `struct`, and return the record; raises as `decode` does."""
         for holder, name, read in self._raw:
             owner = record if holder is None else _get(holder, record)
             if owner is not None and (raw := getattr(owner, name)) is not None:
@@ -115,7 +115,7 @@ class Layer:
         return record
 
     def _struct(self, node: _LayerNode, path: str) -> Any:
-        """Return the type of an object or an array, which lies at a path of attributes."""
+        """Return the type of the object or array at a path of attributes."""
         array = any(isinstance(step, int) for step in node.children)
         steps: list[str | int] = list(node.children)
         if array:
@@ -145,7 +145,7 @@ class Layer:
 def layers_of(
     columns: Sequence[StreamColumn], types: Sequence[Any], readers: Mapping[int, Raw], *, named: bool, lax: bool
 ) -> list[Layer]:
-    """Return the layers that decode all columns; at least one layer, which also checks that the record is JSON."""
+    """Return the layers that decode all columns. There is at least one layer, which checks that the record is JSON."""
     roots: list[_LayerNode] = [_LayerNode()]
     for number, column in enumerate(columns):
         path = column.place.path or ()

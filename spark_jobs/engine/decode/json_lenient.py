@@ -46,14 +46,14 @@ _HALVES = re.compile("[\ud800-\udfff]")
 LENIENT_DELICATE = (
     r"[0-9]{15,}\.|[0-9]{10,14}\.(?:00|99)|\.(?:0{5}|9{5})|[0-9][eE][+-]?[0-9]|\\u00(?:3[0-9]|2[dDeEbB]|[46]5)"
 )
-"""Matches records with whole numbers that the lax decoder may round.
+"""Matches records with numbers that the lax decoder may round when it reads them as whole numbers.
 
 The decoder reads a number with a fraction or an exponent as a double.
 """
 
 
 def relaxed(value: object, sql_type: SqlType, leniency: Leniency) -> object:
-    """Return a JSON value converted to a column's type, as far as the stream's options allow.
+    """Return a JSON value converted for a column's type, as far as the stream's options allow this.
 
     Raises:
         Misfit: A number is no time.
@@ -79,14 +79,14 @@ def relaxed(value: object, sql_type: SqlType, leniency: Leniency) -> object:
 
 
 def _of_text(text: str, sql_type: SqlType) -> object:
-    """Return the value of a text for a column: a number, a boolean, NULL, or the text itself."""
+    """Return the value that a text has for a column: a number, a boolean, NULL, or the text itself."""
     if sql_type == STRING:
         return _HALVES.sub("\N{REPLACEMENT CHARACTER}", text)
     if sql_type == VARIANT:
         return text
     if text.lower() == "null" or (not text and sql_type != BINARY):
         return None
-    if sql_type == BINARY:  # every base64 text is a value, also digits and the empty text
+    if sql_type == BINARY:  # every base64 text is a value, even digits and the empty text
         return text
     if sql_type == BOOLEAN:
         return _BOOLEANS.get(text.lower(), text)
@@ -120,7 +120,7 @@ def _of_number(text: str, sql_type: SqlType) -> object:
 
 
 def _nested(value: object, sql_type: SqlType, leniency: Leniency) -> object:
-    """Return a value whose parts `relaxed` has converted; return a value without parts unchanged."""
+    """Return a nested value whose parts `relaxed` has converted; return a value without parts unchanged."""
     element = sql_type.element
     if isinstance(value, list) and element is not None and sql_type.key is None:
         return [_part(each, element, leniency, place) for place, each in enumerate(value)]
@@ -162,9 +162,9 @@ def epoch_time(text: str, unit: str) -> datetime:
 
 
 def time_reader(leniency: Leniency) -> Callable[[bytes], datetime | None]:
-    """Return a fast reader of TIMESTAMPs from JSON text; refused texts may still be valid (`relaxed`).
+    """Return a fast function that reads TIMESTAMPs from JSON texts. Texts that it refuses may still fit (`relaxed`).
 
-    The texts must not match the patterns for delicate records in `json_events`.
+    The texts must not match the patterns in `json_events` for records that must be read exactly.
     """
     unit = leniency.timestamps
 

@@ -1,4 +1,4 @@
-"""A value that does not fit its column: where the value is in the record, and the sentence that says so."""
+"""A value that does not fit its column: its place in the record, and the sentence about it for a dead letter."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from grouping.model.sql_type import WHOLE_BITS, SqlType
 __all__ = ["Misfit", "checked_part", "misfit_detail", "whole_check"]
 
 _LONGEST_PATH = 300
-"""The largest number of a path's characters in the detail of a dead letter; the keys of a MAP may be long."""
+"""The largest number of characters of a path in the detail of a dead letter, since the keys of a MAP may be long."""
 
 
 class Misfit(ValueError):
-    """A value that a type cannot hold; the message is the reason, part of a sentence."""
+    """A value that a type cannot hold. The message is the reason, as a part of a sentence."""
 
     def __init__(self, reason: str, sql_type: SqlType) -> None:
         super().__init__(reason)
         self.sql_type = sql_type
         """The type that cannot hold the value: the column's type, or the type of a field or an element within."""
         self.path: RecordPath = ()
-        """Leads from the column's value to the value that does not fit."""
+        """The path from the column's value to the value that does not fit."""
 
     def within(self, step: str | int) -> None:
-        """Note that the value lies in a part of the value around it."""
+        """Add a step at the beginning of the path, because the value around it is a part of an enclosing value."""
         self.path = (step, *self.path)
 
 
@@ -39,7 +39,7 @@ def checked_part(check: Callable[[Any], Any], value: Any, step: str | int) -> An
         step: Where the part is: a field's name, a key or an index.
 
     Raises:
-        Misfit: The part does not fit; the step is noted.
+        Misfit: The part does not fit; its path begins with `step`.
     """
     try:
         return check(value)
@@ -66,7 +66,7 @@ def whole_check(sql_type: SqlType) -> Callable[[int], int]:
 
 
 def misfit_detail(column: StreamColumn, misfit: Misfit) -> str:
-    """Return the sentence about a value that does not fit, with its path; with the column's place if FROM declares it.
+    """Return the sentence about a value that does not fit, with its path; for a column with FROM, also with its place.
 
     Example:
         >>> column = StreamColumn("repository", "STRUCT<created_at: TIMESTAMP>")

@@ -1,4 +1,4 @@
-"""Columns that lie in a record's key or headers (FROM KEY, FROM HEADER)."""
+"""Reads the columns that lie in a record's key or headers (FROM KEY, FROM HEADER)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class PartsReader:
 
         Args:
             batch: The records.
-            misfits: By column of a lenient stream, the number of values that did not fit; the method increases it.
+            misfits: By column of a lenient stream, the number of values that did not fit. The method adds to it.
 
         Returns:
-            By column the values of all records, good or bad; and by row the faults of the bad records.
+            By column, the values of all records, good or bad; and by row, the faults of the bad records.
         """
         counted = misfits if self._leniency.lenient else None
         found: dict[str, list[Any]] = {}
@@ -64,7 +64,7 @@ class PartsReader:
         wrong: dict[int, str],
         misfits: Counter[str],
     ) -> None:
-        """Read the columns at paths in a JSON key; in a record without a key these columns are NULL."""
+        """Read the columns at paths in a JSON key. In a record without a key, these columns are NULL."""
         present = [row for row, key in enumerate(keys) if key is not None]
         read, refused, unfit = self._keys.read(array.filter(array.is_valid()))
         misfits.update(unfit)

@@ -34,16 +34,16 @@ _FORMS = [
         (_ISO + r"(?:Z| UTC| [A-Z][a-z]+/[A-Za-z_/]+)?", "CAST(column AS TIMESTAMP)"),
     )
 ]
-"""Usual forms of times in texts, each with the call that reads it."""
+"""Usual spellings of times in texts, each with the call that reads it."""
 _SPACED_ZONE = re.compile(r"[0-9-]{10}[T ][0-9:.]+ ?[+-][0-9]{2}:?[0-9]{2}(?: UTC)?", re.ASCII)
 _OTHER_FORM = "not an ISO 8601"
-"""The beginning of a reason that is about the form; other reasons are about a part, such as a month 13."""
+"""The beginning of a reason about the spelling as a whole. Other reasons are about a part, such as a month 13."""
 _UNITS = {"seconds": 11, "millis": 14, "micros": 17}
 """For each unit, the largest number of digits before the point of a time in the years 1 to 5138."""
 
 
 def time_reason(value: object, reason: str) -> str:
-    """Return the reason; for a usual spelling of a time, add the option or the function that reads it.
+    """Return the reason; for a usual spelling of a time, with the option or the function that reads it.
 
     Args:
         value: A number as `JsonNumber`, or any other JSON value.

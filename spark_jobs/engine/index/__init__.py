@@ -1,6 +1,6 @@
-"""Indexes over constant rows, looked up by a whole batch of events at once.
+"""Indexes over constant rows, in which a whole batch of events is looked up at once.
 
-The indexes handle only int64 keys and row numbers. `spark_jobs.engine.index.keys` makes such keys of values, and
+The indexes exported here handle only int64 keys and row numbers. `keys.py` converts values to such keys, and
 `lookup.py` leaves out NULLs.
 """
 

@@ -11,7 +11,7 @@ __all__ = ["CompositeIndex"]
 
 
 class CompositeIndex:
-    """Rows of ``a = :c0 AND b <op> :c1``.
+    """The constant rows of ``a = :c0 AND b <op> :c1``. Each distinct constant of ``a`` has a code.
 
     The rows of one code are a sorted run. A binary search finds each event's value within the run of its code, for all
     events at once. The number of steps depends on the longest run, not on the number of all rows: a run of a few
@@ -19,9 +19,14 @@ class CompositeIndex:
     """
 
     def __init__(self, op: str, codes: NDArray[np.int32], count: int, keys: Ints, rows: NDArray[np.int32]) -> None:
-        """Index rows by their codes, in [0, count), and keys.
+        """Index rows.
 
-        `op` is one of the operators ``< <= > >=``, with the column on its left.
+        Args:
+            op: The operator: ``<``, ``<=``, ``>`` or ``>=``; the column is on its left.
+            codes: The code of each row.
+            count: The number of codes; codes are in [0, count).
+            keys: The key of each row's constant.
+            rows: The numbers of the rows.
         """
         order = np.lexsort((keys, codes))
         self.op = op
@@ -31,7 +36,7 @@ class CompositeIndex:
         np.cumsum(np.bincount(codes, minlength=count), out=self.starts[1:])
 
     def find(self, codes: NDArray[np.int32], values: Ints) -> Ranges:
-        """Return the rows that each event meets, given its code (-1 for none) and its value."""
+        """Return the rows that each event satisfies, given its code (-1 if it has none) and its value."""
         first = self.starts[codes].astype(np.int64)
         last = np.where(codes >= 0, self.starts[codes + 1], first)
         cut = self._bisect(first, last, values)

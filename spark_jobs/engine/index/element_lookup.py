@@ -1,4 +1,4 @@
-"""The index for arrays that must contain a row's constant: each element of an event's array is looked up."""
+"""The index for arrays that must contain a constant: each element of an event's array is looked up."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ElementLookup:
         """Index the rows.
 
         Args:
-            conjunct: The conjunct of the group that is the key.
+            conjunct: The conjunct of the group that the index decides.
             types: The types of the slots.
-            constants: The constants of the slots, one value per row; NULL is in no array.
+            constants: For each slot, its constant in each row; no array contains NULL.
         """
         _, self._column, slot = comparison(conjunct)
         element = self._column.type.element

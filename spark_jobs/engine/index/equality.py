@@ -1,4 +1,4 @@
-"""The index for equality: 64-bit hashes to dense codes, and codes to the rows that have them."""
+"""The index for equality: a directory from 64-bit hashes to dense codes, and an index from codes to rows."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def mix(keys: Ints) -> Hashes:
 
 
 class KeyDirectory:
-    """The positions of a set of hashes, found by a bucket for the leading bits and a short walk within the bucket.
+    """The positions of a set of hashes. The leading bits of a hash choose a bucket, in which the hash is searched.
 
-    A directory has about one hash a bucket, so a look-up takes two cache misses; a binary search over a million hashes
-    takes a dozen. Unevenly spread hashes cost time, but the answers are right.
+    A bucket has about one hash, so a look-up takes two cache misses; a binary search over a million hashes would take a
+    dozen. If hashes are spread unevenly, look-ups take longer, but their results are right.
     """
 
     def __init__(self, hashes: Hashes) -> None:
-        """Make the directory. The hashes must be distinct; the code of each is its position in `hashes`."""
+        """Make the directory. The hashes must be distinct; the code of a hash is its position in `hashes`."""
         self._order = np.argsort(hashes).astype(np.int32)
         self._sorted = hashes[self._order]
         bits = max(1, int(hashes.size).bit_length())
@@ -39,7 +39,7 @@ class KeyDirectory:
         self._starts = np.append(np.searchsorted(self._sorted, prefixes), hashes.size).astype(np.int32)
 
     def find(self, hashes: Hashes) -> Codes:
-        """Return the code of each hash, -1 for a hash outside of the set."""
+        """Return the code of each hash; -1 for a hash that is not in the set."""
         if not self._sorted.size:
             return np.full(hashes.size, -1, np.int32)
         bucket = (hashes >> self._shift).view(np.int64)
@@ -71,7 +71,7 @@ class EqualityIndex:
         np.cumsum(np.bincount(codes, minlength=count), out=self.starts[1:])
 
     def find(self, codes: Codes) -> Ranges:
-        """Return the rows of each event's code; none for -1."""
+        """Return the rows that have each event's code; no rows for the code -1."""
         known = codes >= 0
         first = self.starts[codes].astype(np.int64)
         last = np.where(known, self.starts[codes + 1], first)

@@ -16,11 +16,12 @@ __all__ = ["IntervalIndex", "ContainingIntervals"]
 
 
 class IntervalIndex:
-    """Rows of ``column >(=) :c0 AND column <(=) :c1``, with or without an equality key that gives each row a code.
+    """The constant rows of ``column >(=) :c0 AND column <(=) :c1``.
 
-    Bounds become ranks: the i-th of the k distinct bounds has the rank 2i + 1, and values between two bounds have the
-    even rank between those of the bounds. So every interval, with open or closed ends, is a half-open interval of
-    ranks, even if a bound is the least or greatest int64. With codes, each code has 2k + 1 ranks of its own.
+    If the path also has an equality key, each row has a code. Bounds are replaced by ranks: the i-th of the k distinct
+    bounds has the rank 2i + 1, and the values between two bounds have the even rank between the ranks of these bounds.
+    So every interval, with open or closed ends, is a half-open interval of ranks, even if a bound is the least or
+    greatest int64. If rows have codes, each code has 2k + 1 ranks of its own.
     """
 
     def __init__(
@@ -63,13 +64,13 @@ class IntervalIndex:
         return 2 * left + (self._bounds[inside] == values if self._bounds.size else 0)
 
     def at(self, ranks: Ints, codes: NDArray[np.int32] | None = None) -> ContainingIntervals:
-        """Return the intervals that contain each event's value, given its rank; none for an event with code -1."""
+        """Return the intervals that contain each event's value, given its rank; no intervals if its code is -1."""
         if codes is not None:
             ranks = np.where(codes >= 0, ranks + codes.astype(np.int64) * self._span, -1)
         return ContainingIntervals(self, ranks)
 
     def stab(self, ranks: Ints, events: Ints) -> Pairs:
-        """Return all (event, row) pairs of these ranks."""
+        """Return all pairs of an event and a row whose interval contains the event's rank."""
         if self._lists is None:
             return np.empty(0, np.intp), np.empty(0, np.int32)
         ranks = ranks.astype(self._starts.dtype, copy=False)
@@ -79,12 +80,12 @@ class IntervalIndex:
     def counts(
         self, ranks: Ints, order: NDArray[np.intp], alive: NDArray[np.bool_] | None = None, version: int = 0
     ) -> Ints:
-        """Return how many intervals contain each rank.
+        """Return the number of intervals that contain each rank.
 
-        These are the intervals that begin at or below the rank, less those that end at or below it.
+        This is the number of intervals that begin at or below the rank, less the number that end at or below it.
 
         Args:
-            ranks: As `ranks` returns them, with the code's offset added.
+            ranks: The result of the method `ranks`, with the offset of the event's code added.
             order: The result of `np.argsort` for the ranks.
             alive: By row number, whether the row is alive; None if all rows are.
             version: A number that changes whenever `alive` changes.
@@ -119,11 +120,11 @@ class ContainingIntervals:
         return self if part == slice(0, self._ranks.size) else ContainingIntervals(self._index, self._ranks[part])
 
     def counts(self) -> Ints:
-        """Return how many rows each event meets."""
+        """Return the number of rows that each event satisfies."""
         return self._index.counts(self._ranks, self._order)
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
-        """Yield all pairs, at most `limit` at a time; only an event with more rows makes more pairs."""
+        """Yield all pairs, at most `limit` at a time, unless a single event has more rows."""
         counts = self.counts()
         hit = self._order[counts[self._order] > 0]
         for part in chunks(counts[hit], limit):

@@ -32,7 +32,7 @@ class KeyCodes:
             column_type: The type of the column.
             sql_type: The type of the constants.
             constants: The constants of the rows.
-            length: If given, the constants are compared with this many first characters of a STRING column's value.
+            length: If given, constants are compared only with this number of first characters of a STRING column.
         """
         self.column = column
         self._length = length
@@ -70,7 +70,7 @@ class KeyCodes:
         return column.spread(found, -1)
 
     def _find_clashes(self, hashes: NDArray[np.uint64], strings: pa.Array) -> None:
-        """Find different strings with equal hashes; one table in 10^7, of a million constants each, has any."""
+        """Find different strings with equal hashes. Only one of 10^7 tables with a million constants each has any."""
         distinct, counts = np.unique(hashes, return_counts=True)
         if distinct.size < hashes.size:
             for code in np.flatnonzero(np.isin(hashes, distinct[counts > 1])):

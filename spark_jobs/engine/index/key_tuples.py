@@ -41,7 +41,7 @@ class KeyTuples:
         return len(self._columns[0])
 
     def known(self) -> NDArray[np.intp] | None:
-        """Return the positions at which no column is NULL; None when no column has a NULL."""
+        """Return the positions at which no column is NULL; None if no column has a NULL."""
         with_nulls = [column for column in self._columns if column.null_count]
         if not with_nulls:
             return None
@@ -61,7 +61,7 @@ class KeyTuples:
         return KeyTuples([column.take(places) for column in self._columns])
 
     def same(self, other: KeyTuples) -> NDArray[np.bool_]:
-        """Tell for each row whether it equals the row of `other` at the same place; neither may have NULLs."""
+        """Tell for each row whether it equals the row of `other` at the same place. Neither side may have NULLs."""
         equal = [_equal(left, right) for left, right in zip(self._columns, other._columns, strict=True)]
         same: NDArray[np.bool_] = np.logical_and.reduce(equal)
         return same
@@ -70,7 +70,7 @@ class KeyTuples:
         """Return the indices that sort the rows by the first column, then by the next; equal rows keep their order.
 
         Args:
-            then: A further sort key after all columns, which must have no NULLs; None for no further key.
+            then: A further sort key after all columns, without NULLs; None for no further key.
         """
         columns = self._columns if then is None else [*self._columns, pa.array(then)]
         if len(columns) == 1:
@@ -81,7 +81,7 @@ class KeyTuples:
         return np.asarray(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]), np.int64)
 
     def repeats(self) -> NDArray[np.bool_]:
-        """Tell for each row after the first whether it equals the row before; the rows must be sorted."""
+        """Tell for each row after the first whether it equals the preceding row; the rows must be sorted."""
         if len(self) < 2:
             return np.zeros(0, np.bool_)
         before = KeyTuples([column.slice(0, len(column) - 1) for column in self._columns])
@@ -89,7 +89,7 @@ class KeyTuples:
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """Return the column as texts, bytes, decimals or int64 with the equality and order that its values have in SQL."""
+    """Return the column as texts, bytes, decimals or int64, with the same equality and order as its values in SQL."""
     kind = column.type
     if _is_text(kind) or pa.types.is_decimal(kind) or pa.types.is_int64(kind):
         return column

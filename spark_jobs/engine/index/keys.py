@@ -3,7 +3,7 @@
 A `KeySpace` gives keys to the values of a column and to the constants that they are compared with:
 
 - `_DirectKeys`: the values of integers, DATE, TIMESTAMP and BOOLEAN are the keys. BIGINT is never converted to DOUBLE.
-- `_DoubleKeys`: the key of FLOAT and DOUBLE is made of the bits of the DOUBLE, so that NaN equals itself and is
+- `_DoubleKeys`: the key of FLOAT and DOUBLE is made from the bits of the DOUBLE, so that NaN equals itself and is
   greatest, and -0.0 equals 0.0. Exact constants in such a comparison, as in `5e0 IN (i, 1, 1e-30)`, are cast to DOUBLE.
 - `_ScaledKeys`: the key of a DECIMAL of up to 18 digits is twice its unscaled integer; so is the key of an INT or
   shorter integer that is compared with exact decimals. A constant with more decimal places than the column has the odd
@@ -52,12 +52,12 @@ _TOP = 2 * 10**_SCALED_DIGITS + 1
 _FAR_DIGITS = 40
 """A decimal whose exponent of ten is larger than this number is out of the range of every column.
 
-If its exponent is smaller than minus this number, the decimal is nearer to 0 than the column's smallest unit.
+A decimal whose exponent is smaller than minus this number is nearer to 0 than the smallest unit of every column.
 """
 
 
 class KeySpace(Protocol):
-    """Keys of a column's values and of the constants to compare with."""
+    """Keys of a column's values, and of the constants with which they are compared."""
 
     name: str | None
     """The name of all spaces that give a column's values the same keys; None if the keys depend on the constants."""
@@ -77,8 +77,8 @@ def key_space(column_type: SqlType, kinds: Iterable[SqlType], constants: Sequenc
 
     Args:
         column_type: The type that the stream declares for the column.
-        kinds: The types of the slots that the column is compared with.
-        constants: The constants of these slots. Ranked keys are right for comparisons with these constants only.
+        kinds: The types of the slots with which the column is compared.
+        constants: The constants of these slots. Ranked keys are right only for comparisons with these constants.
     """
     exact = any(sql_type == NUMERIC or sql_type.is_decimal for sql_type in kinds)
     if column_type in (FLOAT, DOUBLE):

@@ -1,4 +1,4 @@
-"""An index over the constant rows of a group, by its access path."""
+"""The index over the constant rows of a group for comparisons, chosen by an access path."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from spark_jobs.engine.rows.event_column import EventColumn, EventColumns
 __all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
 
 _RARE = 4
-"""If at most one distinct value in this many meets a row, only these values are looked up."""
+"""If at most one of this many distinct values satisfies any row, only the values that do are looked up."""
 
 RowNumbers = NDArray[np.int32]
 FoundRows = Ranges | ContainingIntervals
 
 
 class AliveRows:
-    """Counts, for each position of an index, the rows before it that are alive."""
+    """Counts for each position of an index how many of the rows before the position are alive."""
 
     def __init__(self, rows: RowNumbers) -> None:
         """Take the rows in the order of the index."""
@@ -64,7 +64,7 @@ class Candidates:
 
         Args:
             events: The events that were looked up, ascending.
-            found: The rows that each of these events meets.
+            found: The rows that the index gives for each of these events.
             alive: Counts the live rows of the index.
             repeated: Whether `events` may contain an event several times, each time with other rows.
         """
@@ -74,7 +74,7 @@ class Candidates:
         self._alive = alive
 
     def add_counts(self, counts: Ints) -> int:
-        """Add to `counts` the number of rows that each event meets; return the sum added."""
+        """Add to `counts` the number of candidates of each event; return the sum of the added numbers."""
         own = self._found.counts()
         if self._repeated:
             np.add.at(counts, self._events, own)
@@ -88,16 +88,16 @@ class Candidates:
         return Candidates(self._events[part], self._found[part], self._alive, repeated=self._repeated)
 
     def runs(self) -> tuple[Ints, Ranges] | None:
-        """Return the events, ascending, and the run of rows of each; None if an event's rows may not be one run."""
+        """Return the events, ascending, and the run of rows of each; None if an event may have several runs."""
         return None if self._repeated or not isinstance(self._found, Ranges) else (self._events, self._found)
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
-        """Yield (events, rows), at most `limit` pairs at a time; only an event with more rows makes more pairs."""
+        """Yield pairs of events and rows, at most `limit` at a time, unless a single event has more rows."""
         for events, rows in self._found.pairs(limit):
             yield self._events[events], rows
 
     def any(self, alive: NDArray[np.bool_] | None, version: int) -> Ints:
-        """Return the events that meet a row that is alive, without expanding pairs.
+        """Return the events that have a candidate that is alive, without making pairs.
 
         Args:
             alive: By row number, whether the row is alive; None if all rows are.
@@ -111,9 +111,10 @@ class Candidates:
 
 
 class Lookup:
-    """The index of some rows by equality, by one or two bounds, or by both; it does not change after it is built.
+    """The index of some constant rows by equality, by one or two bounds, or by both.
 
-    If the path has no key, every row is a candidate of every event.
+    The index does not change after it is built. If the access path has no key, every row is a candidate for every
+    event.
     """
 
     def __init__(
@@ -128,9 +129,9 @@ class Lookup:
 
         Args:
             conjuncts: The conjuncts of the group.
-            path: Names the conjuncts that are keys.
+            path: The access path, which says by which conjuncts rows are looked up.
             types: The types of the slots.
-            constants: The constants of the slots, one value per row.
+            constants: For each slot, its constant in each row.
             count: The number of rows.
         """
         self._codes: JointCodes | None = None
@@ -208,8 +209,8 @@ class Lookup:
     def _reached(self, index: OrderedIndex, column: EventColumn, selected: Ints) -> Candidates:
         """Look up events by one bound.
 
-        If few of the distinct values meet a row, only these values are looked up, so a group that rarely matches costs
-        little.
+        If few of the distinct values satisfy any row, only these values are looked up. So a group that rarely matches
+        takes little time.
         """
         keys = self._space.events(column)
         order = column.order(self._space.name, keys)
@@ -222,7 +223,8 @@ class Lookup:
     def _within(self, column: EventColumn, selected: Ints, codes: NDArray[np.int32] | None) -> FoundRows:
         """Look up events by a code and one bound, or by two bounds with or without a code.
 
-        For two bounds, only the distinct values are ranked, in an order that is computed once for all groups.
+        For two bounds, ranks are computed only for the distinct values. The order of the values is computed once for
+        all groups.
         """
         keys = self._space.events(column)
         match self._index:

@@ -13,18 +13,19 @@ __all__ = ["OrderedIndex", "search"]
 
 
 _MANY = 4_096
-"""The number of keys from which on the search is faster if the values are sorted first."""
+"""With at least this many keys, the search is faster if the values are sorted first."""
 
 
 def search(keys: Ints, values: Ints, *, right: bool, order: NDArray[np.intp] | None = None) -> Ints:
     """Return the insertion point of each value among sorted keys.
 
-    With sorted values, successive searches read nearly the same keys: over a million keys, this takes half the time.
+    If the values are sorted, successive searches read nearly the same keys, so a search over a million keys takes half
+    the time.
 
     Args:
         keys: The sorted keys.
         values: The values to search for.
-        right: Whether the insertion point is after keys that equal the value, not before them.
+        right: Whether the insertion point is after the keys that equal the value; otherwise it is before them.
         order: The result of `np.argsort` for the values; None if it is not known.
     """
     side: Literal["left", "right"] = "right" if right else "left"
@@ -38,7 +39,7 @@ def search(keys: Ints, values: Ints, *, right: bool, order: NDArray[np.intp] | N
 
 
 class OrderedIndex:
-    """Rows of ``column <op> constant`` by their constants."""
+    """The constant rows of ``column <op> constant``, sorted by their constants."""
 
     def __init__(self, op: str, keys: Ints, rows: NDArray[np.int32]) -> None:
         """Index rows by their keys, for one of the operators ``< <= > >=`` with the column on its left."""
@@ -48,17 +49,18 @@ class OrderedIndex:
         self.rows = rows[order]
 
     def cuts(self, values: Ints, order: NDArray[np.intp] | None = None) -> Ints:
-        """Return for each value the position where the rows that it meets begin (``< <=``) or end (``> >=``).
+        """Return for each value the position at which the rows that it satisfies begin or end.
 
-        `order` is as in `search`.
+        The rows begin there for the operators ``<`` and ``<=``, and end there for ``>`` and ``>=``. The argument
+        `order` is that of `search`.
         """
         # For "<" the rows begin after the constants that equal the value; for ">=" the rows end after them.
         return search(self.keys, values, right=self.op in {"<", ">="}, order=order)
 
     def reach(self, values: Ints, order: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the positions of the values that meet any row.
+        """Return the positions of the values that satisfy at least one row.
 
-        The largest or smallest key is searched among the sorted values, in place of each value among the keys.
+        Only the largest or the smallest key is searched among the sorted values, not each value among the keys.
 
         Args:
             values: The values.

@@ -1,9 +1,8 @@
-"""Finds the rows whose text occurs anywhere in an event's text, by a window of each row's text.
+"""Finds the constant rows whose text occurs anywhere in an event's text, by a window of each row's text.
 
-A window is 8 successive bytes of a text (4, 2 or 1 for shorter texts). A row is indexed by one window of its text, the
-one that the fewest rows share. The windows at all places of an event's text are looked up, and the residual then
-checks each candidate. Windows are integers, so NumPy hashes and looks up all windows of a batch together, without an
-automaton.
+A window is a sequence of 8 bytes of a text (4, 2 or 1 byte for shorter texts). Each row is indexed by the window of its
+text that the fewest rows have. All windows of an event's text are looked up, and the residual then checks each
+candidate. Windows are integers, so NumPy hashes and looks up all windows of a batch together.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["PartLookup", "part_lookups"]
 _WIDTHS = (8, 4, 2, 1)
 _TYPES = {8: "<u8", 4: "<u4", 2: "<u2", 1: "u1"}
 _SLICE_BYTES = 1 << 21
-"""The number of bytes of texts whose windows are looked up at once."""
+"""The largest number of bytes of texts whose windows are looked up at once, unless a single text has more."""
 _FILTER_BITS = 22
 """The number of bits of a window's hash that select a flag of the filter.
 
@@ -38,8 +37,8 @@ def part_lookups(column: Reference, parts: pa.Array, rows: NDArray[np.int32]) ->
 
     Args:
         column: The column of the event's text.
-        parts: By row, the text that the event's text must contain; not empty.
-        rows: The rows' numbers.
+        parts: For each row, the text that the event's text must contain; no text may be empty.
+        rows: The numbers of the rows.
     """
     lengths = np.diff(_offsets(parts))
     width = np.select([lengths >= size for size in _WIDTHS], _WIDTHS)
@@ -48,10 +47,10 @@ def part_lookups(column: Reference, parts: pa.Array, rows: NDArray[np.int32]) ->
 
 
 class PartLookup:
-    """The index of the rows whose windows have one width. The index does not change after it is built."""
+    """The index of the rows whose windows have a certain width. The index does not change after it is built."""
 
     def __init__(self, column: Reference, parts: pa.Array, rows: NDArray[np.int32], width: int) -> None:
-        """Index each row by the window of its text that the fewest rows share."""
+        """Index each row by the window of its text that the fewest rows have."""
         self._column = column
         self._width = width
         offsets = _offsets(parts)

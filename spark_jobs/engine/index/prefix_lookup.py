@@ -1,7 +1,8 @@
-"""The index for texts that begin with a row's prefix, or contain a row's text: an equality index for each length.
+"""The index for the texts of events that must begin with a constant row's prefix, or contain a constant row's text.
 
-The residual checks the rest of a LIKE pattern. A pattern that begins with a wildcard is looked up by its longest piece
-without a wildcard (`part_lookup`). For a pattern of only wildcards, every event with a text is a candidate.
+For each length of prefixes, there is an equality index over the texts' first characters. A LIKE pattern that begins
+with a wildcard is looked up by its longest piece without a wildcard (`part_lookup`). The residual checks the rest of
+each pattern. For a pattern of only wildcards, every event with a text is a candidate.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["PrefixLookup"]
 _LONGEST = 32
 """The largest number of characters of a prefix that are looked up.
 
-The limit bounds the number of look-ups, since each length of a prefix needs a look-up of its own.
+This limits the number of look-ups, since each length of prefixes needs a look-up of its own.
 """
 
 
@@ -38,8 +39,8 @@ class PrefixLookup:
         """Index the rows.
 
         Args:
-            conjunct: The conjunct of the group that is the key.
-            constants: The constants of the slots, one value per row; NULL and patterns that Spark refuses meet nothing.
+            conjunct: The conjunct of the group that the index decides.
+            constants: For each slot, its constant in each row. No text satisfies NULL or a pattern that Spark refuses.
         """
         op, key, slot = comparison(conjunct)
         beginnings = _beginnings(op, constants[slot])
@@ -73,7 +74,7 @@ class PrefixLookup:
 
 
 def _beginnings(op: str, constants: pa.Array) -> pa.Array:
-    """Return the prefix that a text must have to meet each row, cut to `_LONGEST`; NULL if no text meets the row."""
+    """Return the prefix that a text must have to satisfy each row, at most `_LONGEST` characters; NULL if none can."""
     texts = constants.cast(pa.string())
     if op in ("endswith", "contains"):
         return pc.utf8_slice_codeunits(texts, 0, 0)
@@ -91,7 +92,7 @@ def _beginnings(op: str, constants: pa.Array) -> pa.Array:
 
 
 def _parts(op: str, constants: pa.Array, beginnings: pa.Array) -> pa.Array:
-    """Return the text that must occur anywhere in an event's text, for each row without a prefix; otherwise NULL."""
+    """Return for each row without a prefix the text that must occur anywhere in an event's text, else NULL."""
     texts = constants.cast(pa.string())
     inner = pc.equal(beginnings, "").fill_null(False)
     if op == "like":

@@ -18,7 +18,7 @@ Pairs = tuple[NDArray[np.intp], NDArray[np.int32]]
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """For each event the run `rows[first:last]`; empty where `last <= first`."""
+    """For each event, the run `rows[first:last]`; the run is empty if `last <= first`."""
 
     rows: NDArray[np.int32]
     """Rows in the order of the index."""
@@ -29,12 +29,12 @@ class Ranges:
         return Ranges(self.rows, self.first[part], self.last[part])
 
     def counts(self) -> Ints:
-        """Return how many rows each event meets."""
+        """Return the number of rows of each event."""
         counts: Ints = np.maximum(self.last - self.first, 0)
         return counts
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
-        """Yield all pairs, at most `limit` at a time; only an event with more rows makes more pairs."""
+        """Yield all pairs, at most `limit` at a time, unless a single event has more rows."""
         counts = self.counts()
         if counts.size and int(counts.max()) <= 1:
             events = np.flatnonzero(counts)
@@ -49,10 +49,10 @@ class Ranges:
             yield np.repeat(events, length), self.rows[offsets]
 
     def any(self, alive_before: Ints | None) -> NDArray[np.bool_]:
-        """Tell which events have a candidate, without expanding the runs.
+        """Tell which events have a row that is alive, without making pairs.
 
         Args:
-            alive_before: At index i, how many of `rows[:i]` are alive; None if all rows are.
+            alive_before: At index i, the number of rows in `rows[:i]` that are alive; None if all rows are.
         """
         if alive_before is None:
             return self.last > self.first

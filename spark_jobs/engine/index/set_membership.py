@@ -1,4 +1,4 @@
-"""Checks pairs of an event's value and a row's set. The values and the elements of sets are codes of one numbering."""
+"""Checks pairs of an event's value and a constant row's set; equal values and elements have equal codes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from spark_jobs.engine.rows.arrays import distinct_values
 __all__ = ["in_sets"]
 
 _SHORT = 16
-"""The largest average number of elements of a pair's set for which each element is compared with the value.
+"""If sets have at most this many elements on average, each element of a pair's set is compared with the value.
 
-Larger sets are looked up by hash.
+Otherwise, the pairs are looked up by hash.
 """
 
 
@@ -42,7 +42,7 @@ def in_sets(
 def _by_directory(
     values: NDArray[np.int32], sets: NDArray[np.intp], codes: NDArray[np.int32], offsets: Ints
 ) -> NDArray[np.bool_]:
-    """Look up each (set, value) by hash among all (set, element), at a cost independent of the size of the sets."""
+    """Look up each pair (set, value) by hash among all pairs (set, element); the size of the sets does not matter."""
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     elements = distinct_values((owner << 32 | codes)[codes >= 0])
     wanted = mix(sets.astype(np.int64) << 32 | values)

@@ -1,4 +1,4 @@
-"""The candidates of several indexes over the same rows. If several indexes find a row, it is still one candidate."""
+"""The candidates of several indexes over the same rows. A row that several indexes find is only one candidate."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["UnionCandidates"]
 
 
 class UnionCandidates:
-    """The rows that the events of a batch meet in any of the indexes; like `Candidates`."""
+    """The rows that any of several indexes gives for the events of a batch; used like `Candidates`."""
 
     def __init__(self, parts: Sequence[Candidates | UnionCandidates], count: int) -> None:
         self._parts = parts
         self._count = count
 
     def add_counts(self, counts: Ints) -> int:
-        """Add to `counts` the number of rows of each event; return the sum added.
+        """Add to `counts` an upper bound for the number of each event's candidates; return the sum of these bounds.
 
-        A row counts once for each index that finds it, so the numbers are upper bounds.
+        A row that several indexes find is counted for each of them.
         """
         return sum(part.add_counts(counts) for part in self._parts)
 
@@ -34,10 +34,10 @@ class UnionCandidates:
         return UnionCandidates([part.between(first, last) for part in self._parts], self._count)
 
     def runs(self) -> None:
-        """Return None: the rows of an event are not one run."""
+        """Return None, since the rows of an event are not one run."""
 
     def pairs(self, limit: int) -> Iterator[Pairs]:
-        """Yield (events, rows), each pair once, at most `limit` at a time; only an event with more rows makes more."""
+        """Yield pairs of events and rows, each pair once; at most `limit` at a time, unless a single event has more."""
         counts = np.zeros(self._count, np.int64)
         self.add_counts(counts)
         hit = np.flatnonzero(counts)
@@ -49,6 +49,6 @@ class UnionCandidates:
             yield (once >> 32).astype(np.intp), (once & 0xFFFFFFFF).astype(np.int32)
 
     def any(self, alive: NDArray[np.bool_] | None, version: int) -> Ints:
-        """Return the events that meet a row that is alive, without expanding pairs."""
+        """Return the events that have a candidate that is alive, without making pairs."""
         found: Ints = distinct_values(np.concatenate([part.any(alive, version) for part in self._parts]))
         return found

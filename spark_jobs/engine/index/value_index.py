@@ -1,4 +1,4 @@
-"""An index of rows by the values of some columns: finds rows by hash, and then compares the values."""
+"""An index of a table's rows by the values of some columns: it finds rows by hash, and then compares the values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.engine.index.key_tuples import KeyTuples
 __all__ = ["SoughtValues", "ValueIndex"]
 
 RowPairs = tuple[Ints, NDArray[np.int32]]
-"""Pairs of a sought value (a probe) and a row with this value, as positions of probes and numbers of rows.
+"""Pairs of a probe (a sought value) and a row with this value, as positions of probes and numbers of rows.
 
 The pairs are ordered by probe, and then by row.
 """
@@ -23,20 +23,20 @@ Take = Callable[[NDArray[np.integer]], KeyTuples]
 
 
 class SoughtValues:
-    """Values to look up, the probes. Their hashes are computed once for all parts of a table."""
+    """Values to look up, called probes. Their hashes are computed only once for all parts of a table."""
 
     def __init__(self, keys: KeyTuples) -> None:
         self.keys = keys
         self.hashes = keys.hashes()
         self.known = keys.known()
-        """Positions of the values without a NULL, since NULL equals nothing; None when no value has a NULL."""
+        """The positions of the values without a NULL, since NULL equals nothing; None if no value has a NULL."""
 
 
 class ValueIndex:
-    """The rows of a table's part by the values of some columns; a row with a NULL in any of them is never found."""
+    """The rows of a part of a table by the values of some columns. A row with a NULL in one of them is never found."""
 
     def __init__(self, values: KeyTuples) -> None:
-        """Index the rows. A row takes 16 bytes if the values are distinct, and four if each value has many rows."""
+        """Index the rows. The index takes 16 bytes for a row if values are distinct, and four if they repeat often."""
         hashes, known = values.hashes(), values.known()
         rows = np.arange(len(values), dtype=np.int32) if known is None else known.astype(np.int32)
         hashes = hashes if known is None else hashes[known]
@@ -45,7 +45,7 @@ class ValueIndex:
         self._rows: NDArray[np.int32] | None = None
         self._by_code: EqualityIndex | None = None
         self._mixed = False
-        """Whether different values have the same hash, so that `find` compares each row, not one row of each hash."""
+        """Whether different values have the same hash; then `find` must compare each row, not only one of each hash."""
         if distinct.size < rows.size:
             self._directory = KeyDirectory(distinct)
             codes = self._directory.find(hashes)

@@ -1,4 +1,4 @@
-"""Results as JSON objects: an object for each distinct (event, SELECT list), with one call of the encoder per list."""
+"""Results as JSON objects: one for each distinct (event, SELECT list), and all of a list are encoded in one call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EvaluateExpression = Callable[[Expression, RowSource, NDArray[np.int32]], pa.Arr
 """Evaluates an expression of a SELECT list on some rows of the events."""
 
 _AS_THEY_COME = AS_DECODED | {TIMESTAMP}
-"""Types whose Python values the encoder writes in the form of docs/results.md, with null for NaN and infinities."""
+"""Types whose Python values the encoder writes as docs/results.md says, with null for NaN and infinities."""
 
 _WHOLE = "_value"
 """The field that repeats the content of other columns."""
@@ -37,14 +37,14 @@ _encoder = msgspec.json.Encoder()
 
 
 _SCALAR_BYTES = 64
-"""An upper bound of the bytes of a value that is no text, with the JSON around the value."""
+"""An upper bound for the bytes of a value that is no text, together with the JSON around the value."""
 
 
 class EncodedRows(NamedTuple):
     """The JSON objects of some rows."""
 
     values: pa.BinaryArray
-    """Null for a row that is not encoded, because its texts exceed the size of a record."""
+    """The JSON object of each row; null if the row was not encoded, because its texts are larger than a record."""
     sizes: NDArray[np.int64]
     """The size of each row in bytes; for a null, a lower bound: the bytes of some of its texts."""
 
@@ -64,9 +64,10 @@ def encode(
         events: The decoded events.
         select: The columns and expressions to publish, in their order.
         rows: The numbers of the events: at least one, distinct and ascending.
-        evaluate_expression: Evaluates the items that are no plain column.
+        evaluate_expression: Evaluates the items that are not just a column.
         large: Whether some row may be larger than a record (`row_bytes`).
-        stored: Whether rows keep their NaN and infinities, for which JSON has null (`grouping.digests.stored_rows`).
+        stored: Whether rows also keep their NaN and infinities, which JSON cannot represent
+            (`grouping.digests.stored_rows`).
     """
     columns: list[Sequence[Any]] = []
     sizes = np.zeros(len(rows), np.int64)
@@ -97,8 +98,8 @@ def row_bytes(select: SelectList, record: Size) -> Size:
 
     Args:
         select: The SELECT list.
-        record: The bytes of an event's record, or an array of the bytes of several records: no column has a longer
-            text.
+        record: The number of bytes of an event's record, or an array of these numbers for several records. No column
+            has a longer text.
     """
     sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
     plain: set[Reference] = {_WHOLE}
@@ -106,7 +107,7 @@ def row_bytes(select: SelectList, record: Size) -> Size:
     for item in select.items:
         names += len(item.name) + _SCALAR_BYTES
         if isinstance(item.expression, Column) and item.expression.reference not in plain:
-            # All columns except `_value` have together at most the bytes of the record.
+            # All columns except `_value` together have at most as many bytes as the record.
             plain.add(item.expression.reference)
         else:
             sizes.of(item.expression)
@@ -119,7 +120,7 @@ def _text_bytes(value: Any) -> int:
 
 
 def _with_specials(values: pa.BinaryArray, select: SelectList, columns: Sequence[Sequence[Any]]) -> pa.BinaryArray:
-    """Return rows in the form in which they wait for a digest."""
+    """Return rows as they are stored until their digest, with their NaN and infinities."""
     found: dict[int, dict[str, float]] = {}
     for item, column in zip(select.items, columns, strict=True):
         if item.expression.type in (DOUBLE, FLOAT):  # type: ignore[union-attr]  # no slot stands alone
@@ -160,7 +161,7 @@ def _values(
 
 
 def _split_lines(lines: bytes, count: int) -> pa.BinaryArray:
-    """Cut the encoder's lines apart without making a Python object of each; JSON holds no bare newline."""
+    """Divide the encoder's output into its lines, without a Python object for each; JSON contains no bare newline."""
     ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
     offsets = np.zeros(count + 1, np.int32)
     offsets[1:] = ends - np.arange(count)

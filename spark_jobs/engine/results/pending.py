@@ -34,7 +34,7 @@ _ITEM_BYTES = 40
 _BATCH_RECORDS = 20
 
 MAX_ROW_BYTES = MAX_RECORD_BYTES - 10_000
-"""The size of the longest row that fits into a digest with the digest's envelope."""
+"""The largest number of bytes of a row that fits into a digest, together with the digest's envelope."""
 
 
 def pending_records(
@@ -45,18 +45,18 @@ def pending_records(
     settings: Settings,
     evaluate_expression: EvaluateExpression,
 ) -> Iterator[pa.RecordBatch]:
-    """Write the matches of timer-based CQs.
+    """Make the records of the matches of timer-based CQs.
 
     Args:
         events: The decoded events, or rows that waited for the watermark, of one source partition.
-        matches: Pairs of event and store; other modes are ignored.
+        matches: Pairs of an event and a store; matches with other modes are ignored.
         stream: The events' stream.
-        version: The version of the tables by which the events were matched, for the visibility of CQs.
-        settings: For the topics' prefix.
-        evaluate_expression: Evaluates the items of a SELECT list that are no plain column.
+        version: The version of the constant tables by which the events were matched; it decides which CQs see them.
+        settings: The settings, with the names of topics.
+        evaluate_expression: Evaluates the items of a SELECT list that are not just a column.
 
     Yields:
-        Batches of `rows.output.OUTPUT`; dead letters (``result-too-large``) among them.
+        Batches of `rows.output.OUTPUT`; some of them are dead letters (``result-too-large``).
     """
     single = np.array([select.aggregation is None for select in matches.selects], np.bool_)
     found = np.flatnonzero((matches.mode == _PENDING) & single[matches.select])
@@ -111,7 +111,7 @@ def _chunks(
             size = int(sizes[value[start]])
             room = _RECORD_BYTES if size <= _RECORD_BYTES // 2 else MAX_RECORD_BYTES
             if not first[start]:
-                room -= size  # the previous record has the row too, and the running sum counts it there
+                room -= size  # the previous record also has this row, and the running sum includes it only there
             before = ends[start - 1] if start else 0
             stop = int(np.searchsorted(ends, before + room, side="right"))
             stop = min(max(stop, start + 1), start + _RECORD_ITEMS, end)
@@ -135,7 +135,7 @@ def pending_output(packed: list[tuple[int, bytes]], settings: Settings) -> pa.Re
 
 
 def _too_large(events: RowSource, pool: ValuePool, sizes: NDArray[np.int64], settings: Settings) -> pa.RecordBatch:
-    """Return one dead letter for each event whose row is too large for a digest."""
+    """Return a dead letter for each event whose row is too large for a digest."""
     large = np.flatnonzero(sizes > MAX_ROW_BYTES)
     details = {
         int(event): f"The result has {sizes[index]} bytes or more; a digest can hold {MAX_ROW_BYTES}."

@@ -1,7 +1,7 @@
-"""Columns as values that the JSON encoder writes in the form of docs/results.md; nested values by their parts.
+"""Converts columns to values that the JSON encoder writes as docs/results.md says.
 
-An array of structs is read as a column for each field, and the values are then put together. Arrow's own conversion
-goes value by value, and takes some ten times as long.
+Nested values are converted by their parts: for an array of structs, the column of each field is converted, and the
+values are then put together. Arrow's own conversion goes value by value, and takes some ten times as long.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ from grouping.values.variant import shown
 __all__ = ["AS_DECODED", "object_maker", "shown_as_decoded", "shown_values"]
 
 AS_DECODED = frozenset({STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, DOUBLE, DATE})
-"""Types of parts that the encoder writes as the decoder reads them."""
+"""Types whose values the encoder writes as the decoder of records has read them."""
 _TextMaking = Callable[[Any], Any]
 
 
 def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
-    """Return an array's values: structs and maps as objects, decimals as text in plain notation, with their scale.
+    """Return the values of an array for the encoder: structs and maps as objects, and decimals as texts.
+
+    The text of a decimal is in plain notation, with the digits of its scale.
 
     Args:
         array: The values; a map is a list of entries.
@@ -128,7 +130,7 @@ def _scalars(array: pa.Array, sql_type: SqlType) -> list[Any]:
     if pyarrow.types.is_decimal(array.type):
         return [None if value is None else format(value, "f") for value in values]
     if pyarrow.types.is_float32(array.type):
-        # The fewest digits that identify a FLOAT: as a DOUBLE it would get further digits.
+        # The fewest digits that identify a FLOAT. If it were converted to a DOUBLE, it would get further digits.
         return [None if value is None else float(str(np.float32(value))) for value in values]
     return values
 

@@ -1,7 +1,7 @@
-"""Writes matches as records: one for each destination, with topic, key and id (the paper's split operator).
+"""Makes a record for each match and destination, with topic, key and id (NiagaraCQ's split operator).
 
-A value is encoded once for each distinct (event, SELECT list), and headers once for each event, however many
-destinations share them. Each mode of a destination has a function that says where its records go.
+A value is encoded only once for each distinct (event, SELECT list), and the ids and times of headers only once for each
+event, however many destinations share them. For each mode of destinations, a function returns where its records go.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _CHUNK_BYTES = 8 << 20
 _SHARED, _DEDICATED, _VIRTUAL = (MODES.index(mode) for mode in ("shared", "dedicated", "virtual"))
 
 Address = tuple[pa.Array, pa.Array, pa.Array]
-"""Key, topic and partition of some records."""
+"""The keys, topics and partitions of some records."""
 
 
 def split(
     events: RowSource, matches: Matches, stream: Stream, settings: Settings, evaluate_expression: EvaluateExpression
 ) -> Iterator[pa.RecordBatch]:
-    """Write the matches of a batch as records.
+    """Make the records of the matches of a batch.
 
     Args:
         events: The decoded events.
-        matches: Which event meets which destination.
-        stream: The stream of the events, whose name is the CloudEvents source.
-        settings: For the topics' prefix.
-        evaluate_expression: Evaluates the items of a SELECT list that are no plain column.
+        matches: Pairs of an event and a destination.
+        stream: The stream of the events. Its name is the CloudEvents source.
+        settings: The settings, with the names of topics.
+        evaluate_expression: Evaluates the items of a SELECT list that are not just a column.
 
     Yields:
-        Batches of `rows.output.OUTPUT`, of bounded size; dead letters (``result-too-large``) among them.
+        Batches of `rows.output.OUTPUT`, of bounded size; some of them are dead letters (``result-too-large``).
     """
     if not len(matches.event):
         return
@@ -90,7 +90,7 @@ def _dedicated(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -
 
 
 def _virtual_pairs(matches: Matches) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the distinct (group, event) of the virtual matches: an event goes once to a group's topic."""
+    """Return the distinct pairs of a group and an event with a virtual match: a group's topic gets each event once."""
     found = np.flatnonzero(matches.mode == _VIRTUAL)
     pairs = distinct_values((matches.group[found].astype(np.int64) << 32) | matches.event[found])
     return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
@@ -112,7 +112,7 @@ def _virtual(
 
 
 class _PoolWriter:
-    """Puts a pool's values, their headers and the records' addresses together."""
+    """Makes records from a pool's values, their headers and the records' addresses."""
 
     def __init__(self, events: RowSource, stream: Stream, settings: Settings, pool: ValuePool) -> None:
         self._events = events
@@ -131,8 +131,8 @@ class _PoolWriter:
         """Yield records in batches, and dead letters in place of records that are too large.
 
         Args:
-            value: For each record the index of its value in the pool.
-            address: Returns key, topic and partition of some of the records.
+            value: For each record, the index of its value in the pool.
+            address: Returns the keys, topics and partitions of some of the records, given by their places in `value`.
         """
         sizes, before = self._pool.sizes[value], self._pool.before
         fits = sizes <= MAX_RECORD_BYTES
@@ -155,7 +155,7 @@ class _PoolWriter:
             yield self._dead_letters(self._pool.event[value[large]], sizes[large], address(large)[0])
 
     def _dead_letters(self, event: NDArray[np.int32], sizes: Ints, keys: pa.BinaryArray) -> pa.RecordBatch:
-        """Return one dead letter for each event: a large event is not repeated for each destination that wants it."""
+        """Return a dead letter for each event. A large event is not repeated for each of its destinations."""
         details: dict[int, str] = {}
         rows, first, counts = np.unique(event, return_index=True, return_counts=True)
         for row, index, count in zip(rows.tolist(), first.tolist(), counts.tolist(), strict=True):
@@ -168,7 +168,7 @@ class _PoolWriter:
 
 
 def _chunks(rows: Ints, sizes: Ints) -> Iterator[Ints]:
-    """Cut rows into runs with a bounded number of rows and bytes; no run is empty."""
+    """Divide rows into runs with a bounded number of rows and bytes; no run is empty."""
     ends = np.cumsum(sizes)
     start = 0
     while start < len(rows):

@@ -29,12 +29,13 @@ _encode = msgspec.json.Encoder().encode
 def without_unchanged(rows: RowSource, matches: Matches, evaluate_expression: EvaluateExpression) -> Matches:
     """Return matches without the updates that leave all values of the SELECT list unchanged.
 
-    Values are compared as GROUP BY compares them: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0.
+    Values are compared as GROUP BY compares them: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0. Nested values
+    and VARIANTs are compared by their JSON texts.
 
     Args:
         rows: The rows of the matches.
         matches: Pairs of a row and an entry.
-        evaluate_expression: Evaluates the items that are no plain column.
+        evaluate_expression: Evaluates the items that are not just a column.
     """
     if not isinstance(rows, EdgeRows) or rows.kinds is None:
         return matches

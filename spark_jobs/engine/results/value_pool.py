@@ -21,7 +21,7 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["ValuePool", "value_pools"]
 
 _BLOCK_ROWS = 1024
-"""The largest number of matches whose values are encoded in one call, not counting further matches of an event."""
+"""The largest number of matches whose values are encoded in one call; further matches of the last event are added."""
 _BLOCK_BYTES = 32 << 20
 """The largest number of bytes of values that are encoded in one call, unless a single event has more.
 
@@ -35,17 +35,23 @@ class ValuePool:
     """Encoded values, and the matches that want them."""
 
     values: pa.BinaryArray
-    """The encoded values; null for a value that no record holds (`spark_jobs.engine.results.encode.EncodedRows`)."""
+    """The encoded values; null for a value that is too large for a record (`results.encode.EncodedRows`)."""
     sizes: NDArray[np.int64]
-    """By value: its size in bytes, `before` included; for a null, a lower bound."""
+    """The size of each value in bytes, including `before`; for a null, a lower bound."""
     event: NDArray[np.int32]
     """The event of each value."""
     match: NDArray[np.int64]
-    """Places of the given matches; the matches of one SELECT list are in the order of their events."""
+    """The matches of the pool, as places among the given matches.
+
+    The matches of a SELECT list are in the order of their events.
+    """
     value: NDArray[np.int64]
-    """By match: the index of its value."""
+    """For each of these matches, the index of its value."""
     before: pa.BinaryArray | None = None
-    """By value: for an update of a table's row, the encoded SELECT list before it. None if no value is an update."""
+    """For each value that is an update of a table's row, the encoded SELECT list of the previous row; else NULL.
+
+    None if no value is an update.
+    """
 
 
 def value_pools(
@@ -62,9 +68,9 @@ def value_pools(
     Args:
         events: The decoded events.
         selects: The SELECT lists.
-        select: For each match the index of its SELECT list.
-        event: For each match its event.
-        evaluate_expression: Evaluates the items that are no plain column.
+        select: The index of each match's SELECT list.
+        event: The event of each match.
+        evaluate_expression: Evaluates the items that are not just a column.
         stored: Whether the values wait for a digest (`spark_jobs.engine.results.encode.encode`).
 
     Yields:
@@ -97,7 +103,7 @@ def value_pools(
 def _before(
     events: RowSource, select: SelectList, rows: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> EncodedRows | None:
-    """Return the SELECT list of the row before for each update, NULL for other rows; None without an update."""
+    """Return the SELECT list of the previous row for each update, and NULL for other rows; None without an update."""
     if not isinstance(events, EdgeRows) or events.kinds is None:
         return None
     updates = np.flatnonzero(events.kinds[rows] == UPDATE)
@@ -118,9 +124,10 @@ def _only(select: SelectList) -> tuple[str]:
 def _blocks(
     events: RowSource, selects: Sequence[SelectList], select: NDArray[np.int32], event: NDArray[np.int32]
 ) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
-    """Yield (SELECT list, matches in the order of their events, whether a row of them may be larger than a record).
+    """Yield blocks of matches of a SELECT list; no event of a SELECT list is in two blocks.
 
-    No event of a SELECT list is in two blocks.
+    Yields:
+        The SELECT list, the matches in the order of their events, and whether a row may be larger than a record.
     """
     key = (select.astype(np.int64) << 32) | event
     order = np.arange(len(key)) if np.all(key[1:] >= key[:-1]) else np.argsort(key, kind="stable")

@@ -1,4 +1,4 @@
-"""The stage that counts matches of queries over groups, and the step that writes their aggregates at a task's end."""
+"""The stage that counts the matches of queries with aggregates, and the step that writes these at a task's end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class CountingStep:
 
     counting: AggregateCounting
     taken: dict[str, UnitMatches]
-    """By work unit, the matches that are not counted yet; so no unit is counted twice if another unit fails."""
+    """By work unit, the matches that are not counted yet. A counted unit is removed, so that it is not counted again
+    after another unit has failed."""
     columns: dict[Reference, pl.Series] = field(default_factory=dict)
 
     def units(self) -> list[str]:
@@ -36,7 +37,7 @@ class CountingStep:
         return [*self.taken]
 
     def records(self, units: Collection[str] | None) -> Records:
-        """Count matches of some units, None for all; yields dead letters of matches that are too large."""
+        """Count the matches of some units, None for all; yield dead letters for matches that are too large."""
         for unit in self.units() if units is None else units:
             if (matches := self.taken.get(unit)) is not None:
                 letters = [*self.counting.count(matches, self.columns)]
@@ -56,7 +57,7 @@ def counting_step(counting: AggregateCounting) -> CountingStep | None:
 
 
 def counted(task: Task, rows: GroupRows, then: Then) -> Iterator[AnyStep]:
-    """Count the matches of rows, after all rows were looked up."""
+    """Count the matches of rows; this stage runs after all rows were looked up."""
     if (step := counting_step(task.counting)) is not None:
         yield step
 
@@ -69,7 +70,7 @@ class WritingStep:
     stream_id: StreamId
     version: TableVersion
     left_out: Collection[str]
-    """Units and groups that were left out of some events of the task."""
+    """The units and groups that were left out for some events of the task."""
     settings: Settings
 
     def units(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The stage that decodes the records of a batch, and the stage of rows that are decoded already."""
+"""The stage that decodes the records of a batch, and the stage for rows that are decoded already."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def decoded(task: Task, batch: pa.RecordBatch, then: Then) -> Iterator[AnyStep]:
 def _records(task: Task, batch: pa.RecordBatch, then: Then) -> Records:
     selection = task.guard.selection
     for events, letters in decode_stream(batch, task.stream, task.settings):
-        selection.begin_step(selection.marked)  # each piece has the full time of a step
+        selection.begin_step(selection.marked)  # so that each piece gets the full time of a step
         if letters is not None:
             yield letters
         task.observer.decoded(events, letters)
@@ -31,7 +31,7 @@ def _records(task: Task, batch: pa.RecordBatch, then: Then) -> Records:
 
 
 def given(task: Task, rows: Events, then: Then) -> Iterator[AnyStep]:
-    """Take rows of a partition of a table, in the order of their offsets, in place of decoded records."""
+    """Take the rows of a table's partition, in the order of their offsets, in place of decoded records."""
     yield PlainStep(partial(_events, task, rows, then))
 
 

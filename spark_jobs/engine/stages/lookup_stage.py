@@ -1,4 +1,4 @@
-"""The stage that looks rows up in the constant tables, with residuals."""
+"""The stage that looks rows up in the constant tables, and checks the residuals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["matched"]
 
 
 def matched(task: Task, given: GroupRows, then: Then) -> Iterator[AnyStep]:
-    """Look rows up; the matches go on in slices."""
+    """Look rows up; their matches are passed on in slices."""
     yield LookupStep(task, given.snapshot, given.rows, given.before, then)
 
 
@@ -38,7 +38,7 @@ class LookupStep:
     snapshot: Snapshot
     rows: RowSource
     before: RowsBefore | None
-    """The rows before, if results are edges; else None."""
+    """The previous rows of the same keys, if results are edges; else None."""
     then: Then
 
     def units(self) -> list[str]:
@@ -69,7 +69,7 @@ class LookupStep:
             yield rows, each
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
-        """Yield the dead letters of a group: for the rows that the index finds, or safely for all rows."""
+        """Yield the dead letters of a group for the rows that its index finds; if `safely` is true, for all rows."""
         rows = np.arange(self.rows.count) if safely else self._candidates(unit)
         yield from letters(self.rows, rows, unit, reason)
 

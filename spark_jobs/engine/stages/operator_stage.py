@@ -1,4 +1,4 @@
-"""The stage of operators: groups are evaluated on the events, and on the rows of computations over the events."""
+"""The stage of operators, which makes the rows of computations over the events and passes them to the groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ClockMark", "advanced", "operated"]
 
 
 class ClockMark(NamedTuple):
-    """The clock has moved the watermark of an idle partition."""
+    """A mark of the clock, which has moved the watermark of an idle partition."""
 
     partition: int
     watermark: int
@@ -26,21 +26,21 @@ class ClockMark(NamedTuple):
 
 
 def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
-    """Give the events to the groups over them, and the rows of each computation to the groups over it."""
+    """Pass the events to the groups over events, and the rows of each computation to the groups over its rows."""
     yield PlainStep(lambda: then(GroupRows(events, task.alone)))
     for each in task.joins:
         yield JoinStep(task, each, events, then)
 
 
 def advanced(task: Task, mark: ClockMark, then: Then) -> Iterator[AnyStep]:
-    """Give the rows that a mark of the clock completes to the groups over them."""
+    """Pass the rows that are complete by a mark of the clock to the groups over their computation."""
     for each in task.joins:
         if each.timed is not None:
             yield ClockStep(task, each, mark, then)
 
 
 class ClockStep:
-    """The rows that a mark of the clock completes (`isolation.step.SharedStep`)."""
+    """Makes the rows of a computation that are complete by a mark of the clock (`isolation.step.SharedStep`)."""
 
     def __init__(self, task: Task, joined: JoinedGroups, mark: ClockMark, then: Then) -> None:
         self._task = task
@@ -48,7 +48,7 @@ class ClockStep:
         self._mark = mark
         self._then = then
         self.ended = False
-        """Whether the rows are made."""
+        """Whether the rows were made."""
         self.account = joined.computation.computation_id
         self.kind = _kind(joined)
 
@@ -71,12 +71,12 @@ class ClockStep:
             yield from self._then(piece)
 
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
-        """Yield nothing: no event is left out."""
+        """Yield nothing, since no event is left out."""
         yield from ()
 
 
 class JoinStep:
-    """The rows of a computation, shared by all groups over the computation (`isolation.step.SharedStep`)."""
+    """Makes the rows of a computation, once for all groups over it (`isolation.step.SharedStep`)."""
 
     def __init__(self, task: Task, joined: JoinedGroups, events: Events, then: Then) -> None:
         self._task = task
@@ -87,7 +87,7 @@ class JoinStep:
         self._done = 0
         self._was_whole = True
         if (state := joined.state) is not None:
-            # A step that is left out, or fails, leaves a state that lacks events.
+            # If the step is left out or fails, the state lacks events.
             self._was_whole, state.whole = state.whole, False
         self.account = joined.computation.computation_id
         self.kind = _kind(joined)
@@ -111,7 +111,7 @@ class JoinStep:
             raise InternalError("the state of a computation lacks events of this task")
         if joined.before is not None:
             made = rows = whole_rows(rows, joined.before)
-            self._task.guard.add(max(rows.count - self._events.count, 0))  # a truncate removes many rows
+            self._task.guard.add(max(rows.count - self._events.count, 0))  # a truncate becomes many removals
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
         if joined.frames is not None:
             _, (made,) = joined.frames.operator.step(joined.frames.state, rows)
@@ -137,7 +137,7 @@ class JoinStep:
 
 
 def _kind(joined: JoinedGroups) -> str:
-    """Return the word for the work of a computation in messages."""
+    """Return the word for the work of a computation, for messages."""
     if joined.computation.nodes:
         return "join"
     if joined.frames:

@@ -19,13 +19,13 @@ __all__ = ["OutputStep", "output"]
 
 
 def output(task: Task, found: Found, then: Then) -> Iterator[AnyStep]:
-    """Write matches: SELECT lists of groups, encoded."""
+    """Make the records of matches."""
     yield OutputStep(task, found)
 
 
 @dataclass(frozen=True, slots=True)
 class OutputStep:
-    """The output for matches."""
+    """Makes the records of some matches, and takes in the matches that are counted."""
 
     task: Task
     found: Found
@@ -49,6 +49,6 @@ class OutputStep:
         task.counting.take(rows, found)
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
-        """Yield the dead letters of a SELECT list, for its matches."""
+        """Yield the dead letters of a SELECT list for the rows with matches."""
         rows = distinct_values(self.found.matches.only([unit]).event).astype(np.int64)
         yield from letters(self.found.rows, rows, unit, reason)

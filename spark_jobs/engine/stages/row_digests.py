@@ -1,7 +1,7 @@
-"""Digests of a table's rows: the rows at a cut are taken as the matches of the tick, as if they had just come in.
+"""Digests of a table's rows. The rows at a cut are evaluated as if they had just come in, for the tick.
 
-The rows go through the stages of matches that wait for a tick. The records that these stages make go to a temporary
-file instead of `cq.pending`, and the digests are gathered from this file by the code that gathers all digests.
+The rows go through the same stages as matches that wait for a tick. The records of these stages are written to a
+temporary file, not to `cq.pending`. The same code as for all other digests then gathers the digests from this file.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from spark_jobs.engine.operators.aggregate.aggregate_digests import AggregateReq
 __all__ = ["AggregatesStep", "CutQueries", "RowMatches", "RunStep", "WriteDigest", "left_out", "row_digests"]
 
 _ALL_TIMES = 1 << 62
-"""A tick after the time of any row, so that every row is in the digest; publishers may set times in the future."""
+"""A tick later than the time of any row, so that every row is in the digest, even if its time is in the future."""
 _TOO_LARGE = "result-too-large"
 _VISIBLE: tuple[VisibilityInterval, ...] = ((0, 0, [(None, None)]),)
-"""The visibility of the rows: every row is visible, at every version of the tables."""
+"""The visibility of the rows: every row is visible, at every version of the constant tables."""
 WriteDigest = Callable[[MadeDigest], Records]
 RunStep = Callable[[AnyStep], Records]
 
 
 class CutQueries:
-    """The queries over the rows of a table at a cut, read as constant tables are (`constant_cache.TableReader`)."""
+    """The queries over the rows of a table at a cut, as a source of constant tables (`constant_cache.TableReader`)."""
 
     def __init__(self, cut: TableCut) -> None:
         self._segment = Segment.decode(cut.segment)[0]
@@ -73,7 +73,7 @@ class RowMatches:
         """Begin without a record.
 
         Raises:
-            OSError: There is no room, or no folder for the file.
+            OSError: The disk has no room, or there is no folder for the file.
         """
         self._file = tempfile.TemporaryFile(prefix="cq-rows-")
         weakref.finalize(self, self._file.close)
@@ -90,7 +90,7 @@ class RowMatches:
         """Append a record.
 
         Raises:
-            OSError: There is no room.
+            OSError: The disk has no room.
         """
         for store in PendingMatches.decode(body).spans:
             self._places.setdefault(store, array("q")).append(len(self._ends) - 1)
@@ -112,10 +112,10 @@ class RowMatches:
 
 
 def row_digests(order: Order, matches: RowMatches, write: WriteDigest, run: RunStep) -> Records:
-    """Yield the records of the digests of an order over the rows of a table; a digest that cannot be made is left out.
+    """Yield the records of the digests of an order over a table's rows. A digest that cannot be made is left out.
 
     Args:
-        order: The order, without digests of pending matches.
+        order: The order; must have no digests of pending matches.
         matches: The matches among the rows.
         write: Yields the records of a digest.
         run: Runs a step under the guard of work units.
@@ -143,9 +143,9 @@ def row_digests(order: Order, matches: RowMatches, write: WriteDigest, run: RunS
 
 
 class AggregatesStep:
-    """The digests of a query with aggregates, one in each piece (`isolation.step.SharedStep`).
+    """Makes the digests of a query with aggregates, one in each piece (`isolation.step.SharedStep`).
 
-    Each digest has the full CPU time of a work unit to evaluate HAVING and the SELECT list.
+    For each digest, HAVING and the SELECT list may take the full CPU time of a work unit.
     """
 
     kind = "aggregates"
@@ -166,7 +166,7 @@ class AggregatesStep:
             requests.append(AggregateRequest(reader, matches.question(each.store), plan, select))
         self._order = order
         self._left = dict(enumerate(digests))
-        """The digests that are not made, by their place among the requests."""
+        """The digests that were not made yet, by their place among the requests."""
         self._answers = each_aggregate_digest(matches.log, requests, AnswerCache())
         self._write = write
         self._unit = unit_of(plan.group_id, select.select_id)
@@ -197,7 +197,7 @@ class AggregatesStep:
         yield from self._write(piece)
 
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
-        """Yield the dead letters of the digests that are not made."""
+        """Yield the dead letters of the digests that were not made."""
         for each in self._left.values():
             yield from self._write(_made(self._order, each, None, _not_made(_not_evaluated(reason))))
 

@@ -24,7 +24,7 @@ __all__ = ["TableRows"]
 
 _NO_ROW = -1
 _SMALL = 100_000
-"""The number of rows up to which overwritten rows are kept, too."""
+"""If there are at most this many rows, overwritten rows are not dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,10 @@ class _TopicRows:
 
     columns: dict[str, pa.Array]
     marks: Ints
-    """Four numbers by row: the record's position, time and bytes, and the number of the change within the record."""
+    """Four numbers for each row: its record's position, time and bytes, and the number of the change in the record.
+
+    A matrix with four rows of numbers.
+    """
 
     @classmethod
     def joined(cls, runs: Sequence[_TopicRows]) -> _TopicRows:
@@ -49,9 +52,9 @@ class _TopicRows:
 
 
 class TableRows:
-    """The last row of each key, with the place and time of the record that set it.
+    """The last row of each key, with the position and time of the record that set it.
 
-    The rows of a batch are kept as they come. Overwritten rows are dropped once they are half of all rows.
+    The rows of each batch are kept as a run. Overwritten rows are dropped when there are twice as many rows as keys.
     """
 
     def __init__(self, stream: Stream, partition: int) -> None:
@@ -65,13 +68,13 @@ class TableRows:
         self._partition = partition
         self._keys = KeyNumbers()
         self._places: Ints = np.empty(0, np.int64)
-        """By key: the place of its row among the rows of all runs."""
+        """For each key, by its number: the place of its row among the rows of all runs."""
         self._runs: list[_TopicRows] = []
         self._count = 0
-        """The rows of all runs."""
+        """The number of rows of all runs."""
 
     def fold(self, events: Events) -> None:
-        """Take in changes, in the order of the topic."""
+        """Take in changes; they must be in the order of the topic."""
         rows = whole_rows(events, self) if events.count else events
         if not rows.count:
             return
@@ -102,7 +105,7 @@ class TableRows:
         return self._keys.of(key_columns([rows.column(name) for name in self._stream.partition_key]))
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None if there never was a row."""
+        """Return a column of the rows with some keys, NULL for a key without a row; None if no change ever came."""
         if not self._runs:
             return None
         rows = self._last_rows()

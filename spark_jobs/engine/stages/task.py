@@ -1,4 +1,4 @@
-"""A task of the evaluator, for all of its stages, and the inputs of stages."""
+"""A task of the evaluator, as its stages use it, and the inputs of stages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class GroupRows(NamedTuple):
     rows: RowSource
     snapshot: Snapshot
     before: RowsBefore | None = None
-    """The rows before these rows, for groups whose results are edges; None for groups whose results are matches."""
+    """The previous rows of the same keys, for groups whose results are edges; else None."""
 
 
 class Found(NamedTuple):
@@ -68,11 +68,11 @@ class JoinedGroups(NamedTuple):
     operator: Operator[Any, Events, tuple[int, RowSource | None]]
     snapshot: Snapshot
     before: KeptRows | None = None
-    """For computations with rows before."""
+    """The operator and state of a computation of rows with their previous rows; else None."""
     frames: KeptFrames | None = None
-    """For computations with frames."""
+    """The operator and state of a computation with frames; else None."""
     timed: KeptTimed | None = None
-    """For computations with rows that wait for the watermark."""
+    """The operator and state of a computation whose rows wait for the watermark; else None."""
 
     @property
     def state(self) -> LogState | None:
@@ -82,7 +82,7 @@ class JoinedGroups(NamedTuple):
 
 
 class KeptRows(NamedTuple):
-    """The operator that finds the rows before, and its state in the task's source partition."""
+    """The operator that finds the previous rows of keys, and its state in the task's source partition."""
 
     operator: RowBeforeOperator
     state: LastRows
@@ -123,7 +123,7 @@ class Observer:
     """Observes the progress of a task; this base class does nothing."""
 
     def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
-        """Take note of decoded events, and of the dead letters of the other records."""
+        """Take note of decoded events, and of the dead letters for the other records."""
 
     def operated(self, rows: RowSource) -> None:
         """Take note of the rows of a computation over the events that were decoded last."""
@@ -132,15 +132,15 @@ class Observer:
         """Take note of matches, before their records are made."""
 
     def written(self, results: pa.RecordBatch) -> None:
-        """Take note of records of results, dead letters among them."""
+        """Take note of records of results; some of them may be dead letters."""
 
     def finished(self, rows: RowSource, matches: Matches) -> None:
-        """Take note of matches, after all of their records are made."""
+        """Take note of matches, after all their records were made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The parts of a task for its stages."""
+    """The objects that all stages of a task use."""
 
     stream: Stream
     settings: Settings
@@ -153,7 +153,7 @@ class Task:
     counting: AggregateCounting
     evaluate: EvaluateExpression
     loads: Loads = field(default_factory=Loads)
-    """Where to count the costs of each table."""
+    """Counts the costs of each constant table."""
     observer: Observer = field(default_factory=Observer)
 
     @classmethod
@@ -180,10 +180,11 @@ class Task:
             guard: Runs the steps.
             snapshot: The constant tables.
             views: By table id, the joined tables at the batch's pins.
-            singly_until: By source partition, an offset. Each partial aggregate of earlier events is for one offset.
-            loads: Where to count the costs of each table.
+            singly_until: By source partition, an offset. For events before it, each partial aggregate stands for a
+                single offset.
+            loads: Counts the costs of each constant table; None to count nothing.
             observer: Observes the progress of the task.
-            states: By computation id, the states of operators; None for a task without earlier rows.
+            states: By computation id, the states of operators; None to begin without earlier rows.
         """
         value_bytes, event_rows = settings.evaluator.value_bytes, settings.evaluator.event_rows
         evaluate = partial(evaluate_expression, value_bytes=value_bytes)

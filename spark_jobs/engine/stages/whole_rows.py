@@ -1,6 +1,7 @@
-"""Completes the changes of a table: adds values that a record lacks, and the rows that a truncate removes.
+"""Completes the changes of a table: adds values that a record lacks, and turns a truncate into a removal of each row.
 
-Both are in the table's rows before the change. So the rows after each change depend only on the log.
+The missing values and the removed rows are known from the table's rows before the change. These depend only on the log,
+so the completed changes depend only on the log, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["RowsByKey", "whole_rows"]
 
 
 class RowsByKey(Protocol):
-    """The rows of a table in a source partition, by numbers of their keys."""
+    """The rows of a table in a source partition, by the numbers of their keys."""
 
     def numbers(self, rows: RowSource) -> Ints:
         """Return the number of each row's key."""
@@ -33,11 +34,14 @@ class RowsByKey(Protocol):
 
 
 def whole_rows(rows: RowSource, before: RowsByKey) -> RowSource:
-    """Return rows with unsent values taken from the row before; a truncate becomes the removal of each row.
+    """Return complete changes of a table: values that a record lacks are those of the key's previous row.
+
+    A truncate becomes a removal of each row. Rows that are no changes of a table, and changes that lack nothing, are
+    returned unchanged.
 
     Args:
-        rows: The next rows; rows of a declared stream, and changes that lack nothing, are returned unchanged.
-        before: The rows of the table before `rows`.
+        rows: The changes.
+        before: The rows of the table before the changes.
     """
     if not isinstance(rows, TableEvents):
         return rows
