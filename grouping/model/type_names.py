@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from grouping.model.decimal_types import WIDEST
-from grouping.model.sql_type import PLAIN_TYPES
-
-__all__ = ["OTHER_SPELLINGS", "nearest_type"]
+__all__ = ["CONSTRAINTS", "CONTAINERS", "NAMED", "OTHER_SPELLINGS"]
 
 OTHER_SPELLINGS = {
     "BLOB": "BINARY",
@@ -33,104 +28,65 @@ OTHER_SPELLINGS = {
 """Names of types in other systems that are hardly ever names of columns."""
 
 _NEAREST = {
-    "TINYINT": "I8",
-    "SMALLINT": "I16 INT2 INT16 SERIAL2 SMALLSERIAL U8 UINT8 UTINYINT",
-    "INT": "I32 INT4 INT24 INT32 MEDIUMINT SERIAL SERIAL4 U16 UINT16 USMALLINT YEAR",
-    "BIGINT": "BIGSERIAL COUNTER I64 IDENTITY INT64 OID SERIAL8 U32 UINT32 UINTEGER",
-    "DECIMAL(20,0)": "U64 UBIGINT UINT64 UNSIGNED_LONG",
-    "DECIMAL(38,0)": "HUGEINT INT128 INT256 UHUGEINT UINT128 UINT256 VARINT",
-    "DECIMAL(p,s)": "BIGDECIMAL BIGNUMERIC DECIMAL32 DECIMAL64 DECIMAL128 DECIMAL256 DECFLOAT FIXED NUMBER",
+    "TINYINT": "I8 INT1 SBYTE",
+    "SMALLINT": "BYTEINT I16 INT16 INT2 SERIAL2 SMALLSERIAL U8 UINT1 UINT8 UTINYINT",
+    "INT": """AUTONUMBER BINARY_INTEGER I32 INT24 INT32 INT4 MEDIUMINT NATURAL NUMBERINT PLS_INTEGER POSITIVE
+        SERIAL SERIAL4 SFIXED32 SIMPLE_INTEGER SINT32 TIME_MILLIS U16 UINT16 UINT2 USMALLINT YEAR""",
+    "BIGINT": """BIGSERIAL CID COUNTER EPOCH EPOCH_MS FIXED32 I64 IDENTITY INT64 ISIZE NUMBERLONG OID SERIAL8
+        SFIXED64 SINT64 TIME_MICROS TIME_T U32 UINT32 UINT4 UINTEGER UNIXTIME UNIX_TIMESTAMP USIZE XID""",
+    "DECIMAL(20,0)": "FIXED64 U64 UBIGINT UINT64 UNSIGNED_LONG XID8",
+    "DECIMAL(38,0)": "BIGINTEGER BIGNUM HUGEINT I128 INT128 INT256 RW_INT256 U128 UHUGEINT UINT128 UINT256 VARINT",
+    "DECIMAL(p,s)": """BIGDECIMAL BIGNUMERIC BIG_DECIMAL CURRENCY DECFLOAT DECIMAL128 DECIMAL256 DECIMAL32
+        DECIMAL64 FIXED NUMBER NUMBERDECIMAL PERCENT""",
     "DECIMAL(19,4)": "MONEY",
     "DECIMAL(10,4)": "SMALLMONEY",
-    "FLOAT": "BINARY_FLOAT F32 FLOAT4 FLOAT32 HALF_FLOAT",
-    "DOUBLE": "BINARY_DOUBLE F64 FLOAT8 FLOAT64 SCALED_FLOAT",
-    "BOOLEAN": "BIT LOGICAL",
-    "STRING": """ASCII BPCHAR CHARACTER CIDR CITEXT CLOB DATERANGE DURATION ENUM ENUM8 ENUM16 FIXEDSTRING GEOGRAPHY
-        GEOMETRY HIERARCHYID INET INET4 INET6 INT4RANGE INT8RANGE INTERVAL IP IPV4 IPV6 KEYWORD LARGE_UTF8 LINE
-        LONGTEXT LONGVARCHAR LTREE MACADDR MACADDR8 MEDIUMTEXT NAME NATIONAL NCHAR NCLOB NTEXT NUMRANGE
-        NVARCHAR NVARCHAR2 OBJECTID PG_LSN POLYGON ROWID SET SYSNAME TIME TIME64 TIMETZ TIMEUUID TINYTEXT
-        TSQUERY TSRANGE TSTZRANGE TSVECTOR UNIQUEIDENTIFIER UROWID UTF8 UUID VARBIT VARCHAR2 XML XMLTYPE""",
-    "BINARY": "BFILE BYTEA IMAGE LONGBLOB LONGVARBINARY MEDIUMBLOB RAW ROWVERSION TINYBLOB VARBINARY VARBYTE",
-    "DATE": "DATE32 DATE64",
-    "TIMESTAMP": """DATETIME2 DATETIME64 DATETIMEOFFSET DATE_NANOS INT96 ISODATE SMALLDATETIME TIMESTAMP_MS TIMESTAMP_NS
-        TIMESTAMP_S TIMESTAMP_TZ TIMESTAMPLTZ TIMESTAMPNTZ""",
-    "VARIANT": "ANY DYNAMIC FLATTENED OBJECT SQL_VARIANT SUPER",
+    "FLOAT": "BFLOAT16 BINARY_FLOAT F16 F32 FLOAT16 FLOAT32 FLOAT4 HALF_FLOAT SINGLE",
+    "DOUBLE": "BINARY_DOUBLE DOUBLE64 F64 FLOAT128 FLOAT64 FLOAT8 RANK_FEATURE SCALED_FLOAT",
+    "BOOLEAN": "BIT LOGICAL YESNO",
+    "STRING": """ACLITEM ASCII BINGTILE BITSTRING BOX BPCHAR CHARACTER CHARSET CIDR CIRCLE CITEXT CLOB COLOR
+        COMPLETION CONSTANT_KEYWORD COUNTRY CUBE DATALINK DATERANGE DATE_RANGE DBCLOB DBPOINTER DURATION EMAIL ENUM
+        ENUM16 ENUM8 FIXEDSTRING GEOGRAPHY GEOMETRY GEOMETRYCOLLECTION GEO_SHAPE GRAPHIC GUID HIERARCHYID INET
+        INET4 INET6 INT4MULTIRANGE INT4RANGE INT8MULTIRANGE INT8RANGE INTERVAL INTERVALDAY IP IPADDRESS IPPREFIX
+        IPV4 IPV6 IP_ADDRESS IP_RANGE ISBN JAVASCRIPT JSONPATH KDBTREE KEYWORD LARGE_UTF8 LINE LINESTRING LONGTEXT
+        LONGVARCHAR LONG_TEXT LSEG LTREE MAC MACADDR MACADDR8 MATCH_ONLY_TEXT MEDIUMTEXT MEMO MULTILINESTRING
+        MULTIPOINT MULTIPOLYGON MZ_ACLITEM NAME NATIONAL NATIVE NCHAR NCLOB NTEXT NUMRANGE NVARCHAR NVARCHAR2
+        OBJECTID PASSWORD PATH PG_LSN PG_SNAPSHOT PHONE POLYGON RANGE REGCLASS REGEX REGPROC REGTYPE RING ROWID
+        SDO_GEOMETRY SEARCH_AS_YOU_TYPE SET SPARSEVEC SPHERICALGEOGRAPHY STR STRINGVALUE SYMBOL SYSNAME TEXT_SEARCH
+        TID TIME TIME64 TIMETZ TIMEUUID TIME_NS TINTERVAL TINYTEXT TSQUERY TSRANGE TSTZRANGE TSVECTOR TXID_SNAPSHOT
+        UNIQUEIDENTIFIER URI URITYPE URL UROWID UTF8 UUID VARBIT VARCHAR2 VARGRAPHIC VARYING VERSION WILDCARD XML
+        XMLTYPE""",
+    "BINARY": """AGGREGATEFUNCTION BFILE BINDATA BITMAP BUFFER BYTEA FILE HLLSKETCH HYPERLOGLOG IMAGE LONGBLOB
+        LONGVARBINARY MEDIUMBLOB P4HYPERLOGLOG QDIGEST RAW ROWVERSION SETDIGEST SIMPLEAGGREGATEFUNCTION SKETCH
+        TDIGEST TINYBLOB VARBINARY VARBYTE""",
+    "DATE": "DATE32 DATE64 LOCALDATE",
+    "TIMESTAMP": """ABSTIME DATETIME2 DATETIME64 DATETIMEOFFSET DATE_NANOS DATE_TIME INSTANT INT96 ISODATE
+        LOCALDATETIME LOCAL_TIMESTAMP_MICROS LOCAL_TIMESTAMP_MILLIS LOCAL_TIMESTAMP_NANOS MZ_TIMESTAMP
+        OFFSETDATETIME SMALLDATETIME TIMESTAMPLOCALTZ TIMESTAMPLTZ TIMESTAMPNTZ TIMESTAMP_MICROS TIMESTAMP_MILLIS
+        TIMESTAMP_MS TIMESTAMP_NANOS TIMESTAMP_NS TIMESTAMP_S TIMESTAMP_TZ ZONEDDATETIME""",
+    "VARIANT": """ANY ANYDATA ANYELEMENT ANYTYPE DICT DYNAMIC FLATTENED MESSAGE NULL OBJECT ONEOF SQL_VARIANT SUPER
+        UNDEFINED UNION UNIONTYPE UNKNOWN VOID""",
     "MAP<STRING, STRING>": "HSTORE",
     "MAP<STRING, type>": "MULTISET",
-    "ARRAY<type>": "HALFVEC LIST VECTOR",
-    "STRUCT<name: type, …>": "NESTED RECORD ROW TUPLE",
+    "ARRAY<type>": "LIST REPEATED",
+    "ARRAY<FLOAT>": "DENSE_VECTOR HALFVEC VECTOR",
+    "ARRAY<INT>": "INT2VECTOR OIDVECTOR",
+    "ARRAY<STRUCT<name: type, …>>": "NESTED",
+    "STRUCT<name: type, …>": "RECORD ROW TUPLE",
     "STRUCT<lon: DOUBLE, lat: DOUBLE>": "POINT",
     "STRUCT<lat: DOUBLE, lon: DOUBLE>": "GEO_POINT",
 }
-_NAMED = OTHER_SPELLINGS | {name: nearest for nearest, names in _NEAREST.items() for name in names.split()}
-_WORDS = {
-    "BINARY LARGE": "BINARY",
-    "BIT VARYING": "STRING",
-    "DOUBLE PRECISION": "DOUBLE",
-    "LONG BINARY": "BINARY",
-    "LONG RAW": "BINARY",
-    "LONG TEXT": "STRING",
-    "LONG VARBINARY": "BINARY",
-    "LONG VARCHAR": "STRING",
+NAMED = OTHER_SPELLINGS | {name: nearest for nearest, names in _NEAREST.items() for name in names.split()}
+"""Name of a type in another system → the nearest type, or the form of the type."""
+CONTAINERS = {
+    **dict.fromkeys(("ARRAY", "LIST", "REPEATED", "SET", "VECTOR"), "ARRAY"),
+    **dict.fromkeys(("MAP", "MULTISET"), "MAP"),
+    **dict.fromkeys(("OBJECT", "RECORD", "ROW", "STRUCT", "TUPLE"), "STRUCT"),
+    "NESTED": "ARRAY of STRUCT",
+    **dict.fromkeys(("FROZEN", "LOWCARDINALITY", "NULLABLE", "OPTIONAL", "REQUIRED"), "part"),
 }
-"""Names of two words, in which the second word changes the meaning of the first one."""
-_SPECIAL = {
-    "INT8": 'Use "BIGINT" for 8 bytes, as in PostgreSQL, or "TINYINT" for 8 bits, as in ClickHouse.',
-    "UNSIGNED": 'Use "BIGINT", or "DECIMAL(20,0)" for 8 bytes.',
-    "SIGNED": 'Use "BIGINT".',
-    "NULLABLE": "Use the type within the parentheses: every column may be NULL.",
-    "LOWCARDINALITY": "Use the type within the parentheses.",
-    "FROZEN": "Use the type within the brackets.",
-}
-_WITHOUT_SIGN = {"TINYINT": "SMALLINT", "SMALLINT": "INT", "INT": "BIGINT", "BIGINT": "DECIMAL(20,0)"}
-"""Type → the type that holds unsigned numbers of as many bits."""
-_DECIMALS = ("DECIMAL", "DECIMAL(p,s)")
-_SINGLE_BITS = 24
-"""The largest number of binary digits of a FLOAT in standard SQL; FLOAT(53) is a DOUBLE."""
-_WRITTEN = re.compile(r"([^(<\[]*)(\([^()]*\))?([^\[]*)(\[[\d ]*\])?.*", re.DOTALL)
-
-
-def nearest_type(written: str) -> str | None:
-    """Return the hint for a type as another system writes it; None for an unknown name.
-
-    Args:
-        written: The type in upper case, with the parentheses, words and brackets that follow its name.
-
-    Example:
-        >>> nearest_type("FLOAT8"), nearest_type("NUMBER (10,2)"), nearest_type("QUOTE")
-        ('Use "DOUBLE".', 'Use "DECIMAL(10,2)".', None)
-        >>> nearest_type("INT (10) UNSIGNED"), nearest_type("TEXT [ ]")
-        ('Use "BIGINT".', 'Use "ARRAY<STRING>".')
-    """
-    found = _WRITTEN.fullmatch(written)
-    assert found is not None, "every text has this form"
-    name, size, behind, brackets = (part or "" for part in found.groups())
-    words = [*name.split(), *behind.split()]
-    if not words:
-        return None
-    if words[0] in _SPECIAL and not brackets:
-        return _SPECIAL[words[0]]
-    is_array = bool(brackets) or (written.startswith("_") and written[1:] in _NAMED)
-    words[0] = words[0].removeprefix("_") if is_array else words[0]
-    known = _sized(words, size.replace(" ", "")) if "INT8" not in words else "BIGINT"
-    if known is None:
-        return None
-    return f'Use "ARRAY<{known}>".' if is_array else f'Use "{known}".'
-
-
-def _sized(words: list[str], size: str) -> str | None:
-    """Return the nearest type of a name with further words and a size in parentheses."""
-    name = words[0]
-    plain = name if name in PLAIN_TYPES or name == "DECIMAL" else None
-    known = _WORDS.get(" ".join(words[:2])) or plain or _NAMED.get(name)
-    digits = [int(part) for part in size[1:-1].split(",") if part.isascii() and part.isdigit()]
-    if known in _DECIMALS:
-        fits = digits and digits[0] <= WIDEST and sum(digits[1:]) <= digits[0] and size.count(",") < len(digits)
-        return f"DECIMAL{size}" if fits and name.isalpha() else "DECIMAL(p,s)"
-    if name == "FLOAT" and len(digits) == 1 and digits[0] > _SINGLE_BITS:
-        return "DOUBLE"
-    if name == "BIT" and digits not in ([], [1]):
-        return "STRING"
-    if {"UNSIGNED", "ZEROFILL"} & {*words} and name != "MEDIUMINT":
-        return _WITHOUT_SIGN.get(known or "", known)
-    return known
+"""Name of a type with parts in another system → the kind of the nearest type; ``part`` stands for the part itself."""
+CONSTRAINTS = frozenset(
+    """AUTO_INCREMENT AUTOINCREMENT CHARSET CHECK COLLATE COMMENT CONSTRAINT DEFAULT ENCODE GENERATED HIDDEN IDENTITY
+    INVISIBLE NOT NULL REFERENCES UNIQUE""".split()
+)
+"""Words that may follow the type of a column in other systems, and do not belong to the type."""

@@ -9,27 +9,33 @@ from sqlglot.tokenizer_core import TokenType
 from grouping.model.column_place import ColumnPlace, declared_path, parse_path, place_in_value
 from grouping.model.decimal_types import WIDEST
 from grouping.model.errors import InputError, near_name
+from grouping.model.foreign_types import nearest_type
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import PLAIN_TYPES, STRING, SqlType, array_of, decimal, map_of, struct_of
-from grouping.model.type_names import nearest_type
+from grouping.model.type_names import CONSTRAINTS
 from grouping.statements.tokens import Tokens, clipped
 
 __all__ = ["declared_key", "read_key", "read_place", "read_type"]
 
 _LONGEST_HEADER = 255
 
-_FORMS = {"STRUCT": "STRUCT<name: type, …>", "ARRAY": "ARRAY<type>", "MAP": "MAP<STRING, type>"}
-_NESTED = tuple(_FORMS)
+_NESTED = ("STRUCT", "ARRAY", "MAP")
 _DEEPEST = 16
 """The largest depth of nested types."""
 _DEFAULT_DECIMAL = (10, 0)
-_LONGEST_TYPE = 16
+_LONGEST_TYPE = 200
 """The largest number of tokens that are read for the type of another system."""
-_SIGNS = ("SIGNED", "UNSIGNED", "ZEROFILL")
-_OF_BINARY = ("LARGE", "VARYING")
+_BEHIND = ("ARRAY", "LARGE", "LIST", "SIGNED", "UNSIGNED", "VARYING", "ZEROFILL")
+"""Words that are a part of a type's name in other systems."""
 _ZONED = ("WITH", "WITHOUT")
-_CONSTRAINTS = """AUTO_INCREMENT CHECK COLLATE COMMENT CONSTRAINT DEFAULT ENCODE GENERATED NOT NULL REFERENCES
-    UNIQUE""".split()
+_UNKNOWN = 'Use "STRING" for a text, or "VARIANT" for any JSON value.'
+_ELSEWHERE = {
+    "HEADER": "Write FROM HEADER 'name' behind the type.",
+    "HEADERS": "Leave the column out: _headers has all headers.",
+    "KEY": "Write FROM KEY behind the type.",
+    "METADATA": "Leave the column out: _time, _key, _partition, _offset and _headers need no declaration.",
+}
+"""Word behind a type in ksqlDB or Flink → the hint."""
 
 
 def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
@@ -43,27 +49,27 @@ def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
         InputError: ``syntax-error``, ``stream-mismatch`` or ``unsupported-query``.
     """
     word = tokens.word()
-    if word in PLAIN_TYPES:
-        tokens.index += 1
-        _check_behind(tokens, word)
-        return PLAIN_TYPES[word]
-    if word == "DECIMAL":
-        tokens.index += 1
-        sql_type = _decimal(tokens)
+    if word in PLAIN_TYPES or word == "DECIMAL" or word in _NESTED:
+        sql_type = _known_type(tokens, word, depth)
         _check_behind(tokens, str(sql_type))
         return sql_type
-    if word in _NESTED:
-        return _nested(tokens, depth)
     nearest = nearest_type(_written(tokens))
-    if not word and (nearest is None or not tokens.source()[0].isalpha()):
-        raise tokens.unexpected("the type of the column")
+    if not word and not (nearest and tokens.source()[:1].isalpha()):
+        raise tokens.unexpected("the type of the column", hint=nearest)
     raise InputError(
         f'type "{clipped(tokens.source())}" does not exist',
         code="syntax-error",
         detail=f"The types are {', '.join(PLAIN_TYPES)}, DECIMAL(p,s), STRUCT<name: type, …>, ARRAY<type> and "
         "MAP<STRING, type>.",
-        hint=nearest or near_name(clipped(word), (*PLAIN_TYPES, "DECIMAL", *_NESTED)),
+        hint=nearest or _UNKNOWN,
     )
+
+
+def _known_type(tokens: Tokens, word: str, depth: int) -> SqlType:
+    if word in _NESTED:
+        return _nested(tokens, depth)
+    tokens.index += 1
+    return _decimal(tokens) if word == "DECIMAL" else PLAIN_TYPES[word]
 
 
 def _check_behind(tokens: Tokens, name: str) -> None:
@@ -72,33 +78,35 @@ def _check_behind(tokens: Tokens, name: str) -> None:
     Raises:
         InputError: ``syntax-error`` with the nearest form.
     """
-    word = tokens.word()
-    detail = "Only DECIMAL(p,s), STRUCT, ARRAY and MAP have anything behind the name of the type."
-    hint = nearest_type(f"{name} {_written(tokens)}")
+    word, symbol = tokens.word(), tokens.source()
+    is_known = word in _BEHIND or (word in _ZONED and tokens.word(1) in ("TIME", "LOCAL"))
     if tokens.type() is TokenType.L_PAREN:
         what = f'type "{name}" takes no length'
     elif tokens.type() is TokenType.L_BRACKET:
         what = f'an ARRAY is not written "{name}[]"'
-    elif word in _SIGNS or word in _OF_BINARY or (word in _ZONED and tokens.word(1) in ("TIME", "LOCAL")):
-        what = f'type "{name} {word}" does not exist'
-    elif word in _CONSTRAINTS:
-        what, detail = f'"{word}" does not belong to a column', "A column has a name, a type, and FROM with a place."
-        hint = "Leave it out. Every column may be NULL."
+    elif symbol in ("-", "?") or is_known:
+        what = f'type "{name} {word or symbol}" does not exist'
+    elif word in CONSTRAINTS or word in _ELSEWHERE:
+        raise InputError(
+            f'"{word}" does not belong to a column',
+            code="syntax-error",
+            detail="A column has a name, a type, and FROM with a place.",
+            hint=_ELSEWHERE.get(word, "Leave it out. Every column may be NULL."),
+        )
     else:
         return
-    raise InputError(what, code="syntax-error", detail=detail, hint=hint)
+    raise InputError(
+        what,
+        code="syntax-error",
+        detail="Only DECIMAL(p,s), STRUCT, ARRAY and MAP have anything behind the name of the type.",
+        hint=nearest_type(f"{name} {_written(tokens)}"),
+    )
 
 
 def _written(tokens: Tokens) -> str:
-    """Return the next words in capitals, up to the comma or bracket after the column, or up to a constraint."""
-    parts: list[str] = []
-    depth = 0
-    while len(parts) < _LONGEST_TYPE and (source := tokens.source(len(parts))):
-        if depth == 0 and (source in ",)>" or (parts and tokens.word(len(parts)) in _CONSTRAINTS)):
-            break
-        depth += (source in "(<[") - (source in ")>]")
-        parts.append(source.upper())
-    return " ".join(parts)
+    """Return the next tokens as written, which begin with the rest of the type."""
+    sources = (tokens.source(ahead) for ahead in range(_LONGEST_TYPE))
+    return " ".join(source for source in sources if source)
 
 
 def _nested(tokens: Tokens, depth: int) -> SqlType:
@@ -107,14 +115,15 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
     if depth >= _DEEPEST:
         what = f"a type of more than {_DEEPEST} levels"
         raise unsupported(what, "STRUCT, ARRAY and MAP are limited in depth.", "Declare the deep part as VARIANT.")
-    tokens.index += 1
-    if not tokens.accept_symbol(TokenType.LT):
-        raise tokens.unexpected(f'"<" behind {word}', hint=f"Write {_FORMS[word]}.")
+    if tokens.type(1) is not TokenType.LT or (word == "MAP" and tokens.word(2) != "STRING"):
+        hint = nearest_type(_written(tokens))
+        tokens.index += 1
+        wanted = "STRING, the type of the keys" if tokens.accept_symbol(TokenType.LT) else f'"<" behind {word}'
+        raise tokens.unexpected(wanted, hint=hint)
+    tokens.index += 2
     if word == "STRUCT":
         return _struct(tokens, depth)
     if word == "MAP":
-        if tokens.word() != "STRING":
-            raise tokens.unexpected("STRING, the type of the keys", hint=f"Write {_FORMS[word]}.")
         tokens.index += 1
         tokens.expect_symbol(TokenType.COMMA, ",")
     element = read_type(tokens, depth + 1)

@@ -39,10 +39,10 @@ _NEAREST = {
     "NUMBER": "DECIMAL(p,s)",
     "NUMBER(10)": "DECIMAL(10)",
     "NUMBER(10,2)": "DECIMAL(10,2)",
-    "NUMERIC": "DECIMAL",
+    "NUMERIC": "DECIMAL(p,s)",
     "NUMERIC(10,2)": "DECIMAL(10,2)",
     "DEC(10,2)": "DECIMAL(10,2)",
-    "DECIMAL64(2)": "DECIMAL(p,s)",
+    "DECIMAL64(2)": "DECIMAL(18,2)",
     "BIGNUMERIC": "DECIMAL(p,s)",
     "FIXED": "DECIMAL(p,s)",
     "MONEY": "DECIMAL(19,4)",
@@ -114,17 +114,17 @@ _NEAREST = {
     "HSTORE": "MAP<STRING, STRING>",
     "OBJECT": "VARIANT",
     "SUPER": "VARIANT",
-    "ROW(a INT)": "STRUCT<name: type, …>",
-    "STRUCT(a INT)": "STRUCT<name: type, …>",
+    "ROW(a INT)": "STRUCT<a: INT>",
+    "STRUCT(a INT)": "STRUCT<a: INT>",
     "RECORD": "STRUCT<name: type, …>",
-    "ARRAY(INT)": "ARRAY<type>",
+    "ARRAY(INT)": "ARRAY<INT>",
     "INT[]": "ARRAY<INT>",
     "ARRAY": "ARRAY<type>",
-    "LIST<INT>": "ARRAY<type>",
-    "MAP<INT, STRING>": "MAP<STRING, type>",
-    "MAP(STRING, INT)": "MAP<STRING, type>",
-    "TUPLE(a INT)": "STRUCT<name: type, …>",
-    "NESTED(a INT)": "STRUCT<name: type, …>",
+    "LIST<INT>": "ARRAY<INT>",
+    "MAP<INT, STRING>": "MAP<STRING, STRING>",
+    "MAP(STRING, INT)": "MAP<STRING, INT>",
+    "TUPLE(a INT)": "STRUCT<a: INT>",
+    "NESTED(a INT)": "ARRAY<STRUCT<a: INT>>",
     "INET": "STRING",
     "CIDR": "STRING",
     "IPV4": "STRING",
@@ -137,7 +137,7 @@ _NEAREST = {
     "MEDIUMINT UNSIGNED": "INT",
     "DECIMAL(10,2) UNSIGNED": "DECIMAL(10,2)",
     "NUMBER(38)": "DECIMAL(38)",
-    "NUMBER(*,2)": "DECIMAL(p,s)",
+    "NUMBER(*,2)": "DECIMAL(38,2)",
     "BIGNUMERIC(40,10)": "DECIMAL(p,s)",
     "BIT(8)": "STRING",
     "BIT VARYING(8)": "STRING",
@@ -171,6 +171,94 @@ _NEAREST = {
     "UNSIGNED_LONG": "DECIMAL(20,0)",
     "OBJECTID": "STRING",
     "VARINT": "DECIMAL(38,0)",
+    "vector(3)": "ARRAY<FLOAT>",
+    "text[][]": "ARRAY<ARRAY<STRING>>",
+    "integer ARRAY[4]": "ARRAY<INT>",
+    "int list": "ARRAY<INT>",
+    "map[text=>int]": "MAP<STRING, INT>",
+    "NUMBER(10,-2)": "DECIMAL(12,0)",
+    "NUMBER(*,0)": "DECIMAL(38,0)",
+    "PLS_INTEGER": "INT",
+    "SDO_GEOMETRY": "STRING",
+    "ANYDATA": "VARIANT",
+    "BYTEINT": "SMALLINT",
+    "RANGE<DATE>": "STRING",
+    "VECTOR(FLOAT, 256)": "ARRAY<FLOAT>",
+    "MAP(VARCHAR, INT)": "MAP<STRING, INT>",
+    "ARRAY(NUMBER(10,2))": "ARRAY<DECIMAL(10,2)>",
+    "OBJECT(a NUMBER)": "STRUCT<a: DECIMAL(p,s)>",
+    "Decimal64(4)": "DECIMAL(18,4)",
+    "Decimal256(4)": "DECIMAL(38,4)",
+    "Array(Array(String))": "ARRAY<ARRAY<STRING>>",
+    "Tuple(a Int32, b String)": "STRUCT<a: INT, b: STRING>",
+    "Tuple(Int32, String)": "STRUCT<name: type, …>",
+    "Map(String, UInt64)": "MAP<STRING, DECIMAL(20,0)>",
+    "Nullable(Int32)": "INT",
+    "LowCardinality(Nullable(String))": "STRING",
+    "Nested(a Int32)": "ARRAY<STRUCT<a: INT>>",
+    "Array(Nullable(Int32))": "ARRAY<INT>",
+    "AggregateFunction(sum, UInt64)": "BINARY",
+    "STRUCT(a INTEGER[], b STRUCT(c VARCHAR(3)))": "STRUCT<a: ARRAY<INT>, b: STRUCT<c: STRING>>",
+    "UNION(num INTEGER, str VARCHAR)": "VARIANT",
+    "BITSTRING": "STRING",
+    "MAP<VARCHAR, STRING>": "MAP<STRING, STRING>",
+    "INT ARRAY": "ARRAY<INT>",
+    "MULTISET<STRING>": "MAP<STRING, INT>",
+    "ROW<a INT NOT NULL, b STRING COMMENT 'x'>": "STRUCT<a: INT, b: STRING>",
+    "rw_int256": "DECIMAL(38,0)",
+    "uint4": "BIGINT",
+    "TIMESTAMPLOCALTZ": "TIMESTAMP",
+    "MAP<INT,STRING>": "MAP<STRING, STRING>",
+    "UNIONTYPE<int,string>": "VARIANT",
+    "ARRAY(ROW(a INT))": "ARRAY<STRUCT<a: INT>>",
+    "IPADDRESS": "STRING",
+    "HyperLogLog": "BINARY",
+    "binData": "BINARY",
+    "NumberLong": "BIGINT",
+    "sint64": "BIGINT",
+    "fixed32": "BIGINT",
+    "google.protobuf.Timestamp": "TIMESTAMP",
+    "google.protobuf.Struct": "STRUCT<name: type, …>",
+    "repeated string": "ARRAY<STRING>",
+    "optional int32": "INT",
+    "timestamp-millis": "TIMESTAMP",
+    "local-timestamp-millis": "TIMESTAMP",
+    "time_micros": "BIGINT",
+    "big-decimal": "DECIMAL(p,s)",
+    "date-time": "TIMESTAMP",
+    "email": "STRING",
+    "list<int>": "ARRAY<INT>",
+    "set<text>": "ARRAY<STRING>",
+    "SET('a','b')": "STRING",
+    "map<text,list<int>>": "MAP<STRING, ARRAY<INT>>",
+    "frozen<map<text,int>>": "MAP<STRING, INT>",
+    "vector<float,3>": "ARRAY<FLOAT>",
+    "DECFLOAT(34)": "DECIMAL(p,s)",
+    "CHAR(5) FOR BIT DATA": "BINARY",
+    "DBCLOB(1M)": "STRING",
+    "VARYING CHARACTER(255)": "STRING",
+    "HLLSKETCH": "BINARY",
+    "StringType": "STRING",
+    "ArrayType": "ARRAY<type>",
+    "StructType()": "STRUCT<name: type, …>",
+    "str": "STRING",
+    "dict": "VARIANT",
+    "byte[]": "BINARY",
+    "List<String>": "ARRAY<STRING>",
+    "Optional<Int>": "INT",
+    "ZonedDateTime": "TIMESTAMP",
+    "BigInteger": "DECIMAL(38,0)",
+    "float16": "FLOAT",
+    "half_float": "FLOAT",
+    "unixtime": "BIGINT",
+    "mac": "STRING",
+    "guid": "STRING",
+    "boolean?": "BOOLEAN",
+    "VARCAHR": "STRING",
+    "INTERGER": "INT",
+    "DATTIME": "TIMESTAMP",
+    "double precision": "DOUBLE",
+    "DOUBLE PRECISION[]": "ARRAY<DOUBLE>",
 }
 """By what is written: the type to write."""
 
@@ -186,17 +274,46 @@ def test_a_type_of_another_system_has_the_nearest(written: str, nearest: str) ->
     """The hint has the type, which is a type here."""
     error = _refusal(written)
     assert error.code == "syntax-error"
-    assert nearest in str(error.hint)
+    assert f'"{nearest}"' in str(error.hint)
     example = re.sub(
         r"\b(?:type|name: type, …)", lambda found: found[0].replace("type, …", "INT").replace("type", "INT"), nearest
     )
     parse(f"CREATE STREAM s (a {example.replace('(p,s)', '(10,2)')}, b INT) WITH (topic = 's', format = 'json')")
 
 
-@pytest.mark.parametrize("written", ["NULLABLE(INT)", "LOWCARDINALITY(STRING)"])
-def test_a_wrapper_is_the_type_within(written: str) -> None:
-    """A wrapper without a meaning for records is left out."""
-    assert "within the parentheses" in str(_refusal(written).hint)
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    {
+        "STRNG": 'Did you mean "STRING"?',
+        "ARRY<INT>": 'Use "STRING" for a text, or "VARIANT" for any JSON value.',
+        "mood": 'Use "STRING" for a text, or "VARIANT" for any JSON value.',
+        "frozen<address>": 'Use "STRING" for a text, or "VARIANT" for any JSON value.',
+        "[int]": 'Use "INT".',
+        '"char"': 'Use "STRING".',
+        "SIGNED": 'Use "BIGINT".',
+        "STRING KEY": "Write FROM KEY behind the type.",
+        "BIGINT METADATA FROM 'offset'": "Leave the column out: _time, _key, _partition, _offset and _headers",
+        "ARRAY<STRUCT<a STRING, b BINARY>> HEADERS": "Leave the column out: _headers has all headers.",
+        "INT IDENTITY(1,1)": "Leave it out. Every column may be NULL.",
+    }.items(),
+)
+def test_another_word_has_a_hint(written: str, hint: str) -> None:
+    """A slip, a name of the user's own, quotes, and words of ksqlDB and Flink behind the type have hints too."""
+    assert hint in str(_refusal(written).hint)
+
+
+def test_a_type_without_an_end_is_refused() -> None:
+    """A type with brackets that do not close, or with very many brackets, is refused as any other."""
+    for written in (
+        "ROW(a INT",
+        "MAP(",
+        "ARRAY(ARRAY(" * 100,
+        "a" * 5_000,
+        "list<" * 3_000,
+        "[" * 300,
+        "int" + "[]" * 300,
+    ):
+        assert _refusal(written).code == "syntax-error"
 
 
 @pytest.mark.parametrize("written", ["INT NOT NULL", "STRING DEFAULT 'x'", "BIGINT UNIQUE", "STRING COMMENT 'x'"])
