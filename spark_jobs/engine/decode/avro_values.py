@@ -25,7 +25,7 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
 def plain_check(sql_type: SqlType, kind: str) -> Check | None:
-    """Return a check and conversion for a type without parts; None if the values need neither.
+    """Return a check and conversion for a type that is not nested; None if the values need neither.
 
     Args:
         sql_type: The type of the column, or of a part of it.

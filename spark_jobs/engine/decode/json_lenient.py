@@ -120,7 +120,7 @@ def _of_number(text: str, sql_type: SqlType) -> object:
 
 
 def _nested(value: object, sql_type: SqlType, leniency: Leniency) -> object:
-    """Return a nested value whose parts `relaxed` has converted; return a value without parts unchanged."""
+    """Return a nested value whose parts `relaxed` has converted; return a value that is not nested unchanged."""
     element = sql_type.element
     if isinstance(value, list) and element is not None and sql_type.key is None:
         return [_part(each, element, leniency, place) for place, each in enumerate(value)]

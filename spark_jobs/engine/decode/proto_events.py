@@ -1,4 +1,4 @@
-"""Protobuf records, by a descriptor that the stream has."""
+"""Reads Protobuf records by the descriptor in their stream's definition."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = ["ProtoReader", "message_header"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOS = 10**9
 _PER_BYTE = 4
-"""The number of values that a record may have for each of its bytes."""
+"""The number of values in arrays and maps that a record may have for each of its bytes."""
 _BESIDES = 10_000
-"""The number of values that any record may have in addition."""
+"""The number of values in arrays and maps that any record may have in addition to `_PER_BYTE` for each byte."""
 _FIELD_BITS = {3: 64, 4: 65, 5: 32, 6: 65, 7: 33, 13: 33, 15: 32, 16: 64, 17: 32, 18: 64}
-"""By the number of a field's type: the bits of a signed number that can hold every value of the field."""
+"""By the number of a field's type: the number of bits of a signed number that can hold every value of the field."""
 
 _ReadField = Callable[[Any], Any]
 
@@ -39,10 +39,10 @@ class ProtoReader:
     """Reads the Protobuf records of one stream."""
 
     def __init__(self, columns: Sequence[StreamColumn], descriptor: str, message: str, framing: str) -> None:
-        """Prepare to read.
+        """Make a reader of the messages of one type.
 
         Args:
-            columns: The columns, which are fields of the message.
+            columns: The columns, each a field of the message.
             descriptor: A FileDescriptorSet in base64.
             message: The full name of the message.
             framing: ``raw`` or ``confluent``.
@@ -60,7 +60,7 @@ class ProtoReader:
         """Decode the values of a batch.
 
         Returns:
-            A function that returns a column of the good records; and by row the faults of the bad records.
+            A function that returns a column of the good records; and by the row of each bad record, its fault.
         """
         records: list[list[Any]] = []
         wrong: dict[int, str] = {}
@@ -120,8 +120,8 @@ def _reader(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField:
 
     Args:
         field: The field's descriptor.
-        sql_type: The type of the column, or of a part of it.
-        left: A list of one number: how many further values in arrays and maps the record may have.
+        sql_type: The type of the column, or of a value nested in it.
+        left: A list whose only element is the number of further values in arrays and maps that the record may have.
     """
     name, get = field.name, attrgetter(field.name)
     if is_map(field):
@@ -139,7 +139,7 @@ def _reader(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField:
 
 
 def _value(field: Any, sql_type: SqlType, left: list[int]) -> _ReadField | None:
-    """Return a check and conversion of a field's single values; None if the values need neither."""
+    """Return a function that checks and converts one value of a field; None if the values need neither."""
     if (inner := wrapped_field(field)) is not None:
         get, convert = attrgetter("value"), _value(inner, sql_type, left)
         return get if convert is None else lambda message: convert(get(message))
@@ -194,7 +194,7 @@ def _map(get: _ReadField, convert: _ReadField | None, sql_type: SqlType, left: l
 
 
 def _width(sql_type: SqlType) -> int:
-    """Return how many values an element has, apart from arrays and maps within."""
+    """Return the number of values that an element counts for, without the elements of arrays and maps inside it."""
     element = sql_type.element if sql_type.name in ("ARRAY", "MAP") else None
     return _width(element) if element is not None else 1 + sum(_width(field) for _, field in sql_type.fields)
 

@@ -1,6 +1,6 @@
 """Functions that Python computes, once for each distinct combination of values in the rows.
 
-They are slower than Polars' functions, and have exactly Spark's results.
+These functions are slower than Polars' functions, but have exactly Spark's results.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T")
 def each_distinct(
     exprs: Sequence[pl.Expr], convert: Callable[..., Any], dtype: pl.DataType | type[pl.DataType]
 ) -> pl.Expr:
-    """Return `convert` of the values of each row; NULL where a value is NULL or the result is None.
+    """Return `convert` of the values of each row; NULL if one of the row's values is NULL, or if the result is None.
 
-    `convert` must treat a double's -0.0 like 0.0.
+    `convert` must return the same for -0.0 and 0.0, because these values of a DOUBLE are not distinguished.
 
     Raises:
         InternalError: During evaluation, when `convert` raises. The error stops only the group of the expression.
@@ -46,10 +46,10 @@ def of_one_length(columns: Sequence[pl.Series]) -> list[pl.Series]:
 
 
 def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> list[T | None]:
-    """Return `convert` of each row's values; None where a value is None.
+    """Return `convert` of each row's values; None for a row in which a value is None.
 
     Raises:
-        InternalError: When `convert` raises.
+        InternalError: `convert` raises an error about a value.
         CpuExceeded: No CPU time is left.
     """
     try:

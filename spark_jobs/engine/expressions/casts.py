@@ -43,7 +43,7 @@ _MICROS = 1_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 _LONGEST_EXPONENT = 5000
 _MOST_BITS = 1200
-"""A number above the size of any DOUBLE's binary exponent."""
+"""A number above the absolute value of any DOUBLE's binary exponent."""
 
 
 def cast(args: list[Operand], sql_type: SqlType) -> Operand:
@@ -76,7 +76,7 @@ def _plain(value: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _by_value(convert: Callable[..., object]) -> Caster:
-    """Make a cast from a function of the value and the type."""
+    """Return the cast that calls a function with each distinct value and the target type."""
     return lambda value, sql_type: each_distinct(
         [value.expr], lambda one: convert(one, sql_type), polars_type(sql_type)
     )
@@ -240,7 +240,7 @@ _TEXT_READERS: dict[str, Callable[[str, SqlType], object]] = {
 
 
 def read_text(text: str, sql_type: SqlType) -> object:
-    """Return the CAST of a text to a type, None for NULL."""
+    """Return the result of a CAST of a text to a type; None if the result is NULL."""
     return _TEXT_READERS[sql_type.name](text, sql_type)
 
 

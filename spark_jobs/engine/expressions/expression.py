@@ -1,8 +1,9 @@
 """Expressions as Polars expressions with the same meaning as in Spark.
 
-A compiled expression reads the event's columns by their names and constants as ``:c0``, ``:c1``, …; comparisons that
-Polars cannot do exactly (decimals, sets) use columns added by `match.residual`: `KeyPair`, `Member`. Polars compares as
-Spark does: NaN equals itself and is the greatest, -0.0 equals 0.0, strings compare by code points.
+A compiled expression reads the event's columns by their names, and constants as ``:c0``, ``:c1``, …. Polars compares as
+Spark does: NaN equals itself and is the greatest number, -0.0 equals 0.0, and strings compare by code points. Polars
+cannot do the comparisons with decimals and sets exactly; for these, the expression reads columns that `match.residual`
+adds for a `KeyPair` or a `Member`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class KeyPair(NamedTuple):
 
 
 class Member(NamedTuple):
-    """The membership of a column's or an expression's value in a set-valued constant."""
+    """The test whether the value of a column or an expression is in a constant that is a set."""
 
     needle: Expression
     type: SqlType
@@ -50,7 +51,7 @@ class Member(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The column with the result, which may be NULL. A slot stands in one place only, so the name has the slot."""
+        """The column with the result, which may be NULL; the slot names it, since a slot is used in one place only."""
         return f":member {self.slot}"
 
 
@@ -66,7 +67,7 @@ class ElementCall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The column with its value."""
+        """The column with the value of the call."""
         return f":lambda {self.number}"
 
 
@@ -260,7 +261,7 @@ def _is_small(value: pl.Expr, most: int) -> pl.Expr:
 
 
 def _case(typed: list[Operand], sql_type: SqlType) -> Operand:
-    """Compile CASE, given as condition, result, …[, ELSE]."""
+    """Compile CASE; the operands are condition, result, condition, result, …, and last the value of ELSE if any."""
     results = [*typed[1::2], *(typed[-1:] if len(typed) % 2 else [])]
     if sql_type == UNKNOWN:
         sql_type = wider([result.type for result in results])
@@ -271,7 +272,7 @@ def _case(typed: list[Operand], sql_type: SqlType) -> Operand:
 
 
 def _literal(value: str | int | float | bool | None, sql_type: SqlType) -> pl.Expr:
-    """Return a constant repeated for every row. With a plain literal, an expression of constants would have one row."""
+    """Return a constant as a value in every row; an expression of plain literals alone would have a single row."""
     target = polars_type(sql_type)
     constant: Any = value
     if value is not None and sql_type.is_decimal:

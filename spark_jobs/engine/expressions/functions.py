@@ -1,6 +1,6 @@
 """The implementation of each operator and function.
 
-An implementation returns NULL where Spark's ``try_`` form of the operator or function does.
+An implementation returns NULL for the values for which Spark's ``try_`` form of the operator or function returns NULL.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spark_jobs.engine.expressions.types import Implementation, Operand, polars_
 __all__ = ["FUNCTIONS", "either"]
 
 _LONG = 16
-"""The number of operands from which AND and OR are a single call with all operands, in place of a chain."""
+"""The smallest number of operands for which AND and OR become a single call with all operands, in place of a chain."""
 
 
 def _extreme(better: Callable[[pl.Expr, pl.Expr], pl.Expr]) -> Implementation:
@@ -74,7 +74,7 @@ def _nullif(args: list[Operand], _: SqlType) -> Operand:
 
 
 def either(exprs: list[pl.Expr]) -> pl.Expr:
-    """Return OR of any number of predicates; a chain of thousands would overflow the stack."""
+    """Return the OR of any number of predicates; a chain of thousands of calls would overflow the stack."""
     return reduce(pl.Expr.or_, exprs) if len(exprs) < _LONG else pl.any_horizontal(exprs)
 
 

@@ -37,7 +37,7 @@ class Operand(NamedTuple):
 
 
 Implementation = Callable[[list[Operand], SqlType], Operand]
-"""Computes an operator or function from the arguments and the result's type; `UNKNOWN` if the plan lacks the type."""
+"""Computes an operator or function from the arguments and the result's type, `UNKNOWN` if the plan lacks this type."""
 
 _POLARS_TYPES: dict[SqlType, pl.DataType] = {
     STRING: pl.String(),
@@ -70,7 +70,7 @@ def polars_type(sql_type: SqlType) -> pl.DataType:
 def by_value(function: Callable[..., object], sql_type: SqlType = STRING) -> Implementation:
     """Return an implementation in Python, called for each distinct combination of arguments without a NULL.
 
-    The result is NULL where an argument is NULL.
+    The result is NULL in each row in which an argument is NULL.
     """
     return lambda args, _: Operand(
         each_distinct([argument.expr for argument in args], function, polars_type(sql_type)), sql_type
@@ -88,7 +88,7 @@ def wider(kinds: Sequence[SqlType]) -> SqlType:
 
 
 def to_double(value: Operand) -> pl.Expr:
-    """Convert a number to a DOUBLE, a DECIMAL to the nearest DOUBLE; Polars' cast would round a DECIMAL twice."""
+    """Convert a number to the nearest DOUBLE; Polars' cast of a DECIMAL would round twice."""
     if value.type.is_decimal:
         return each_distinct([value.expr], float, pl.Float64)
     return value.expr.cast(pl.Float64)

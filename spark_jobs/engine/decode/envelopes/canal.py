@@ -59,7 +59,7 @@ def canal_changes(value: bytes | None) -> RowChanges:
 
 
 def row_count(value: bytes) -> int:
-    """Return how many rows a record has.
+    """Return the number of rows that a record's change has.
 
     Raises:
         WrongRecord: The record is no change.

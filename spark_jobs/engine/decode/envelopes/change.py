@@ -15,16 +15,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RowChange(NamedTuple):
-    """A change of one row, or of all of them."""
+    """A change of one row of a database table, or of all its rows."""
 
     removed: bytes | None = None
-    """The row before the change, as JSON. The change removes the table's row with the same key."""
+    """The row before the change, as JSON; the change removes the table's row with the same key."""
     set: bytes | None = None
-    """The row after the change, as JSON."""
+    """The row after the change, as JSON; the change adds this row to the table."""
     by_key: bool = False
-    """Whether the change removes the row that the record's key names."""
+    """Whether the change removes the table's row that the record's key names."""
     empties: bool = False
-    """Whether the change removes all rows."""
+    """Whether the change removes all rows of the table."""
 
 
 class RowChanges(NamedTuple):
@@ -36,7 +36,7 @@ class RowChanges(NamedTuple):
 
 
 def merged_row(row: bytes, before: bytes) -> bytes:
-    """Return a row with the values that some of its columns had before.
+    """Return a row in which the values of the columns in `before` replace the row's own values.
 
     Raises:
         WrongRecord: A text is no JSON object, or has a name that is no UTF-8.

@@ -1,4 +1,4 @@
-"""Streams of changes: each record is an event, with the fields of its envelope and of its rows as columns."""
+"""Streams of changes: each record is an event, whose columns are fields of its envelope and of its rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TIMES: dict[str, dict[RecordPath, int]] = {
     "maxwell-json": {("ts",): 1},
     "canal-json": {("es",): _MILLIS, ("ts",): _MILLIS},
 }
-"""By format: the envelope's own fields with a time since 1970, and how many of a field's units are in a second."""
+"""By format: the envelope's own fields with a time since 1970, and the number of each field's units in a second."""
 _SEVERAL_ROWS = (
     "The record has {count} rows, and a column takes one of them. A stream with format = 'json', lenient = true, "
     "explode = '$.data[*]' has an event for each row."
@@ -48,7 +48,7 @@ class ChangeEvents(NamedTuple):
     column: Callable[[StreamColumn], list[Any]]
     """Returns a column of the good records."""
     wrong: dict[int, str]
-    """By row of `batch`, the faults of the bad records."""
+    """By the row in `batch` of each bad record, its fault."""
     misfits: Counter[str]
     """By column of a lenient stream, the number of values that did not fit and became NULL."""
 
@@ -68,7 +68,7 @@ class _ChangeReader:
         )
 
     def read(self, batch: pa.RecordBatch) -> ChangeEvents:
-        """Read a batch with columns key and value."""
+        """Read a batch of records with the columns key and value."""
         kept: list[int] = []
         texts: list[bytes | None] = []
         faults: dict[int, str] = {}
@@ -94,12 +94,12 @@ class _ChangeReader:
 
 
 def read_change_events(batch: pa.RecordBatch, stream: Stream, leniency: Leniency) -> ChangeEvents:
-    """Read the columns that are in the values and keys of records, for a stream of changes.
+    """Read, for a stream of changes, the columns that are in the values and keys of records.
 
     Args:
         batch: The records, with the columns key and value.
         stream: The stream.
-        leniency: The options of the stream that let more values fit.
+        leniency: The options of the stream by which more values fit.
     """
     inside = tuple(column for column in stream.columns if column.place.kind in ("value", "key"))
     return _reader(inside, stream.encoding, leniency).read(batch)

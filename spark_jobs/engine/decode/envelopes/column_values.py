@@ -27,8 +27,8 @@ def converter(
     Args:
         sql_type: The column's type.
         schema: The schema of the values; None if the record has none.
-        encoding: The format, and its options.
-        per_second: For an envelope's own field with a time since 1970: how many of its units are in a second; else 0.
+        encoding: The format of the records, and its options.
+        per_second: For an envelope's own field with a time since 1970, the number of its units in a second; else 0.
     """
     if sql_type.fields:
         return _struct_converter(sql_type, schema, encoding)

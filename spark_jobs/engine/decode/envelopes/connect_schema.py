@@ -34,7 +34,7 @@ class ConnectSchema(msgspec.Struct, frozen=True):
     """The values of a map."""
 
     def at(self, path: RecordPath) -> ConnectSchema | None:
-        """Return the schema of the value at a path; None where the schema has nothing there."""
+        """Return the schema of the value at a path; None if the schema has no value there."""
         schema: ConnectSchema | None = self
         for step in path:
             if schema is None:
@@ -47,7 +47,7 @@ class ConnectSchema(msgspec.Struct, frozen=True):
 
     @property
     def scale(self) -> int | None:
-        """The scale of a Decimal; None where the schema has no usable one."""
+        """The scale of a Decimal; None if the schema has no usable scale."""
         text = str((self.parameters or {}).get("scale", ""))
         found = int(text) if _SCALE.fullmatch(text) else None
         return found if found is None or abs(found) <= _LARGEST_SCALE else None

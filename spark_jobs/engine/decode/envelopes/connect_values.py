@@ -1,7 +1,8 @@
-"""Conversion of Debezium's values to the values of plain JSON records; a schema or an option names the written form.
+"""Conversion of Debezium's values to the values of plain JSON records; a schema or an option says how they are written.
 
-The converters never guess a number: a text of digits may be a decimal number, or the base64 of another number; and a
-number for a TIMESTAMP has no unit by itself. If neither a schema nor an option decides, these values are refused.
+The converters never guess the meaning of a value. A text of digits may be a decimal number, or the base64 of another
+number; and a number for a TIMESTAMP has no unit by itself. If neither a schema nor an option decides, these values are
+refused.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _INSTANTS = {
     "io.debezium.time.NanoTimestamp": 1_000_000_000,
     "org.apache.kafka.connect.data.Timestamp": 1_000,
 }
-"""Names of types with a time since 1970, and how many of a type's units are in a second."""
+"""The names of the types for times since 1970, and the number of each type's units in a second."""
 _INSTANT_TEXTS = ("io.debezium.time.ZonedTimestamp", "io.debezium.time.IsoTimestamp")
 _DAYS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
 _DATE_TEXTS = ("io.debezium.time.IsoDate",)
@@ -46,7 +47,7 @@ _CLOCKS = {
     "io.debezium.time.NanoTime": 1_000_000_000,
     "org.apache.kafka.connect.data.Time": 1_000,
 }
-"""Names of types with the time of day, and how many of a type's units are in a second."""
+"""The names of the types for times of day, and the number of each type's units in a second."""
 _CLOCK_TEXTS = ("io.debezium.time.ZonedTime", "io.debezium.time.IsoTime")
 _TYPE_OF = {
     **dict.fromkeys((*_INSTANTS, *_INSTANT_TEXTS), "a TIMESTAMP"),
@@ -54,7 +55,7 @@ _TYPE_OF = {
     **dict.fromkeys(_CLOCKS, "a BIGINT or a STRING"),
     **dict.fromkeys(_CLOCK_TEXTS, "a STRING"),
 }
-"""By the name of a type: the type to declare for a column with its values."""
+"""By the name of a type: the SQL type to declare for a column with values of this type."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -78,8 +79,8 @@ def scalar_converter(
     Args:
         sql_type: The column's type, which must not be nested.
         schema: The schema of the values; None if the record has none.
-        encoding: The options.
-        per_second: For an envelope's own field with a time since 1970: how many of its units are in a second; else 0.
+        encoding: The format of the records, and its options.
+        per_second: For an envelope's own field with a time since 1970, the number of its units in a second; else 0.
     """
     name = (schema.name if schema is not None else None) or ""
     if sql_type.is_decimal:
@@ -99,7 +100,7 @@ def scalar_converter(
 
 
 def _decimal_converter(sql_type: SqlType, schema: ConnectSchema | None, encoding: ValueEncoding) -> Convert:
-    """Return a converter to decimal text. Numbers, and strings with the schema of a plain string, stay as they are."""
+    """Return a converter to decimal texts; numbers, and strings with the schema of a plain string, stay as they are."""
     name = schema.name if schema is not None else None
     scale, decimals = sql_type.scale, encoding.decimals
     if schema is not None and schema.type == "string" and name is None:
@@ -231,7 +232,7 @@ def _instant(raw: bytes, per_second: int) -> bytes:
 
 
 def _clock(raw: bytes, per_second: int) -> bytes:
-    """Return a time of day as text; texts stay as they are."""
+    """Return a time of day as a text; a value that is a text already stays as it is."""
     if not _is_number(raw):
         return raw
     seconds, rest = divmod(_whole(raw), per_second)

@@ -114,7 +114,7 @@ def debezium_changes(value: bytes | None) -> RowChanges:
 
 
 def _row(raw: msgspec.Raw, name: str) -> bytes | None:
-    """Return a row. Debezium's connector for MongoDB writes a row as a text with JSON."""
+    """Return a row, also if it is in a text of JSON, as Debezium's connector for MongoDB writes it."""
     row = bytes(raw)
     if row == _NOTHING:
         return None

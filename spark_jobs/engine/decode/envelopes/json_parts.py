@@ -1,4 +1,4 @@
-"""Parts of a JSON text, returned as JSON texts: the rest of the text is skipped, and no value is decoded."""
+"""Finds values inside a JSON text and returns them as JSON texts; the rest is skipped, and no value is decoded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class JsonParts:
     """Finds the values at some paths."""
 
     def __init__(self, paths: Sequence[RecordPath], opens: Collection[RecordPath] = ()) -> None:
-        """Take the paths.
+        """Prepare to find the values at some paths.
 
         Args:
             paths: The paths.

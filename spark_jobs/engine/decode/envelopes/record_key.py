@@ -29,7 +29,7 @@ class KeyWriter:
     """Writes columns of a record's key as the fields of a flat JSON object, each under the column's name."""
 
     def __init__(self, columns: Sequence[StreamColumn], encoding: ValueEncoding) -> None:
-        """Take the columns. Each is declared FROM KEY, or is a field of the key with the column's name.
+        """Make a writer of columns; each is declared FROM KEY, or is a field of the key with the column's name.
 
         Args:
             columns: The columns.
@@ -71,11 +71,12 @@ class KeyWriter:
 
         Args:
             key: The record's key.
-            misfits: By column, the number of values that do not fit and are left out; the method increases it. None: a
-                value that does not fit makes the record wrong.
+            misfits: By column, the number of values that do not fit and are left out; the method adds to these numbers.
+                If None, a value that does not fit makes the record wrong.
 
         Raises:
-            WrongRecord: A value does not fit its column, or the key is no JSON where a column has a path in it.
+            WrongRecord: A value does not fit its column and `misfits` is None, or a column has a path in the key and
+                the key is no JSON.
         """
         found: list[bytes] = []
         if self._placed:

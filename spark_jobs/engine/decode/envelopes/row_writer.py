@@ -33,7 +33,7 @@ _UNAVAILABLE = (
 )  # fmt: skip
 """Placeholders of Debezium for values that the database did not send: texts, bytes, arrays (also of numbers), maps."""
 _MARKS = (_TEXT.encode(), _BYTES.encode(), b"95,95,100,101", b"95, 95, 100, 101")
-"""The beginnings of all placeholders: a row with none of these texts has no placeholder.
+"""Texts of which every placeholder contains at least one; so a row with none of these texts has no placeholder.
 
 The numbers are the bytes of ``__de``, with and without blanks.
 """
@@ -67,14 +67,14 @@ class RowWriter:
         opens: Collection[RecordPath] = (),
         times: Mapping[RecordPath, int] | None = None,
     ) -> None:
-        """Take the columns.
+        """Make a writer of rows.
 
         Args:
             columns: The columns, each at a path in the row, or FROM KEY.
             encoding: The format of the records, and its options.
             base: The path from the top of the record's schema to the schema of the row.
             opens: Paths to values that may be texts with JSON.
-            times: The format's own fields with a time since 1970, and how many of a field's units are in a second.
+            times: The format's own fields with a time since 1970, and the number of each field's units in a second.
         """
         self._columns = [column for column in columns if column.place.kind == "value"]
         of_key = [column for column in columns if column.place.kind == "key"]
@@ -102,11 +102,11 @@ class RowWriter:
             row: The JSON text of the row.
             schema: The JSON text of the record's schema; empty if the record has none.
             key: The record's key.
-            misfits: By column, the number of values that do not fit and become NULL; the method increases it. None: a
-                value that does not fit makes the record wrong.
+            misfits: By column, the number of values that do not fit and become NULL; the method adds to these numbers.
+                If None, a value that does not fit makes the record wrong.
 
         Raises:
-            WrongRecord: The row is no JSON, or a value does not fit its column.
+            WrongRecord: The row is no JSON, or a value does not fit its column and `misfits` is None.
         """
         converters = self._converters(schema)
         marked = self._has_placeholders and any(mark in row for mark in _MARKS)
@@ -145,7 +145,7 @@ class RowWriter:
         misfits[column.name] = misfits.get(column.name, 0) + 1
 
     def _converters(self, schema_text: bytes) -> list[Convert | None]:
-        """Return the converter of each column; for equal schemas the converters are made once."""
+        """Return the converter of each column; the converters are made once for all records with equal schemas."""
         found = self._by_schema.get(schema_text)
         if found is None:
             schema = read_schema(schema_text) if schema_text else None

@@ -16,10 +16,10 @@ _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _SEXTETS = {letter: value for value, letter in enumerate(_LETTERS)}
 _PADDING = ord("=")
 _LINE = 76
-"""Characters in a line of MIME's base64."""
+"""The number of characters in a line of MIME's base64."""
 _BITS = 6
 _TRIPLE = 18
-"""Bits by which the first of four sextets is shifted to the left."""
+"""The number of bits by which the first of four sextets is shifted to the left."""
 _SETS = {
     "US-ASCII": "ascii",
     "ISO-8859-1": "latin-1",
@@ -31,16 +31,16 @@ _SETS = {
 }
 """The character sets that Spark 4 knows: Python's name by Java's name."""
 _BIG_ENDIAN = {"utf-16": ("utf-16-be", b"\xfe\xff"), "utf-32": ("utf-32-be", b"")}
-"""By the sets without a byte order in their names: the set in which Java writes, and the mark that Java writes first.
+"""By a set whose name has no byte order: the set in which Java writes, and the mark that Java writes first.
 
 Java writes the mark only before a text that is not empty.
 """
 _MARKED = {"utf-16": (b"\xfe\xff", b"\xff\xfe"), "utf-32": (b"\0\0\xfe\xff", b"\xff\xfe\0\0")}
-"""By the same names: the byte order marks. Bytes that begin with neither mark are read as big-endian."""
+"""The byte order marks by the same names; bytes that begin with neither mark are read as big-endian."""
 
 
 def _bytes(value: str | bytes) -> bytes:
-    """Return bytes; a text is its bytes in UTF-8."""
+    """Return bytes unchanged, and a text as its bytes in UTF-8."""
     return value.encode() if isinstance(value, str) else value
 
 
@@ -51,14 +51,17 @@ def _sha2(value: str | bytes, bits: int) -> str | None:
 
 
 def _hex(value: int | str | bytes) -> str:
-    """Return hexadecimal digits in capitals: the digits of a number without leading zeros, or two for each byte."""
+    """Return hexadecimal digits in capitals: a number's digits without leading zeros, else two for each byte."""
     if isinstance(value, int):
         return f"{value % 2**64:X}"
     return _bytes(value).hex().upper()
 
 
 def _unhex(text: str) -> bytes | None:
-    """Read hexadecimal digits; if their number is odd, the first digit is a byte. NULL if a character is no digit."""
+    """Read hexadecimal digits; NULL if a character is no such digit.
+
+    If the number of digits is odd, the first digit alone is a byte.
+    """
     if not text.isascii() or not text.isalnum():
         return None if text else b""
     try:
@@ -76,7 +79,7 @@ def _base64(value: str | bytes) -> str:
 def _unbase64(text: str) -> bytes | None:
     """Read base64 as java.util.Base64's MIME decoder does: other characters are skipped, padding may be left out.
 
-    The result is NULL where Java refuses the text: if a single sextet is left over, if the padding is incomplete or
+    The result is NULL if Java refuses the text: if a single sextet is left over, if the padding is incomplete or
     follows a complete group, or if sextets follow the padding.
     """
     made = bytearray()
@@ -100,7 +103,7 @@ def _unbase64(text: str) -> bytes | None:
 
 
 def _encode(text: str, charset: str) -> bytes | None:
-    """Return a text in a character set; NULL for an unknown set, or a character missing in the set."""
+    """Return the bytes of a text in a character set; NULL if the set is unknown or lacks a character of the text."""
     name = _SETS.get(charset.upper())
     if name is None:
         return None
@@ -112,7 +115,7 @@ def _encode(text: str, charset: str) -> bytes | None:
 
 
 def _decode(value: str | bytes, charset: str) -> str | None:
-    """Return the text of bytes in a character set; NULL for an unknown set, or invalid bytes."""
+    """Return the text of bytes in a character set; NULL if the set is unknown or the bytes are invalid in it."""
     name = _SETS.get(charset.upper())
     if name is None:
         return None
@@ -126,7 +129,10 @@ def _decode(value: str | bytes, charset: str) -> str | None:
 
 
 def _substring(value: bytes, start: int, length: int = 2**31 - 1) -> bytes:
-    """Return `length` bytes from `start`, by default all; `start` counts from 1, or from the end if negative."""
+    """Return `length` bytes from `start` on, by default all.
+
+    The place `start` counts from 1, or from the end if negative.
+    """
     begin = start - 1 if start > 0 else len(value) + start if start < 0 else 0
     left = (len(value) - begin + 2**31) % 2**32 - 2**31
     return value[max(begin, 0) : len(value) if left < length else max(begin + length, 0)]

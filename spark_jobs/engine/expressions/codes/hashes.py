@@ -113,7 +113,7 @@ def _xx_bytes(value: bytes, seed: int) -> int:
 
 
 def _striped(value: bytes, seed: int) -> int:
-    """Return the state after stripes of 32 bytes."""
+    """Return xxHash's state after it has read all stripes of 32 bytes."""
     lanes = [(seed + start) & _LONG for start in (_P1 + _P2, _P2, 0, -_P1)]
     for words in struct.iter_unpack("<4Q", value):
         lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
@@ -127,7 +127,7 @@ Hash = Callable[[Any, int], int]
 
 
 def _by_type(of_int: Hash, of_long: Hash, of_bytes: Hash) -> Callable[[SqlType], Hash]:
-    """Return a function that gives the hash function of a type."""
+    """Return the function that returns the hash function for a type."""
 
     def of(sql_type: SqlType) -> Hash:
         if sql_type.is_decimal:

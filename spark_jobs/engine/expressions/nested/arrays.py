@@ -48,7 +48,7 @@ def _choosing(choose: Choice, codes: Callable[[pa.Array], Ints] = codes_of) -> C
 
 
 def _places(elements: pa.Array) -> Ints:
-    """Return the places of elements as codes, for functions that do not compare values."""
+    """Return each element's place as its code, for functions that do not compare values."""
     return np.arange(len(elements))
 
 
@@ -76,7 +76,7 @@ def _extreme(*, greatest: bool) -> Callable[..., pl.Expr]:
 
 
 def _equal(lists: Lists, wanted: pl.Series) -> NDArray[np.bool_]:
-    """Tell for each element whether it equals its row's value."""
+    """Tell for each element whether it equals the wanted value of its array's row."""
     elements = pl.Series(lists.elements)
     equal = elements == wanted.gather(lists.row)
     return equal.fill_null(False).to_numpy()
@@ -103,7 +103,7 @@ def _remove(base: Operand, sql_type: SqlType, value: Operand) -> pl.Expr:
 
 
 def _together(columns: Sequence[pl.Series]) -> Lists:
-    """Return the concatenated arrays of each row; NULL where one of them is NULL."""
+    """Return for each row the arrays of all columns as one array; NULL if one of the row's arrays is NULL."""
     parts = [lists_of(column) for column in columns]
     rows = np.concatenate([part.row for part in parts])
     order = np.argsort(rows, kind="stable")
@@ -126,7 +126,7 @@ def _union(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
 
 
 def _among(*, present: bool) -> Callable[..., pl.Expr]:
-    """Return the implementation that keeps the first array's distinct elements that the second array has, or lacks."""
+    """Return the implementation that keeps the first array's distinct elements in the second array, or not in it."""
 
     def implementation(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
         def compute(left: pl.Series, right: pl.Series) -> pl.Series:
@@ -146,7 +146,7 @@ def _among(*, present: bool) -> Callable[..., pl.Expr]:
 
 
 def _slice(base: Operand, sql_type: SqlType, start: Operand, length: Operand) -> pl.Expr:
-    """Return the elements from a place on; the place counts from 1, or from the end if negative.
+    """Return `length` elements from the place `start` on, which counts from 1, or from the end if negative.
 
     The result is NULL for the place 0 or a negative length.
     """
@@ -222,9 +222,9 @@ def _numbered(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _insert(base: Operand, sql_type: SqlType, place: Operand, value: Operand) -> pl.Expr:
-    """Insert a value at a place, which counts from 1, or from the end if negative.
+    """Insert a value at the place `place`, which counts from 1, or from the end if negative.
 
-    If the place is outside of the array, NULLs fill the gap.
+    If the place is outside of the array, NULLs fill the places between the array and the value.
     """
 
     def compute(column: pl.Series, at: pl.Series, values: pl.Series) -> pl.Series:
@@ -278,7 +278,7 @@ def _without_null(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _array(first: Operand, sql_type: SqlType, *others: Operand) -> pl.Expr:
-    """Return arrays with a value of each operand; Polars' own function would concatenate operands that are arrays."""
+    """Return for each row an array of the operands' values; Polars' own function would concatenate arrays."""
     assert sql_type.element is not None, "an array"
     typed = [Operand(widened(part, sql_type.element), sql_type.element) for part in (first, *others)]
 

@@ -1,7 +1,7 @@
-"""from_json: reads the values of a JSON text by a schema, as Spark does; a broken value, or of a wrong type, is NULL.
+"""from_json: reads a JSON text by a schema, as Spark does; a value that is broken or has a wrong type becomes NULL.
 
-A fault makes the smallest part around it NULL: a field, an array or a map. If the rest of the text cannot be read, all
-fields of an outermost STRUCT are NULL; an outermost ARRAY or MAP is NULL itself.
+A fault makes the smallest field, array or map around it NULL. If the rest of the text cannot be read, all fields of an
+outermost STRUCT are NULL; an outermost ARRAY or MAP is NULL itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ T = TypeVar("T")
 
 _PER_BYTE = 16
 _BESIDES = 10_000
-"""The places that any text may take for its values, besides `_PER_BYTE` for each character (`decode.json_extent`)."""
+"""The number of places that any text may take in addition to `_PER_BYTE` places for each of its characters.
+
+`decode.json_extent` defines what takes a place.
+"""
 
 
 class _BoundedText(JsonTokens):
@@ -53,7 +56,7 @@ class _TooLargeError(Exception):
 
 
 class _PartlyReadError(Exception):
-    """A part of a value is broken; the exception has the value with the parts that could be read."""
+    """A nested value is broken inside; the exception has the value with the fields that could be read."""
 
     def __init__(self, value: Any) -> None:
         super().__init__()
@@ -104,7 +107,7 @@ def _root(text: str, sql_type: SqlType, reader: JsonValueReader) -> Any:
 
 
 def _single(tokens: _BoundedText, sql_type: SqlType) -> list[Any]:
-    """Return an array with a single object, for a text that is an object and a type that is an ARRAY of STRUCTs."""
+    """Return an array whose only element is the text's object. The type is an ARRAY of STRUCTs, the text an object."""
     element = sql_type.element
     if element is None or not element.fields:
         raise BrokenJsonError
@@ -115,7 +118,7 @@ def _single(tokens: _BoundedText, sql_type: SqlType) -> list[Any]:
 
 
 def _reader(sql_type: SqlType) -> JsonValueReader:
-    """Return a reader of a value that begins at the current token, or after the current name."""
+    """Return a reader of values of a type; the value begins at the current token, or after the current name."""
     read = _READERS[sql_type.name](sql_type)
 
     def reader(tokens: _BoundedText) -> Any:
@@ -173,7 +176,7 @@ def _array(sql_type: SqlType) -> JsonValueReader:
 
 
 def _map(sql_type: SqlType) -> JsonValueReader:
-    """Return a reader of maps. A repeated key stays repeated. A broken value makes the whole map broken."""
+    """Return a reader of maps. A map keeps all entries of a repeated key. A broken value makes the whole map broken."""
     assert sql_type.element is not None, "a MAP"
     element = _reader(sql_type.element)
 

@@ -1,7 +1,7 @@
-"""Parts of a JSON text by a path, as Spark's get_json_object gathers them.
+"""The values that a path finds in a JSON text, as Spark's get_json_object gathers them.
 
-``[*]`` follows Hive: if it finds a single part, this part is the result; several parts are an array. ``[*][*]`` makes
-a single array.
+``[*]`` follows Hive: if ``[*]`` finds a single value, this value is the result; several values are returned as an
+array. ``[*][*]`` makes a single array.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Style(Enum):
 
 class _Gatherer(JsonText):
     def gather(self, path: JsonPath, style: _Style, into: list[str]) -> bool:
-        """Read a value, and append its parts at a path; tell whether there were any."""
+        """Read a value, and append to `into` what the path finds in it; tell whether the path finds anything."""
         begins = self.peek()
         if not path:
             return self._whole(begins, style, into)
@@ -75,7 +75,7 @@ class _Gatherer(JsonText):
         return True
 
     def _flattened(self, into: list[str]) -> bool:
-        """Append the elements of an array, with nested arrays replaced by their elements; tell whether any exist."""
+        """Append an array's elements, with those of nested arrays in place of these arrays; tell whether any exist."""
         before, depth = len(into), 0
         while True:
             if not self.accept("["):
@@ -90,7 +90,7 @@ class _Gatherer(JsonText):
             self.expect(",")
 
     def _field(self, name: str, rest: JsonPath, style: _Style, into: list[str]) -> bool:
-        """Gather from the first field of that name in which parts are found."""
+        """Gather from the first field with the name `name` in which the rest of the path finds a value."""
         found = False
         for key in self.fields():
             if key == name and not found and not self.is_null():

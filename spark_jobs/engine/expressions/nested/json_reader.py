@@ -24,10 +24,7 @@ __all__ = [
 ]
 
 _END = "\0"
-"""A character that is appended to the text, so that the end of the text has a character too.
-
-No value contains this character outside of strings.
-"""
+"""The character that is appended to a text to mark its end; no JSON value has this character outside of strings."""
 _BLANK = re.compile(r"[ \t\r\n]*")
 _BLANKS = frozenset(" \t\r\n")
 _ESCAPES = r"""\\["\\/bfnrt']|\\u[0-9a-fA-F]{4}"""
@@ -51,7 +48,7 @@ class NoJsonError(ValueError):
 
 
 def json_array_length(text: str) -> int | None:
-    """Return how many elements an array has; None if the text is no array.
+    """Return the number of elements of the array that a text is; None if the text is no array.
 
     Example:
         >>> json_array_length("[1, [2, 3], {}]"), json_array_length('{"a": 1}')
@@ -93,7 +90,7 @@ def _names(reader: JsonText) -> list[str]:
 
 
 class JsonText:
-    """A text from left to right."""
+    """A text that is read from left to right."""
 
     def __init__(self, text: str) -> None:
         """Begin before the first value of a text that may be JSON."""
@@ -124,7 +121,7 @@ class JsonText:
             self.expect(",")
 
     def is_null(self) -> bool:
-        """Tell whether the value that begins here is null."""
+        """Tell whether the value that begins at the current place is null."""
         return self._text.startswith("null", self._at)
 
     def copy(self) -> str:
@@ -149,7 +146,7 @@ class JsonText:
                 return "".join(parts)
 
     def _closed(self, parts: list[str], closing: list[str]) -> bool:
-        """Step over the text after a value, up to the next value; tell whether the outermost value has ended."""
+        """Step from the end of a value to the beginning of the next one; tell whether the outermost value has ended."""
         while closing:
             if self.accept(closing[-1]):
                 parts.append(closing.pop())
@@ -196,7 +193,7 @@ class JsonText:
         return unescaped(inner)
 
     def _go_to(self, place: int) -> None:
-        """Step to a place, and over the blanks there."""
+        """Step to a place, and over the blanks that begin at this place."""
         if self._text[place] in _BLANKS:
             place = _BLANK.match(self._text, place).end()  # type: ignore[union-attr]  # it matches everywhere
         self._at = place
@@ -206,7 +203,7 @@ class JsonText:
         return self._text[self._at]
 
     def accept(self, character: str) -> bool:
-        """Step over a character, and the blanks after it, if it comes next; tell whether it came next."""
+        """Step over a character and the blanks after it if it is the next character; tell whether it was the next."""
         if self._text[self._at] != character:
             return False
         self._go_to(self._at + 1)

@@ -75,6 +75,7 @@ _WRITERS: dict[str, JsonTextWriter] = {
     "BINARY": lambda value: f'"{b64encode(value).decode()}"',
     VARIANT.name: shown,
 }
-"""The writer of values, by the name of the type. Other types are whole numbers and DECIMALs: ``str`` writes them as
-Java does.
+"""The writer of values, by the name of the type.
+
+The types without an entry are whole numbers and DECIMALs, which ``str`` writes as Java does.
 """

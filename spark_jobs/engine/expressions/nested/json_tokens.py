@@ -19,7 +19,7 @@ _STRINGS = {
     '"': re.compile(rf"""((?:[^"\\\x00-\x1f]|{_ESCAPE})*)(")?"""),
     "'": re.compile(rf"""((?:[^'\\\x00-\x1f]|{_ESCAPE})*)(')?"""),
 }
-"""By the quote: the valid part of a string, and the closing quote."""
+"""By the quote that begins a string: the pattern of the string's valid part and, if it is there, the closing quote."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<part>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"[0-9]+[.eE]?")
 _ODD_NUMBERS = ("NaN", "Infinity", "+INF", "+Infinity", "-INF", "-Infinity")
@@ -31,7 +31,7 @@ _LONGEST_NUMBER = 1000
 
 
 class BrokenJsonError(ValueError):
-    """The text is no JSON at this place, or a value does not have the type."""
+    """The text is no JSON at the current place, or a value does not have the wanted type."""
 
 
 class Token(Enum):
@@ -68,7 +68,7 @@ class _Level:
 
 
 class JsonTokens:
-    """A text from left to right.
+    """The tokens of a text, from left to right.
 
     Example:
         >>> tokens = JsonTokens('{"a": [1]}')
@@ -81,7 +81,7 @@ class JsonTokens:
         self._at = 0
         self._levels: list[_Level] = []
         self._value: Token | None = None
-        """The token after a name: Jackson reads both at once."""
+        """The token after the current name, since Jackson reads a name and the token after it at once."""
         self._fault: int | None = None
         """The place where Jackson goes on after the fault in the current string; None if no fault is left to report."""
         self.current: Token | None = None
@@ -129,7 +129,7 @@ class JsonTokens:
         return self.current
 
     def skip_children(self) -> None:
-        """Go to the end of the object or array that begins here; raises as `next` does."""
+        """Go to the end of the object or array that begins at the current token; raises as `next` does."""
         if self.current not in (Token.OBJECT, Token.ARRAY):
             return
         opened = 1
@@ -140,7 +140,7 @@ class JsonTokens:
             opened += (token in (Token.OBJECT, Token.ARRAY)) - (token in (Token.OBJECT_END, Token.ARRAY_END))
 
     def _go_on(self, character: str) -> None:
-        """Read a value, or a name and a value, that begins with a character."""
+        """Read the value, or the name and its value, that begins with the character `character`."""
         level = self._levels[-1] if self._levels else None
         if level is not None:
             level.values += 1

@@ -1,6 +1,6 @@
 """from_json of texts without faults: Python's decoder is several times as fast as reading token by token.
 
-The tree reader leaves texts that Jackson might read differently to `from_json`.
+The tree reader refuses a text that Jackson might read differently, and `from_json` then reads it token by token.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ TreeReader = Callable[[Any], Any]
 _BLANK = " \t\r\n"
 _MOST_LEVELS = 200
 _MANY_DIGITS = re.compile(r"[0-9]{300}")
-"""A long run of digits. A number has at most three runs: whole part, fraction and exponent.
+"""A run of 300 digits.
 
-A number without a run this long is within Jackson's limit on the length of numbers.
+A number has at most three runs of digits: the whole part, the fraction and the exponent. So a number in which no run is
+this long is within Jackson's limit on the length of numbers.
 """
 
 
@@ -40,7 +41,7 @@ class _Fraction(str):
 
 
 class _SingleToken(JsonTokens):
-    """A value without parts, as the only token of a text."""
+    """A value that is not nested, as the only token of a text."""
 
     def __init__(self, current: Token, text: str) -> None:
         super().__init__("")
@@ -85,7 +86,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_fields, parse_float=_Fracti
 
 
 def _reader(sql_type: SqlType) -> TreeReader:
-    """Return a reader of values of a type; raises `BrokenJsonError` for values of other types."""
+    """Return a reader of values of a type; the reader raises `BrokenJsonError` for a value of another type."""
     if sql_type.fields:
         return _struct(sql_type)
     if sql_type.element is None:

@@ -1,4 +1,4 @@
-"""Values without parts as from_json reads them at a token: Spark's conversions of Jackson's tokens."""
+"""Reads values that are not nested for from_json, each from the current token, as Spark converts Jackson's tokens."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _ODD = {"NaN": "nan", **_INFINITIES}
 _MICROS = 1_000_000
 _DAYS = re.compile(r"[+-]?(?:[0-9]{1,3}|[0-9]{8,10})")
 _FIRST_GREGORIAN = -141_427
-"""October 15, 1582, in days since 1970."""
+"""The day October 15, 1582, the first of the Gregorian calendar, as a number of days since 1970."""
 _JULIAN_DAYS = 2_440_588 + 32_082
-"""Days from March 1 of the year -4800 to 1970."""
+"""The number of days from March 1 of the year -4800 to January 1, 1970."""
 _NUMBERS = (Token.WHOLE, Token.FLOAT)
 
 ValueReader = Callable[[JsonTokens], Any]
 
 
 def expect(tokens: JsonTokens, *wanted: Token) -> None:
-    """Check that the current token is one of these; raises `BrokenJsonError`."""
+    """Check that the current token is of one of the kinds `wanted`; raises `BrokenJsonError` if not."""
     if tokens.current not in wanted:
         raise BrokenJsonError
 
@@ -41,7 +41,7 @@ def _string(_: SqlType) -> ValueReader:
 
 
 def _copied(tokens: JsonTokens) -> str:
-    """Return the value that begins here as Jackson writes it.
+    """Return the text that Jackson writes for the value that begins at the current token.
 
     Raises:
         BrokenJsonError: The value is broken.
@@ -172,7 +172,11 @@ def _day(_: SqlType) -> ValueReader:
 
 
 def _of_days(text: str) -> date | None:
-    """Return the date a number of days after 1970; None for texts that are no number of days, such as a year."""
+    """Return the date that is a number of days after January 1, 1970; None if the text is not read as such a number.
+
+    A text is read as a number of days if it has at most three digits or eight to ten. A text of four digits is a year,
+    which a CAST reads.
+    """
     if not _DAYS.fullmatch(text):
         return None
     days = int(text)
@@ -183,7 +187,7 @@ def _of_days(text: str) -> date | None:
 
 
 def _of_julian(days: int) -> date:
-    """Return the date with the year, month and day that the Julian calendar has for a day before October 1582."""
+    """Return the date with the year, month and day that the Julian calendar has for a day before October 15, 1582."""
     shifted = 4 * (days + _JULIAN_DAYS) + 3
     day_of_year = shifted % 1461 // 4
     month = (5 * day_of_year + 2) // 153
@@ -202,5 +206,5 @@ VALUE_READERS: dict[str, Callable[[SqlType], ValueReader]] = {
 }
 """The function that makes a type's reader, by the name of the type.
 
-`grouping.binding.variants` refuses other types without parts.
+`grouping.binding.variants` refuses the other types that are not nested.
 """

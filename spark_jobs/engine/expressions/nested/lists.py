@@ -26,7 +26,7 @@ __all__ = ["Ints", "Lists", "codes_of", "identities_of", "lists_of", "made_of", 
 
 
 class Lists(NamedTuple):
-    """Arrays by row."""
+    """A column of arrays, as the elements of all arrays and the row of each element."""
 
     elements: pa.Array
     row: Ints
@@ -74,7 +74,10 @@ def made_of(elements: pa.Array, chosen: Ints, row: Ints, null: NDArray[np.bool_]
 
 
 def identities_of(elements: pa.Array) -> Ints:
-    """Return codes that are equal for elements that Spark's set functions take as equal: 0.0 and -0.0 differ."""
+    """Return a code for each element; codes are equal if Spark's set functions take the elements as equal.
+
+    For these functions, 0.0 and -0.0 differ.
+    """
     codes = codes_of(elements)
     if pa.types.is_floating(elements.type):
         values = elements.fill_null(1.0).to_numpy()

@@ -22,7 +22,7 @@ _ENTRY = ["key", "value"]
 
 
 def _faulty(rows: Ints, keys: pa.Array, count: int) -> NDArray[np.bool_]:
-    """Tell for each row whether a key is NULL or repeated. Spark refuses to make a map then."""
+    """Tell for each row whether one of its keys is NULL or repeated; Spark refuses to make a map with such keys."""
     codes = codes_of(keys)
     order = np.lexsort((codes, rows))
     again = (np.diff(rows[order]) == 0) & (np.diff(codes[order]) == 0)
@@ -33,7 +33,7 @@ def _faulty(rows: Ints, keys: pa.Array, count: int) -> NDArray[np.bool_]:
 
 
 def _map_of(lists: Lists, keys: pa.Array, values: pa.Array, null: NDArray[np.bool_], sql_type: SqlType) -> pl.Series:
-    """Return maps with a key and a value for each element of `lists`; NULL where `null` is true."""
+    """Return maps with a key and a value for each element of `lists`; a row's map is NULL if `null` is true."""
     null = null | _faulty(lists.row, keys, lists.null.size)
     kept = np.flatnonzero(~null[lists.row])
     return made_of(pa.StructArray.from_arrays([keys, values], names=_ENTRY), kept, lists.row[kept], null, sql_type)
@@ -62,7 +62,7 @@ def _from_entries(base: Operand, sql_type: SqlType) -> pl.Expr:
 
 
 def _merged(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
-    """Return an entry for each key of two maps, with the key's value in each map; the first map's keys come first."""
+    """Return an entry for each key of two maps, with its values in both maps; the first map's keys come first."""
 
     def compute(left: pl.Series, right: pl.Series) -> pl.Series:
         sides = (lists_of(left), lists_of(right))

@@ -27,7 +27,7 @@ from spark_jobs.engine.rows.event_column import rows_of_elements
 __all__ = ["NESTED", "OF_OPERANDS"]
 
 Argument = Operand | str | int
-"""The name or place of a part is passed as a Python value, not as a column."""
+"""The name of a field or the place of an element is passed as a Python value, not as a column."""
 
 
 def _field(base: Operand, sql_type: SqlType, name: Argument) -> pl.Expr:
@@ -55,9 +55,9 @@ def _whole(place: Argument) -> pl.Expr:
 
 
 def _of_keys(columns: Sequence[pl.Series]) -> pl.Series:
-    """Return each map's value of a key; the first value if the key is repeated.
+    """Return the value that each map has for a key; the first value if the map has the key several times.
 
-    The column of keys has a single row if the key is the same for all maps.
+    The columns are the maps and the keys. The column of keys has a single row if the key is the same for all maps.
     """
     maps, wanted = columns
     if len(maps) == 1:
@@ -74,7 +74,10 @@ def _of_keys(columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def _array_contains(base: Operand, _: SqlType, value: Argument) -> pl.Expr:
-    """Return TRUE where an element equals the value, else NULL where an element is NULL."""
+    """Return whether an element of each array equals the value of its row.
+
+    If no element is equal, the result is NULL if an element, the array or the value is NULL, else FALSE.
+    """
     assert isinstance(value, Operand), "it is of the elements' type"
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:

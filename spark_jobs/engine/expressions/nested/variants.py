@@ -1,4 +1,4 @@
-"""VARIANTs as columns of JSON texts: parts at paths, read as other types as Spark's try_variant_get reads them."""
+"""VARIANTs as columns of JSON texts: values at paths, converted to other types as Spark's try_variant_get does."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _variant_get(value: Operand, sql_type: SqlType, path: object) -> pl.Expr:
 
 
 def _as(value: Any, sql_type: SqlType) -> object:
-    """Convert a part to a type as try_variant_get does; None without a conversion. A MAP is a list of entries."""
+    """Convert a value to a type as try_variant_get does; None if Spark cannot. A MAP is a list of entries."""
     match sql_type.name:
         case "VARIANT":
             return write_variant(value)

@@ -32,7 +32,7 @@ _INTEGERS: dict[SqlType, pl.DataType] = {
 _WIDE: dict[SqlType, pl.DataType] = {TINYINT: pl.Int32(), SMALLINT: pl.Int64(), INT: pl.Int64(), BIGINT: pl.Int128()}
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
 _MOST_DIGITS = 30
-"""More digits than any whole number has."""
+"""A number of digits that no whole number reaches."""
 
 
 _APPROXIMATE = frozenset((FLOAT, DOUBLE))
@@ -103,7 +103,7 @@ def _remainder(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    """Divide doubles; NULL for a divisor of zero.
+    """Return the function's results for doubles; NULL for a divisor of zero.
 
     NumPy's ``divide`` and ``fmod`` have the results of Java's ``/`` and ``%``. Polars multiplies by the reciprocal if
     all rows have the same divisor, so the last digit may be wrong; and its remainder has the sign of the divisor.
@@ -194,7 +194,10 @@ _TO_WHOLE: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 
 
 def _round(rounding: str) -> Implementation:
-    """Return a rounding to a scale. A double's shortest decimal form is rounded. A result that is too large is NULL."""
+    """Return the implementation of a rounding to a scale; a result that is too large becomes NULL.
+
+    A double's shortest decimal form is rounded.
+    """
     of_double = decimals.rounded_double(rounding)
 
     def apply(args: list[Operand], _: SqlType) -> Operand:

@@ -30,7 +30,10 @@ def _not(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _shift(move: Callable[[int, int, int], int]) -> Implementation:
-    """Return a shift. As in Java, only the lowest 5 bits of the distance are used for an INT, 6 for a BIGINT."""
+    """Return the implementation of a shift.
+
+    As in Java, only the lowest 5 bits of the distance are used for an INT, and the lowest 6 for a BIGINT.
+    """
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         value, distance = args
@@ -52,7 +55,10 @@ def _bit_count(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _bit_get(args: list[Operand], _: SqlType) -> Operand:
-    """Return a bit of a whole number; place 0 is the lowest bit. NULL for a place that the type does not have."""
+    """Return the bit at a place of a whole number; the lowest bit has the place 0.
+
+    The result is NULL for a place that the type does not have.
+    """
     number, place = args
     bits = WHOLE_BITS[number.type.name]
     found = each_distinct(

@@ -17,9 +17,9 @@ __all__ = ["arithmetic", "fitted", "rounded", "rounded_double", "to_scale"]
 
 _EXACT = Context(prec=2000)
 _QUOTIENT_SCALE = WIDEST + 1
-"""Digits after the point in Spark's division, before the result is rounded to its scale."""
+"""The number of digits after the point in Spark's division, before the result is rounded to its scale."""
 _FAR = 400
-"""More digits before or after the point than any double has."""
+"""A number of digits that no double reaches, before or after the point."""
 
 
 def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
@@ -34,7 +34,7 @@ def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
 def arithmetic(op: str, left: Operand, right: Operand) -> Operand:
     """Return the result of ``+ - * / % div pmod`` for exact numbers, at least one of them a DECIMAL.
 
-    NULL where Spark's ``try_`` form gives NULL.
+    The result is NULL for the values for which Spark's ``try_`` form returns NULL.
     """
     operands = [operand.expr.cast(pl.Decimal(*exact_size(operand.type))) for operand in (left, right)]
     if op == "div":

@@ -17,7 +17,7 @@ __all__ = ["DOUBLES", "vector"]
 
 
 def vector(function: Callable[..., Doubles], exprs: Sequence[pl.Expr]) -> pl.Expr:
-    """Apply a function to columns of doubles; the result is NULL in a row where a column is NULL."""
+    """Apply a function to columns of doubles; the result is NULL in each row in which one of the columns is NULL."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         with np.errstate(all="ignore"):
@@ -28,7 +28,7 @@ def vector(function: Callable[..., Doubles], exprs: Sequence[pl.Expr]) -> pl.Exp
 
 
 def _of_doubles(function: Callable[..., Doubles]) -> Implementation:
-    """Return the implementation of a function of doubles; the result is NULL where an argument is NULL."""
+    """Return the implementation of a function of doubles; the result is NULL if an argument is NULL."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         return Operand(vector(function, [to_double(argument) for argument in args]), DOUBLE)

@@ -132,7 +132,7 @@ def cosh(x: Doubles) -> Doubles:
 
 
 def _far(half: Doubles, size: Doubles) -> Doubles:
-    """Return `half` times e to the power of a value of at least 22."""
+    """Return `half` times e to the power of `size`, which is at least 22."""
     root = exp(0.5 * size)
     result = np.where(high(size) < 0x40862E42, half * exp(size), (half * root) * root)
     return np.where(size > _MOST, half * np.inf, result)

@@ -26,8 +26,8 @@ _SMALLEST_BASE, _LARGEST_BASE = 2, 36
 def _conv(text: str, source: int, target: int) -> str | None:
     """Return a whole number in another base, as Spark's NumberConverter does.
 
-    The number ends before the first character that is no digit of the source base; NULL if the number exceeds 64 bits.
-    The number is unsigned; a negative target base writes the same 64 bits as a signed number.
+    The number ends before the first character that is no digit of the source base. The number is unsigned; a negative
+    target base writes the same 64 bits as a signed number. The result is NULL if the number exceeds 64 bits.
     """
     bases = range(_SMALLEST_BASE, _LARGEST_BASE + 1)
     text = text.strip(" ")
@@ -112,7 +112,7 @@ def _at_scale(rounding: str) -> Implementation:
 _MOST_DIGITS = 400
 """The largest number of digits before the point that are rounded away.
 
-More digits would give the same result: zero, or a number that is too large.
+If more digits were rounded away, the result would be the same: zero, or a number that is too large.
 """
 
 

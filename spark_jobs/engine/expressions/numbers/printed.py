@@ -1,4 +1,4 @@
-"""format_number: a number with commas between thousands and a number of decimals, as java.text.DecimalFormat writes."""
+"""format_number: writes numbers as java.text.DecimalFormat does, with commas between thousands and given decimals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from spark_jobs.engine.expressions.types import Implementation, Operand, to_doub
 __all__ = ["PRINTED"]
 
 _MOST_DIGITS = 2_000
-"""Digits of precision: enough for all digits of the largest DOUBLE, and for the decimals that may be asked for."""
+"""The precision of the computation, in digits.
+
+These are enough for all digits of the largest DOUBLE and for the largest number of decimals.
+"""
 _MOST_DECIMALS = 340
 """The largest number of decimals that DecimalFormat writes for a number that is not a DECIMAL."""
 
@@ -36,8 +39,9 @@ def _of_double(number: float, negative: bool, decimals: int) -> str | None:
 
     Args:
         number: The number.
-        negative: Whether the number is negative, or -0.0: `number` may be 0.0 for both 0.0 and -0.0.
-        decimals: How many decimals to write.
+        negative: Whether the number is negative or -0.0. The sign of a zero cannot be read from `number`, because
+            `each_distinct` does not distinguish -0.0 from 0.0.
+        decimals: The number of decimals to write.
     """
     if decimals < 0:
         return None

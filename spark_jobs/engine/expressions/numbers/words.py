@@ -17,12 +17,12 @@ def high(x: Doubles) -> Longs:
 
 
 def with_high(x: Doubles, upper: Longs) -> Doubles:
-    """Return the values with other upper 32 bits."""
+    """Return the values with their upper 32 bits replaced by `upper`."""
     return ((np.ascontiguousarray(x).view(np.int64) & 0xFFFFFFFF) | (upper << 32)).view(np.float64)
 
 
 def cut(x: Doubles) -> Doubles:
-    """Return the value with its lower 32 bits zero."""
+    """Return the values with their lower 32 bits set to zero."""
     return (np.ascontiguousarray(x).view(np.int64) & ~np.int64(0xFFFFFFFF)).view(np.float64)
 
 

@@ -69,7 +69,7 @@ _END_SIGNS = {
 
 
 class _Line:
-    """The text so far."""
+    """The text that has been written so far."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -101,7 +101,7 @@ class _Line:
         self.add(f".{part}")
 
     def end(self, kind: str, *, negative: bool) -> None:
-        """Write the closing sign before trailing blanks; a point without digits becomes such a blank first."""
+        """Write the closing sign before trailing blanks; before that, a point without digits becomes such a blank."""
         if self.text.endswith("."):
             self.text = self.text[:-1] + " "
         written = self.text.rstrip(" ")

@@ -1,8 +1,8 @@
 """Searches for patterns in steps of bounded time; the CPU time is checked before each step.
 
-The time to find one occurrence grows with a pattern's elements times a text's bytes. A search for all occurrences may
-need this time for each place of the text, since the engine may read to the end from each place (``.*x|.``). The bound
-of its steps is therefore in squares of the texts' bytes.
+The time to find one occurrence grows with the number of the pattern's elements times the number of the text's bytes. A
+search for all occurrences may need this time for each place of the text, since the engine may read to the end from
+each place (``.*x|.``). Therefore the steps of such a search are bounded by the squares of the texts' sizes in bytes.
 """
 
 from __future__ import annotations

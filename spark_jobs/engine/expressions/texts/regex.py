@@ -63,7 +63,7 @@ def _searched(search: SeriesSearch, read: Callable[[str], Groups], sql_type: Sql
 
 
 def _extract(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
-    """Return a group of the first occurrence, "" without one; NULL if the pattern occurs and lacks the group."""
+    """Return a group of the first occurrence; "" if there is none; NULL if the pattern occurs but has no such group."""
     occurs = texts.str.contains(pattern.text)
     if not 0 <= group <= pattern.number:
         return pl.select(pl.when(~occurs).then(pl.lit(""))).to_series()
@@ -72,13 +72,13 @@ def _extract(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
 
 
 def _substr(texts: pl.Series, pattern: Groups) -> pl.Series:
-    """Return the first occurrence; NULL where there is none or where it is empty, as in Spark."""
+    """Return the first occurrence; as in Spark, NULL if there is none or if it is empty."""
     found = texts.str.extract(pattern.text, 1)
     return pl.select(pl.when(found != "").then(found)).to_series()
 
 
 def _extract_all(texts: pl.Series, pattern: Groups, group: int = 1) -> pl.Series:
-    """Return a group of each occurrence; NULL where the pattern occurs and lacks the group.
+    """Return a group of each occurrence; NULL if the pattern occurs but has no such group.
 
     Polars finds all occurrences, or the groups of one occurrence, but not the groups of all. Therefore each occurrence
     is replaced by its group between two marks, and the text is split at the marks.
@@ -120,7 +120,7 @@ def _replace(texts: pl.Series, pattern: Groups, replacement: str) -> pl.Series:
 
 
 def _instr(texts: pl.Series, pattern: Groups) -> pl.Series:
-    """Return where the first occurrence begins, counted from 1 in Java's characters; 0 without an occurrence."""
+    """Return the place where the first occurrence begins, counted from 1 in Java's chars; 0 if there is none."""
     at = texts.str.find(pattern.text)
     before = pl.lit(texts).cast(pl.Binary).bin.slice(0, at).cast(pl.String)
     place = before.str.len_chars() + before.str.count_matches(_TWO_OF_JAVA) + 1

@@ -61,7 +61,7 @@ hundreds of LIKEs.
 
 
 def like(args: list[Operand], _: SqlType) -> Operand:
-    """Compile LIKE; a third argument is the escape character. NULL for a pattern that Spark refuses."""
+    """Compile LIKE; a third argument is the escape character. The result is NULL for a pattern that Spark refuses."""
     return _searched(args, _like_search)
 
 
@@ -75,7 +75,7 @@ def _pattern_search(pattern: str) -> _LikeSearch:
 
 
 def _present(text: pl.Series, pattern: Presence) -> pl.Series:
-    """Return whether each text meets the conditions of a pattern."""
+    """Return for each text whether the pattern occurs in it, which the conditions `pattern` decide."""
     found = _found(text, pattern)
     if pattern.twice:
         found |= _found(text.str.replace(LAST_LINE_END, ""), pattern)
@@ -109,7 +109,7 @@ def _by_one(search: _LikeSearch, text: pl.Series) -> pl.Series:
 
 
 def _found_by(text: pl.Series, searches: Sequence[_LikeSearch | None], codes: NDArray[np.int64]) -> pl.Series:
-    """Tell for each text whether the search with its code finds it; NULL where the text or the search is missing."""
+    """Tell for each text whether the search with the text's code finds it; NULL if the text or its search is None."""
     found = np.zeros(len(text), np.bool_)
     unknown = text.is_null().to_numpy() | np.array([one is None for one in searches], np.bool_)[codes]
     kinds = np.array([one.kind if one else "" for one in searches])[codes]

@@ -21,7 +21,7 @@ _LONG_PART = 10_000
 
 
 def _text(build: Callable[..., pl.Expr], sql_type: SqlType = STRING) -> Implementation:
-    """Return the implementation of a function of strings and whole numbers; NULL where an argument is NULL."""
+    """Return the implementation of a function of strings and whole numbers; the result is NULL if an argument is."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         exprs = [argument.expr for argument in args]
@@ -51,14 +51,14 @@ def _right(text: pl.Expr, count: pl.Expr) -> pl.Expr:
 
 
 def _instr(text: pl.Expr, part: pl.Expr) -> pl.Expr:
-    """Return the position in code points; Polars finds it in bytes."""
+    """Return the position of a part in code points, converted from Polars' position in bytes."""
     offset = text.str.find(part, literal=True)
     before = text.cast(pl.Binary).bin.slice(0, offset).cast(pl.String).str.len_chars().cast(pl.Int32)
     return pl.when(offset.is_null()).then(pl.lit(0, pl.Int32)).otherwise(before + 1)
 
 
 def _contains(text: pl.Expr, part: pl.Expr) -> pl.Expr:
-    """Tell whether a text contains a part. `str.contains` makes a regular expression of the part, and fails if long."""
+    """Tell whether a text contains a part. `str.contains` makes a regular expression of it, and fails if it is long."""
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         frame = pl.DataFrame({"text": columns[0], "part": columns[1]})
@@ -180,7 +180,7 @@ BYTES: dict[str, Callable[..., pl.Expr]] = {
     "replace": _replaced_bytes,
     "repeat": lambda text, times: _bytes(text) * times.cast(pl.Int64),
 }
-"""The bytes of the result, by function: they are computed from the operands before the result is made."""
+"""By function: the number of bytes of the result, computed from the operands before the result is made."""
 
 FUNCTIONS: dict[str, Implementation] = {
     "like": like,

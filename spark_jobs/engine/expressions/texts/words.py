@@ -18,9 +18,9 @@ from spark_jobs.engine.rows.cpu_budget import checked
 __all__ = ["WORDS"]
 
 _SOUNDS = "01230127022455012623017202"
-"""Codes by letter; a letter with code 7 is skipped."""
+"""The code of each letter from A to Z; a letter with the code 7 is skipped."""
 _COMPARED = 10**8
-"""The largest number of pairs of characters that `levenshtein` compares; its time grows with this number."""
+"""The largest number of pairs of characters that `levenshtein` compares; its time grows with the number of pairs."""
 _SHORT = 2**31
 """The largest INT plus one: Spark's sums wrap round to the smallest INT at this number."""
 _LAST_OF_JAVA = "\uffff"
@@ -34,7 +34,7 @@ def _initcap(text: str) -> str:
 
 
 def _soundex(text: str) -> str:
-    """Return the sounds of a text of ASCII letters, as UTF8String.soundex does; any other text as it is."""
+    """Return the soundex code of a text that begins with an ASCII letter, as UTF8String.soundex does; else the text."""
     first = text[:1].upper() if text.isascii() or text[:1].isascii() else ""
     if not ("A" <= first <= "Z"):
         return text
@@ -54,7 +54,7 @@ def _soundex(text: str) -> str:
 
 
 def _levenshtein(args: list[Operand], _: SqlType) -> Operand:
-    """Return the number of edits between two texts, -1 above a threshold; Spark takes a NULL threshold for 0."""
+    """Return the number of edits between two texts; -1 if it exceeds a threshold. A NULL threshold counts as 0."""
     texts = [argument.expr for argument in args[:2]]
     edits = each_distinct(texts, _edits, pl.Int32)
     if len(args) == 2:
@@ -136,7 +136,7 @@ def _elt(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _mask(args: list[Operand], _: SqlType) -> Operand:
-    """Hide letters and digits; a NULL mask leaves its kind of characters unchanged."""
+    """Replace letters, digits and others by mask characters; a kind of characters with a NULL mask stays unchanged."""
 
     def mask(text: str | None, *given: str | None) -> str | None:
         if text is None:

@@ -61,7 +61,7 @@ def _within_calendar(function: Callable[..., object], sql_type: SqlType) -> Impl
 
 
 def moved_months(day: date, months: int) -> date | None:
-    """Return the day some months later, at most the target month's last day; None outside the calendar."""
+    """Return the day `months` months later, at most that month's last day; None for a day outside the calendar."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     if not date.min.year <= year <= date.max.year:
         return None
@@ -147,7 +147,7 @@ _MONTH_SECONDS = 31 * 86_400
 
 
 def _months_between(one: datetime, other: datetime, rounded: bool = True) -> float:
-    """Return the months from the second time to the first. The rest in days and time of day is divided by 31 days."""
+    """Return the months from the second time to the first; days and times of day count as parts of 31 days."""
     months = (one.year - other.year) * 12 + one.month - other.month
     if one.day == other.day or (_is_last(one) and _is_last(other)):
         return float(months)

@@ -37,13 +37,13 @@ _LONGS = 2**64
 
 
 def date_format(pattern: str, args: Sequence[Operand]) -> pl.Expr:
-    """Return each time as text."""
+    """Return each time as a text in the pattern's format."""
     write = _written_by(pattern)
     return each_distinct([args[0].expr], lambda time: write(time, time.year), polars_type(STRING))
 
 
 def from_unixtime(pattern: str, args: Sequence[Operand]) -> pl.Expr:
-    """Return each time, a number of seconds since 1970, as text.
+    """Return each time, given as a number of seconds since 1970, as a text in the pattern's format.
 
     As in Spark, the time in microseconds is a BIGINT that wraps round, and the year may have six digits and a sign.
     """
@@ -59,7 +59,7 @@ def from_unixtime(pattern: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 def _written_by(pattern: str) -> Callable[[datetime, int], str]:
-    """Return the function that writes a time. The year is a second argument, because it may be above 9999."""
+    """Return the function that writes a time. The year is its second argument, because a year may be above 9999."""
     writers = [_writer(part) for part in read_format(pattern, reads=False) if part.letter not in ("[", "]")]
     return lambda time, year: "".join(write(time, year) for write in writers)
 
@@ -120,7 +120,7 @@ _NUMBERS: dict[str, Callable[[datetime], int]] = {
 
 
 def to_timestamp(pattern: str, args: Sequence[Operand]) -> pl.Expr:
-    """Return the time that each text writes; NULL if the text does not match the pattern, or is no time."""
+    """Return the time that each text names; NULL if the text does not match the pattern, or names no time."""
     reader = _reader(pattern)
 
     def read(text: str) -> datetime | None:

@@ -51,14 +51,18 @@ def _timestampdiff(unit: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 _MONTH_STEP = 32
-"""A number above the days of a month.
+"""A number above the number of days in every month.
 
-Months times this number, plus days, therefore have the order of dates (``LocalDate.monthsUntil``).
+So dates have the same order as their months times this number plus their days (as in ``LocalDate.monthsUntil``).
 """
 
 
 def _months(start: pl.Expr, end: pl.Expr) -> pl.Expr:
-    """Return the months between, times `_MONTH_STEP`, plus the days of an incomplete last month."""
+    """Return the difference of the months times `_MONTH_STEP`, plus the difference of the days, which may be negative.
+
+    The quotient by `_MONTH_STEP`, cut towards zero, is the number of whole months. To respect the times of day, the
+    last day is moved by a day if the days and the times of day have different orders.
+    """
     days = [time.dt.date().cast(pl.Int32) for time in (start, end)]
     clocks = [time.cast(pl.Int64) % _MICROS["DAY"] for time in (start, end)]
     short = (days[1] > days[0]) & (clocks[1] < clocks[0])
@@ -96,7 +100,7 @@ BY_UNIT: dict[str, tuple[int, Callable[[str, Sequence[Operand]], pl.Expr]]] = {
     "from_unixtime": (1, from_unixtime),
     "to_timestamp": (1, to_timestamp),
 }
-"""By function: the place of the argument with the unit, field or format, and the implementation.
+"""By function: the place of the argument that is a unit, a field or a format, and the implementation.
 
-The plan has this argument as a literal, never as a slot.
+In the plan, this argument is a literal and never a slot.
 """

@@ -1,4 +1,4 @@
-"""Clocks of time zones: a time of UTC as a zone's clock shows it, and back."""
+"""Clocks of time zones: converts a time of UTC to the time that a zone's clock shows, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["from_utc", "to_utc"]
 
 
 def from_utc(time: datetime, zone: str) -> datetime:
-    """Return the local time of a zone, as if it were a time of UTC."""
+    """Return the local time of a zone at a time of UTC; the result is labelled as a time of UTC."""
     return time.astimezone(time_zone(zone)).replace(tzinfo=UTC)
 
 
