@@ -5,37 +5,21 @@ from __future__ import annotations
 import re
 
 from spark_jobs.engine.decode.json_number import JsonNumber
+from spark_jobs.engine.decode.time_formats import reading_calls
 
 __all__ = ["time_reason"]
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]+)?", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_DAY_DIGITS = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
-_ISO = r"\d{4}-\d\d?-\d\d?[T ]\d\d?:\d\d?(?::\d\d?(?:\.\d+)?)?"
-_FORMS = [
-    (re.compile(form, re.ASCII), call)
-    for form, call in (
-        (_DAY_DIGITS, "to_timestamp(column, 'yyyyMMdd')"),
-        (_DAY_DIGITS + r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d", "to_timestamp(column, 'yyyyMMddHHmmss')"),
-        (r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d", "to_timestamp(column, 'yyyy/MM/dd HH:mm:ss')"),
-        (r"\d\d\.\d\d\.\d{4} \d\d:\d\d:\d\d", "to_timestamp(column, 'dd.MM.yyyy HH:mm:ss')"),
-        (r"\d\d-[A-Z][a-z]{2}-\d{4} \d\d:\d\d:\d\d", "to_timestamp(column, 'dd-MMM-yyyy HH:mm:ss')"),
-        (r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d [AP]M", "to_timestamp(column, 'MM/dd/yyyy hh:mm:ss a')"),
-        (r"\d\d/[A-Z][a-z]{2}/\d{4}:[\d:]{8} [+-]\d{4}", "to_timestamp(column, 'dd/MMM/yyyy:HH:mm:ss XX')"),
-        (
-            r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} GMT",
-            "to_timestamp(substr(column, 6, 20), 'dd MMM yyyy HH:mm:ss')",
-        ),
-        (
-            r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} [+-]\d{4}",
-            "to_timestamp(substr(column, 6), 'dd MMM yyyy HH:mm:ss XX')",
-        ),
-        (_ISO + r"(?:Z|[+-]\d\d:\d\d)\[[\w/+-]+\]", "CAST(substring_index(column, '[', 1) AS TIMESTAMP)"),
-        (_ISO + r"(?:Z| UTC| [A-Z][a-z]+/[A-Za-z_/]+)?", "CAST(column AS TIMESTAMP)"),
+_ADVICE = [
+    (re.compile(form, re.ASCII | re.IGNORECASE), advice)
+    for form, advice in (
+        (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "declare DATE for a date without a time"),
+        (r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?", "declare STRING for a time of the day"),
+        (r"[0-9-]{10}[T ][0-9:.]+ ?[+-][0-9]{2}:?[0-9]{2}(?: UTC)?", "a stream takes it with lenient = true"),
+        (r"|null|none|nil|nan|n/?a|-+|undefined|unknown", "a stream with lenient = true reads it as NULL"),
     )
 ]
-"""Usual spellings of times in texts, each with the call that reads it."""
-_SPACED_ZONE = re.compile(r"[0-9-]{10}[T ][0-9:.]+ ?[+-][0-9]{2}:?[0-9]{2}(?: UTC)?", re.ASCII)
+"""Forms of texts, each with the advice."""
 _OTHER_FORM = "not an ISO 8601"
 """The beginning of a reason about the spelling as a whole. Other reasons are about a part, such as a month 13."""
 _UNITS = {"seconds": 11, "millis": 14, "micros": 17}
@@ -52,7 +36,7 @@ def time_reason(value: object, reason: str) -> str:
     Example:
         >>> time_reason(JsonNumber("1763719200000"), "a number is no string")
         "a number is no string; a stream takes it with timestamps = 'millis'"
-        >>> time_reason("21/11/2026 10:00", "not an ISO 8601 date and time")
+        >>> time_reason("soon", "not an ISO 8601 date and time")
         'not an ISO 8601 date and time; to_timestamp(column, format) reads other forms in a STRING'
         >>> time_reason("2026-11-21 10:00:00 UTC", "not an ISO 8601 date and time")
         'not an ISO 8601 date and time; CAST(column AS TIMESTAMP) reads it in a STRING'
@@ -61,28 +45,25 @@ def time_reason(value: object, reason: str) -> str:
         return f"{reason}; FROM with a path names a value within an object"
     if not isinstance(value, str):
         return reason
-    call = next((call for form, call in _FORMS if form.fullmatch(value)), "")
-    if call and isinstance(value, JsonNumber):
-        return f"{reason}; {call.replace('column', 'string(column)')} reads it in a BIGINT"
-    if call.startswith("CAST") and reason.startswith(_OTHER_FORM):
-        return f"{reason}; {call} reads it in a STRING"
-    if call and reason.startswith(_OTHER_FORM):
-        return f"{reason}; to_timestamp(column, format) reads other forms in a STRING: {call}"
+    is_other_form = reason.startswith(_OTHER_FORM)
+    if is_other_form and (advice := next((advice for form, advice in _ADVICE if form.fullmatch(value)), "")):
+        return f"{reason}; {advice}"
+    calls = reading_calls(value)
+    if calls and isinstance(value, JsonNumber):
+        return f"{reason}; {calls[0].replace('column', 'string(column)')} reads it in a BIGINT"
+    if calls and is_other_form:
+        if calls[0].startswith("to_timestamp"):
+            return f"{reason}; to_timestamp(column, format) reads other forms in a STRING: {' or '.join(calls)}"
+        return f"{reason}; {calls[0]} reads it in a STRING"
     if _NUMBER.fullmatch(value):
         digits = len(value.lstrip("-").partition(".")[0])
         unit = next((name for name, most in _UNITS.items() if digits <= most), "")
         if not unit:
-            return f"{reason}; declare BIGINT for a number of nanoseconds"
+            if isinstance(value, JsonNumber):
+                return f"{reason}; declare BIGINT for a number of nanoseconds"
+            return f"{reason}; timestamp_micros(CAST(column AS BIGINT) div 1000) reads it in a STRING"
         texts = "" if isinstance(value, JsonNumber) else "lenient = true and "
         return f"{reason}; a stream takes it with {texts}timestamps = '{unit}'"
     if isinstance(value, JsonNumber):
         return reason
-    if _DATE.fullmatch(value):
-        return f"{reason}; declare DATE for a date without a time"
-    if not value:
-        return f"{reason}; a stream with lenient = true reads it as NULL"
-    if not reason.startswith(_OTHER_FORM):
-        return reason
-    if _SPACED_ZONE.fullmatch(value):
-        return f"{reason}; a stream takes it with lenient = true"
-    return f"{reason}; to_timestamp(column, format) reads other forms in a STRING"
+    return f"{reason}; to_timestamp(column, format) reads other forms in a STRING" if is_other_form else reason

@@ -116,6 +116,9 @@ def test_a_wrong_type_is_a_dead_letter_that_names_the_path(column: str, value: b
         ('"20261321"', "a stream takes it with lenient = true and timestamps = 'seconds'"),
         ('"2026-1-5 1:2:3"', "CAST(column AS TIMESTAMP) reads it in a STRING"),
         ('""', "a stream with lenient = true reads it as NULL"),
+        ('"N/A"', "a stream with lenient = true reads it as NULL"),
+        ('"10:00:00"', "declare STRING for a time of the day"),
+        ('"soon"', "to_timestamp(column, format) reads other forms in a STRING."),
         ('{"$date": "2026-11-21T10:00:00Z"}', "FROM with a path names a value within an object"),
         ("true", "a boolean is no string."),
     ],
@@ -142,6 +145,35 @@ FORMS = {
     "2026-11-21 10:00:00 UTC": TEN,
     "2026-11-21T11:00:00 Europe/Madrid": TEN,
     "2026-1-5T1:2:3Z": "2026-01-05T01:02:03Z",
+    "2026-11-21 10:00:00 GMT": TEN,
+    "2026-11-21 05:00:00 EST": TEN,
+    "2026-11-21T11:00:00[Europe/Madrid]": TEN,
+    " 2026-11-21T10:00:00Z": TEN,
+    "2026-11-21_10:00:00": TEN,
+    "2026-11-21  10:00:00": TEN,
+    "2026-11-21 10:00:00 AM": TEN,
+    "2026:11:21 10:00:00": TEN,
+    "2026/11/21 10:00": TEN,
+    "2026/1/5 9:03:07,250": "2026-01-05T09:03:07.250000Z",
+    "21/11/2026 10:00:00": TEN,
+    "21/11/2026": "2026-11-21T00:00:00Z",
+    "11/21/2026 10:00": TEN,
+    "11/21/2026 10:00 AM": TEN,
+    "11/21/2026 11:00:00 +01:00": TEN,
+    "21-11-2026 10:00:00": TEN,
+    "21.11.26 10:00": TEN,
+    "21-Nov-26 10:00": TEN,
+    "21-Nov-2026 10:00:00 UTC": TEN,
+    "21 November 2026 10:00:00.5": "2026-11-21T10:00:00.500000Z",
+    "Nov 21, 2026 10:00:00 AM": TEN,
+    "May 5, 2026": "2026-05-05T00:00:00Z",
+    "Nov 21 2026 10:00AM": TEN,
+    "Sat Nov 21 10:00:00 2026": TEN,
+    "Sat Nov 21 10:00:00 +0000 2026": TEN,
+    "Sat Nov 21 2026 11:00:00 GMT+0100 (CET)": TEN,
+    "[21/Nov/2026:11:00:00 +0100]": TEN,
+    "/Date(1795255200000)/": TEN,
+    "1795255200000000000": TEN,
 }
 
 
@@ -149,11 +181,26 @@ FORMS = {
 def test_the_call_in_the_detail_reads_the_time(text: str, time: str) -> None:
     """The detail of a dead letter has the call that reads a usual form, and the call does so."""
     _, letters = decode(batch([json.dumps({"at": text}).encode()]), declared("at TIMESTAMP"), SETTINGS)
-    found = re.search(r"(?:CAST|to_timestamp)\((?!column, format).*\)", header(letters.to_pylist()[0], "detail"))
+    found = re.search(
+        r"(?:CAST|to_timestamp|timestamp_m\w+)\((?!column, format).*\)", header(letters.to_pylist()[0], "detail")
+    )
     assert found is not None
     call = found[0].replace("column", "at")
     [row] = evaluate(f"SELECT {call} AS v FROM s", KitStream("s (at STRING)"), [{"at": text}])
     assert row.result == {"v": time}
+
+
+def test_a_day_that_may_be_the_month_has_both_calls() -> None:
+    """A date with a day up to 12 and slashes has the call for either order; each is a query that is accepted."""
+    _, letters = decode(batch([b'{"at": "5/6/2026 9:03"}']), declared("at TIMESTAMP"), SETTINGS)
+    calls = re.search(
+        r"(to_timestamp\(column, '[^']*'\)) or (to_timestamp\(column, '[^']*'\))",
+        header(letters.to_pylist()[0], "detail"),
+    )
+    assert calls is not None
+    select = ", ".join(f"{call.replace('column', 'at')} AS c{place}" for place, call in enumerate(calls.groups()))
+    [row] = evaluate(f"SELECT {select} FROM s", KitStream("s (at STRING)"), [{"at": "5/6/2026 9:03"}])
+    assert row.result == {"c0": "2026-06-05T09:03:00Z", "c1": "2026-05-06T09:03:00Z"}
 
 
 def test_a_date_in_another_form_is_refused_without_words_of_the_library() -> None:

@@ -1,0 +1,112 @@
+"""The call that reads a time in another form than ISO 8601, derived from a value: ``dd/MM/yyyy HH:mm``."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["reading_calls"]
+
+_LONGEST = 80
+"""The largest number of characters of a text that is compared with the forms."""
+_CLOCK = r"(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?(?: ?(?P<half>[AP]M))?"
+_ZONE = r"(?: ?(?P<zone>Z|[+-]\d{4}|[+-]\d\d:\d\d|UTC|GMT))?"
+_MONTH = r"(?P<name>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*)"
+_TIMES = [
+    re.compile(rf"(?P<date>{date})(?:(?:[ :_-]|, |  ){_CLOCK}{_ZONE})?", re.ASCII)
+    for date in (
+        r"(?P<year>\d{4})(?P<mark>[-/._:])(?P<first>\d\d?)(?P=mark)(?P<last>\d\d?)",
+        r"(?P<first>\d\d?)(?P<mark>[/.-])(?P<last>\d\d?)(?P=mark)(?P<year>\d{4})",
+        r"(?P<first>\d\d?)(?P<mark>\.)(?P<last>\d\d?)\.(?P<year>\d\d)",
+        rf"(?P<last>\d\d?)(?P<mark>[/ -]){_MONTH}(?P=mark)(?P<year>\d{{4}}|\d\d)",
+        rf"{_MONTH} (?P<last>\d\d?),? (?P<year>\d{{4}})",
+        rf"(?P<year>\d{{4}})(?P<mark>[/ -]){_MONTH}(?P=mark)(?P<last>\d\d?)",
+    )
+]
+"""Dates with a numbered or named month, each perhaps with a time of the day."""
+_DAY_DIGITS = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+_ISO = r"\d{4}-\d\d?-\d\d?[T ]\d\d?:\d\d?(?::\d\d?(?:\.\d+)?)?"
+_DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_FORMS = [
+    (re.compile(form, re.ASCII), call)
+    for form, call in (
+        (_DAY_DIGITS, "to_timestamp(column, 'yyyyMMdd')"),
+        (_DAY_DIGITS + r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d", "to_timestamp(column, 'yyyyMMddHHmmss')"),
+        (
+            _DAY_NAME + r", \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} GMT",
+            "to_timestamp(substr(column, 6, 20), 'dd MMM yyyy HH:mm:ss')",
+        ),
+        (
+            _DAY_NAME + r", \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} [+-]\d{4}",
+            "to_timestamp(substr(column, 6), 'dd MMM yyyy HH:mm:ss XX')",
+        ),
+        (_DAY_NAME + r" [A-Z][a-z]{2} \d\d [\d:]{8} \d{4}", "to_timestamp(substr(column, 5), 'MMM dd HH:mm:ss yyyy')"),
+        (
+            _DAY_NAME + r" [A-Z][a-z]{2} \d\d [\d:]{8} [+-]\d{4} \d{4}",
+            "to_timestamp(substr(column, 5), 'MMM dd HH:mm:ss XX yyyy')",
+        ),
+        (
+            _DAY_NAME + r" [A-Z][a-z]{2} \d\d \d{4} [\d:]{8} GMT[+-]\d{4}(?: \(.*\))?",
+            "to_timestamp(concat(substr(column, 5, 20), substr(column, 29, 5)), 'MMM dd yyyy HH:mm:ssXX')",
+        ),
+        (
+            r"\[\d\d/[A-Z][a-z]{2}/\d{4}:[\d:]{8} [+-]\d{4}\]",
+            "to_timestamp(substr(column, 2, 26), 'dd/MMM/yyyy:HH:mm:ss XX')",
+        ),
+        (r"/Date\(\d+\)/", "timestamp_millis(CAST(regexp_extract(column, '[0-9]+', 0) AS BIGINT))"),
+        (_ISO + r"(?:Z|[+-]\d\d:\d\d)\[[\w/+-]+\]", "CAST(substring_index(column, '[', 1) AS TIMESTAMP)"),
+        (_ISO + r"\[[A-Z][a-z]+/[\w/]+\]", "CAST(replace(replace(column, '[', ' '), ']', '') AS TIMESTAMP)"),
+        (_ISO + r"(?:Z|[ ]?(?:UTC|GMT)| [A-Z][a-z]+/[A-Za-z_/]+)?", "CAST(column AS TIMESTAMP)"),
+        (_ISO + r" (?:EST|PST|CST|MST|JST|IST)", "CAST(column AS TIMESTAMP)"),
+        (r" *" + _ISO + r"(?:Z|[+-]\d\d:\d\d)? *", "CAST(trim(column) AS TIMESTAMP)"),
+    )
+]
+"""Other usual forms, each with the call that reads the form."""
+_LETTERS = {"year": "y", "name": "M", "minute": "m", "second": "s", "fraction": "S", "half": "a", "zone": "X"}
+_ZONES = {"UTC": "''UTC''", "GMT": "''GMT''"}
+_SHORT_NAME = 3
+_MONTHS = 12
+
+
+def reading_calls(text: str) -> tuple[str, ...]:
+    """Return the calls that may read a text in the column ``column`` as a time: two if day and month may be swapped.
+
+    Example:
+        >>> reading_calls("21/11/2026 10:00")
+        ("to_timestamp(column, 'dd/MM/yyyy HH:mm')",)
+        >>> reading_calls("5/6/2026"), reading_calls("soon")
+        (("to_timestamp(column, 'd/M/yyyy')", "to_timestamp(column, 'M/d/yyyy')"), ())
+    """
+    if len(text) > _LONGEST:
+        return ()
+    if call := next((call for form, call in _FORMS if form.fullmatch(text)), ""):
+        return (call,)
+    found = next((found for form in _TIMES if (found := form.fullmatch(text))), None)
+    if found is None:
+        return ()
+    return tuple(f"to_timestamp(column, '{_format(found, order)}')" for order in _orders(found))
+
+
+def _orders(found: re.Match[str]) -> list[str]:
+    """Return the letters of the fields "first" and "last": the month is next to the year, but behind it with points."""
+    parts = found.groupdict()
+    if "name" in parts:
+        return ["-d"]
+    if found.start("year") < found.start("first"):
+        return ["Md"]
+    if parts["mark"] == "." or int(parts["first"]) > _MONTHS:
+        return ["dM"]
+    return ["Md"] if int(parts["last"]) > _MONTHS else ["dM", "Md"]
+
+
+def _format(found: re.Match[str], order: str) -> str:
+    """Return the format of a text: each field as its letters, everything between the fields as written."""
+    letters = {"first": order[0], "last": order[1], "hour": "h" if found["half"] else "H", **_LETTERS}
+    spans = sorted((*found.span(name), name) for name, text in found.groupdict().items() if text and name in letters)
+    parts: list[str] = []
+    reached = 0
+    for start, end, name in spans:
+        field = _ZONES.get(found[name], "XX") if name == "zone" else letters[name] * (end - start)
+        field = {"half": "a", "name": "MMM" if end - start == _SHORT_NAME else "MMMM"}.get(name, field)
+        parts += (found.string[reached:start], "XXX" if name == "zone" and ":" in found[name] else field)
+        reached = end
+    return "".join(parts)
