@@ -26,7 +26,8 @@ from tests.kafka_client import wait_until
 
 __all__ = ["Ground", "goal_seconds", "open_ground"]
 
-_READY_SECONDS = 60.0
+_READY_SECONDS = 300.0
+"""How long a program may take to start: on a busy machine Spark takes minutes."""
 
 
 def goal_seconds(goal: float) -> float:
@@ -48,9 +49,10 @@ class Ground:
         wait_until(lambda: _leaders(admin, name) == partitions, f"leaders of {name}")
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic, so that its disk space is free for the next round."""
+        """Delete a topic, so that its disk space is free for the next round; return when it is not listed any more."""
         admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap})
         admin.delete_topics([name])[name].result()
+        wait_until(lambda: name not in admin.list_topics(timeout=30).topics, f"end of {name}")
 
     def delete_own_topics(self) -> None:
         """Delete every topic under the prefix, once the clients that are left of them have ended."""

@@ -16,14 +16,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.codec import decode_single_object, encode_single_object, wire_schema
-from tests.kafka_tail import Tail
+from tests.kafka_tail import BROKER_AWAY, Tail
 
 __all__ = ["DEADLINE", "RawClient", "Reply", "wait_until"]
 
 DEADLINE = 120.0
 """Seconds after which a wait has failed: far above any healthy time, enough to restart roles."""
-_BROKER_AWAY = 280.0
-"""The longest time in seconds that a broker needs to start anew: after a kill it reads thousands of partitions."""
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout: float = DEADLINE) -> None:
@@ -192,7 +190,7 @@ class RawClient:
             noted = delivered(count)
             self._producer.produce(topic, value, key, on_delivery=noted, timestamp=at_ms, headers=headers, **extra)  # type: ignore[arg-type]
             count += 1
-        assert self._producer.flush(_BROKER_AWAY) == 0, f"{topic} did not take all records"
+        assert self._producer.flush(BROKER_AWAY) == 0, f"{topic} did not take all records"
         return [placed[number] for number in range(count)]
 
     def make_topic(self, name: str, partitions: int = 1, **config: str) -> str:
@@ -213,12 +211,13 @@ class RawClient:
         wait_until(lambda: self.partitions(name, DEADLINE) == partitions, "partitions")
 
     def partitions(self, name: str, seconds: float) -> int:
-        """Return how many partitions of a topic events can be published to."""
-        return len(self._producer.list_topics(name, seconds).topics[name].partitions)
+        """Return how many partitions of a topic have a leader, so that events can be published to them."""
+        partitions = self._producer.list_topics(name, seconds).topics[name].partitions
+        return sum(part.leader >= 0 for part in partitions.values())
 
     def topics(self) -> set[str]:
         """Return the names of the topics that there are."""
-        return set(self.admin.list_topics(timeout=30).topics)
+        return set(self.admin.list_topics(timeout=DEADLINE).topics)
 
     def _after_poll(self, command_id: str) -> bool:
         self.poll(0.05)

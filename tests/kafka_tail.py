@@ -17,10 +17,19 @@ from confluent_kafka.admin import AdminClient
 
 from gateway.sdk.doubts import Doubts
 
-__all__ = ["DeadLetter", "Result", "Results", "Tail", "dead_letters"]
+__all__ = ["BROKER_AWAY", "DeadLetter", "Result", "Results", "Tail", "dead_letters"]
 
 _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 """A dedicated topic goes some time after its cq.end: there is nothing more to read then."""
+_PASSING = (
+    KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.BROKER_NOT_AVAILABLE, KafkaError.NETWORK_EXCEPTION, KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT,
+)  # fmt: skip
+"""Errors of a topic just made, and of a broker that starts. `KafkaError.retriable` is false for all of them."""
+BROKER_AWAY = 280.0
+"""Seconds that a broker needs at most to start anew: after a kill it reads thousands of partitions."""
 _STUCK_SECONDS = 10.0
 """Time without messages after which a partition is checked: librdkafka does not report a deleted topic."""
 Place = tuple[str, int]
@@ -98,7 +107,7 @@ class Tail:
             elif error.code() in _GONE:
                 self._doubts.note(place, time.monotonic())
             else:
-                assert error.retriable(), error
+                assert error.code() in _PASSING, error
         for place in self._doubts.due(time.monotonic()):
             self._ask_again(place)
         return messages
@@ -153,7 +162,7 @@ class Tail:
                 described = self._admin.describe_topics(TopicCollection([topic]))[topic].result(30)
                 return str(described.topic_id)
             except KafkaException as exc:  # a starting broker does not know the topic for a moment, or is away
-                if time.monotonic() > began + (30 if exc.args[0].code() in _GONE else 120):
+                if time.monotonic() > began + (30 if exc.args[0].code() in _GONE else BROKER_AWAY):
                     raise
                 time.sleep(0.1)
 
@@ -188,19 +197,18 @@ class Tail:
         return {place: known[place] if place in known else self._end(*place) for place in places}
 
     def _end(self, topic: str, partition: int) -> int:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + BROKER_AWAY
         while True:
             try:
-                low_high = self._asking.get_watermark_offsets(TopicPartition(topic, partition), 30, cached=False)
-                assert low_high is not None, f"{topic}/{partition} has no end"
-                return low_high[1]
+                place = TopicPartition(topic, partition)
+                return self._asking.get_watermark_offsets(place, 30, cached=False)[1]  # type: ignore[index]
             except KafkaException as exc:  # a topic just made has no leader yet
                 if exc.args[0].code() in _GONE and self._is_gone(topic):
                     self.remove(topic, partition)
                     return 0
-                retriable = exc.args[0].retriable() or exc.args[0].code() in _GONE
-                if not retriable or time.monotonic() > deadline:
+                if exc.args[0].code() not in (*_PASSING, *_GONE) or time.monotonic() > deadline:
                     raise
+                time.sleep(0.1)
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,8 @@ class Stack:
         for pid in pids:
             with suppress(psutil.NoSuchProcess):  # an ended process
                 families += [child.pid for child in psutil.Process(pid).children(recursive=True)]
-        self._cq("down", "--data", str(self.data), timeout=120)
-        deadline = time.monotonic() + 20
+        self._cq("down", "--data", str(self.data), timeout=300)
+        deadline = time.monotonic() + 60
         while left := [pid for pid in {*pids, *families} if _alive(pid)]:
             assert time.monotonic() < deadline, f"cq down left the processes {left}"
             time.sleep(0.05)
@@ -130,7 +130,7 @@ class Stack:
 
     def status(self) -> tuple[int, dict[str, Any]]:
         """Return the exit code and the answer of `cq status --json`."""
-        ran = self._run("status", "--data", str(self.data), "--json", timeout=60)
+        ran = self._run("status", "--data", str(self.data), "--json", timeout=120)
         return ran.returncode, json.loads(ran.stdout)
 
     def doctor(self) -> tuple[int, dict[str, Any]]:
@@ -193,9 +193,11 @@ class Stack:
 
     def _evaluator_report(self) -> dict[str, Any]:
         path = self.data / "run" / "evaluator.json"
-        before = json.loads(path.read_text())["told_at"]
-        while (report := json.loads(path.read_text()))["told_at"] == before:
-            time.sleep(0.05)
+        report = json.loads(path.read_text())
+        for _ in range(2):  # figures of the first report that comes may have been taken before the call
+            before = report["told_at"]
+            while (report := json.loads(path.read_text()))["told_at"] == before:
+                time.sleep(0.05)
         return dict(report)
 
     @contextmanager

@@ -16,6 +16,8 @@ from tests.kafka_tail import Tail
 __all__ = ["SteadyLoad"]
 
 _PARTITIONS = 3
+_SECONDS = 300.0
+"""How long a command, and a match, may take: servers that were killed start anew meanwhile."""
 _STREAM = "CREATE STREAM {0} (n BIGINT) WITH (topic = '{0}', format = 'json', partitions = {1})"
 _CQ = "CREATE CQ {1} AS SELECT n FROM {0} WHERE n % 2 = 0 {2}"
 
@@ -61,18 +63,18 @@ class SteadyLoad:
             self._stop.wait(0.1)
 
     def _execute(self, statement: str) -> None:
-        self._client.execute(statement, timeout=120)
+        self._client.execute(statement, timeout=_SECONDS)
 
     def go_on(self) -> None:
         """Return when events and commands have gone on for a while."""
         published = self._published
         self.carry_out_commands()
-        wait_until(lambda: time.sleep(0.05) or self._published >= published + 300, "further events", 120)
+        wait_until(lambda: time.sleep(0.05) or self._published >= published + 300, "further events", _SECONDS)
 
     def carry_out_commands(self) -> None:
         """Return when some more commands were carried out."""
         commands = self._commands
-        wait_until(lambda: time.sleep(0.05) or self._commands >= commands + 5, "further commands", 120)
+        wait_until(lambda: time.sleep(0.05) or self._commands >= commands + 5, "further commands", _SECONDS)
 
     def seconds_to_match(self, client: Client) -> float:
         """Return after how long numbers are matched that are published from now on.
@@ -91,9 +93,9 @@ class SteadyLoad:
         """End, and see that each match came once, at once and in digests, and each command was carried out once."""
         self._stop.set()
         for thread in self._threads:
-            thread.join(150)
+            thread.join(_SECONDS + 30)
             assert not thread.is_alive()
-        assert self._producer.flush(60) == 0
+        assert self._producer.flush(_SECONDS) == 0
         events = self._events()
         assert {*events.values()} == {*range(0, self._published, 2)}
         assert events == dict(self._results("even", len(events)))
