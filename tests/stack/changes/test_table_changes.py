@@ -127,7 +127,7 @@ def _change(result: Result) -> TableChange:
 
 
 @pytest.mark.traceback(WORKER_DEATH)
-@pytest.mark.timeout(600)  # roles start anew
+@pytest.mark.timeout(900)  # roles start anew
 def test_changes_while_workers_die(stack: Stack, lab: Lab) -> None:
     """Earlier rows, removals, later CQs, killed workers and a wiped Redis: every change comes once."""
     changes = _Changes(lab)
@@ -245,6 +245,7 @@ def test_changes_of_a_database(lab: Lab) -> None:
     ]
     lab.results.until(lambda: len(found(snapshot)) >= len(wanted), "all changes")
     assert wanted == found(snapshot)
+    lab.results.until(lambda: len(found(edges)) >= 2, "both exits")
     exits = [(place, each["k"]) for place, _, _, each in found(edges)]
     assert [("0/4", "a"), ("0/6/2", "d")] == exits
     lab.results.until(lambda: digest() == [{"k": "b"}], "the rows at a later tick")

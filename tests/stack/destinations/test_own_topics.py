@@ -55,7 +55,8 @@ def test_topics_are_brought_into_form(ground: Ground, caplog: pytest.LogCaptureF
         found = topics.configs([settings.topics.catalog, settings.topics.results])
         catalog, results = found[settings.topics.catalog], found[settings.topics.results]
         configs = (catalog["cleanup.policy"], catalog["retention.ms"], results["message.timestamp.type"])
-        return configs == ("compact", "-1", "LogAppendTime") and results["retention.ms"] == "5000"
+        grown = topics.partitions(names.pending) == 16
+        return grown and configs == ("compact", "-1", "LogAppendTime") and results["retention.ms"] == "5000"
 
     wait_until(in_form, "the topics' form")
     assert 3 == len(caplog.records) - sum("partitions added" in record.message for record in caplog.records)
@@ -99,14 +100,15 @@ def test_a_topic_that_lost_partitions_holds_up_nothing(ground: Ground) -> None:
     ground.make_topic(stays, 1)
     places = [(shrinks, 0), (shrinks, 1), (shrinks, 2), (stays, 0)]
     topics = Topics(ground.settings)
-    assert dict.fromkeys(places, 0) == topics.offsets.known_ends(places)
+    # A broker tells the ends of topics that were just made a moment later.
+    wait_until(lambda: topics.offsets.known_ends(places) == dict.fromkeys(places, 0), "the topics' ends")
     ground.delete_topic(shrinks)
     wait_until(lambda: shrinks not in topics.forms([shrinks]), "the end of the topic")
     assert {(stays, 0): 0} == topics.offsets.known_ends(places)
     ground.make_topic(shrinks, 1)
     left = {(shrinks, 0): 0, (stays, 0): 0}
     for client in (topics, Topics(ground.settings)):  # a client that knew the old topic, and a fresh client
-        assert left == client.offsets.known_ends(places)
+        wait_until(lambda client=client: client.offsets.known_ends(places) == left, "the ends that are left")
         assert not client.offsets.silent(places)
     offsets = TopicOffsets(open_admin(ground.settings))
     assert {stays: {0: 0}} == offsets.ends([*places, ("nobody-made-this", 0)])

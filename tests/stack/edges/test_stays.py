@@ -18,7 +18,6 @@ _SECONDS = 4
 
 
 @pytest.mark.traceback(WORKER_DEATH)
-@pytest.mark.timeout(300)
 def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     """A key that stays in is told once, a key that leaves is not, though the workers die within the interval.
 
@@ -45,6 +44,7 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     source.fence()
     stack.kill_workers()
     lab.results.until(lambda: len(lab.results.of(warm["destination"])) >= 3, "stays of all devices")
+    lab.results.until(lambda: lab.results.of(hot["destination"]), "the stay of the hot device")
     for created, wanted in ((hot, [0]), (warm, [0, 1, 5])):
         matches = lab.settled_matches(created, source)
         assert [each.row for each in matches] == [{**events[place].values, "_edge": "enter"} for place in wanted]

@@ -114,8 +114,8 @@ def test_healthy_queries_go_on(harmed: Stack, lab: Lab, select: str, reason: str
     _publish(source, 20, 20)
     _await_numbers(lab, healthy, 40)
     lab.drop("guilty", lab.subscriber("mallory"))
-    status = _await_status(harmed, source.name, lambda report: not report.get("quarantined") and "reason" not in report)
-    assert "ready" == status["state"]
+    _await_status(harmed, source.name, lambda report: not report.get("quarantined") and "reason" not in report)
+    wait_until(lambda: harmed.report()["state"] == "ready", "roles that are all ready")
     _publish(source, 40, 5)
     _await_numbers(lab, healthy, 45)
 
@@ -132,7 +132,8 @@ def test_an_aggregate_that_never_ends_harms_nobody_else(harmed: Stack, lab: Lab)
     _await_numbers(lab, [healthy], 4)
     letters = _letters(lab, tail, source, offsets[1:])
     assert all(f'"{guilty["group"]}"' in letter.detail for letter in letters)
-    assert "too much CPU time" in lab.client.result("DESCRIBE CQ endless", mallory)["quarantined"]["reason"]
+    described = "DESCRIBE CQ endless"
+    wait_until(lambda: "too much CPU time" in str(lab.client.result(described, mallory)["quarantined"]), "the reason")
     lab.drop("endless", mallory)
 
 
@@ -170,7 +171,7 @@ def test_details_are_logged_at_run_time(harmed: Stack, lab: Lab) -> None:
 
 def test_each_line_of_the_logs_is_json(harmed: Stack) -> None:
     """Lines of gateway, evaluator, workers, Spark and Java are objects, lines of dead workers included."""
-    assert "ready" == harmed.report()["state"]
+    wait_until(lambda: harmed.report()["state"] == "ready", "roles that are all ready")
     found = _objects(harmed, "evaluator")
     assert any("incubator modules" in line.get("message", "") for line in found), "a line of Java itself"
     assert any("exception" in line for line in found), "a stack trace of Spark"

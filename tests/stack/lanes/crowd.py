@@ -15,7 +15,7 @@ __all__ = ["PATIENCE", "STREAMS", "Crowd", "matched"]
 _COLUMNS = "symbol STRING, n INT, deadly STRING"
 STREAMS = 12
 """More than two cores serve by a query for each stream."""
-PATIENCE = 60.0
+PATIENCE = 240.0
 """Seconds in which a stream joins the lane or leaves it."""
 
 

@@ -79,6 +79,7 @@ def test_headers_in_the_lane(crowd: Crowd) -> None:
     assert even == matched(lab.results, made["destination"])
 
 
+@pytest.mark.timeout(900)  # an evaluator starts anew
 def test_kill_amid_events(stack: Stack, crowd: Crowd) -> None:
     """A killed evaluator goes on with all streams: nothing is lost, nothing is shown twice."""
     streams = crowd
@@ -90,7 +91,7 @@ def test_kill_amid_events(stack: Stack, crowd: Crowd) -> None:
     stack.await_restart("evaluator", pid)
     streams.flow(2)
     streams.check()
-    assert streams.in_lane()
+    wait_until(streams.in_lane, "the first report of the lane", PATIENCE)
 
 
 def test_a_topic_grows_and_a_table_is_joined(crowd: Crowd) -> None:

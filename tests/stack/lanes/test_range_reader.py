@@ -15,6 +15,7 @@ from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
 from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable, SourceRange
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
 from tests.ground import Ground
+from tests.kafka_client import DEADLINE, wait_until
 
 _TOPICS = 12
 _PARTITIONS = 5
@@ -79,11 +80,13 @@ def test_only_committed_records_count(ground: Ground, reader: RangeReader) -> No
     topic = f"{ground.settings.prefix}transactions"
     ground.make_topic(topic, 1)
     producer = _producer(ground, transactional_id=topic)
-    producer.init_transactions(30)
+    producer.init_transactions(DEADLINE)
     for number in range(6):
         producer.begin_transaction()
         producer.produce(topic, b"%d" % number, key=b"k", headers=[("n", b"%d" % number)], timestamp=1_000 + number)
-        producer.commit_transaction(30) if number % 2 else producer.abort_transaction(30)
+        producer.commit_transaction(DEADLINE) if number % 2 else producer.abort_transaction(DEADLINE)
+    # A commit returns before its mark is on the log.
+    wait_until(lambda: [each.end for each in _ranges(ground, [topic])] == [12], "end behind all transactions")
     [rows] = _read(reader, _ranges(ground, [topic])).values()
     assert [b"1", b"3", b"5"] == [row["value"] for row in rows]
     assert [[{"key": "n", "value": b"%d" % number}] for number in (1, 3, 5)] == [row["headers"] for row in rows]
@@ -116,10 +119,10 @@ def test_a_range_goes_on_from_the_records_that_are_there(ground: Ground, reader:
     producer = _producer(ground)
     for number in range(10):
         producer.produce(topic, str(number).encode(), partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(DEADLINE) == 0
     admin = AdminClient({"bootstrap.servers": ground.settings.kafka.bootstrap})
     [deleted] = admin.delete_records([TopicPartition(topic, 0, 6)]).values()
-    deleted.result(30)
+    deleted.result(DEADLINE)
     for first, end, wanted in ((2, 10, range(6, 10)), (0, 8, range(6, 8)), (2, 5, range(0))):
         [found] = _read(reader, [SourceRange(topic, 0, first, end)]).values()  # a range comes, also without records
         assert [row["offset"] for row in found] == [*wanted]

@@ -25,7 +25,7 @@ def cq(stack: Stack, lab: Lab) -> Any:
     def run(*arguments: str, text: str = "") -> Ran:
         place = ["--data", str(stack.data), "--subscriber", lab.subscriber("owner")]
         command = [sys.executable, "-m", "gateway.cli", *arguments, *place]
-        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=300, check=False)
 
     return run
 
@@ -84,6 +84,7 @@ def test_dead_letters_are_listed_and_replayed(cq: Any, lab: Lab) -> None:
     assert f'1 record published to topic "{source.topic}"' == ran.stdout.splitlines()[-1]
     lab.results.until(lambda: len(lab.results.of(again["destination"])) == 1, "the record again")
     assert [{"id": 2}] == [each.row for each in lab.results.of(again["destination"])]
+    lab.results.until(lambda: lab.results.of(made["destination"]), "the match of the first record")
     assert [{"id": 1}] == [each.row for each in lab.results.of(made["destination"])]
     lab.drop("again")
     lab.client.result(f"DROP STREAM {other}", lab.subscriber("owner"))

@@ -96,7 +96,7 @@ def test_asyncio_follows_what_it_creates(stack: Stack, client: Client, stream: s
         async with await aio.connect(stack.bootstrap, client.subscriber, prefix=stack.prefix) as twin:
             created = await twin.create("twin", f"SELECT price FROM {stream} WHERE price >= 8")
             await twin.publish(stream, rows(10))
-            async with await twin.subscribe(created) as results, asyncio.timeout(60):
+            async with await twin.subscribe(created) as results, asyncio.timeout(180):
                 found = sorted([(await results.next()).row["price"] for _ in range(2)])  # type: ignore[union-attr]
             await twin.create_table(f"{stream}t", {"symbol": "STRING", "side": "STRING"}, "symbol", partitions=1)
             table = await twin.table(f"{stream}t")
@@ -146,7 +146,7 @@ def test_a_shell_can_do_it(stack: Stack, client: Client, stream: str) -> None:
     def cq(*arguments: str) -> subprocess.CompletedProcess[str]:
         shared = ["--data", str(stack.data), "--subscriber", client.subscriber, "--json"]
         command = [sys.executable, "-m", "gateway.cli", *arguments, *shared]
-        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
     created = cq("sql", f"CREATE CQ shell AS SELECT price FROM {stream} WHERE price = 3")
     assert (0, "accepted") == (created.returncode, json.loads(created.stdout)["status"])
@@ -178,7 +178,7 @@ def test_what_is_exported_makes_all_of_it_again(stack: Stack, client: Client, st
 
     def cq(*arguments: str, subscriber: Sequence[str] = ("--subscriber", client.subscriber)) -> Ran:
         command = [sys.executable, "-m", "gateway.cli", *arguments, "--data", str(stack.data), *subscriber]
-        ran = subprocess.run(command, capture_output=True, timeout=90, check=False)
+        ran = subprocess.run(command, capture_output=True, timeout=300, check=False)
         # Decoded here: `text=True` would convert carriage returns.
         return subprocess.CompletedProcess(command, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
@@ -228,7 +228,7 @@ def test_a_topic_that_a_starting_broker_does_not_know_is_not_gone(stack: Stack, 
     inbox.assign({here: destination.begins()[here[1]]})
     inbox.doubts.note(here, time.monotonic() - 60)
     client.publish(stream, rows(1))
-    deadline, own = time.monotonic() + 60, destination.key.encode()
+    deadline, own = time.monotonic() + 180, destination.key.encode()
     found: list[bytes | None] = []
     while not found:  # other destinations may have their records in the same partition
         found = [each.value for each in inbox.fetch(1.0) if each.key == own]
@@ -249,8 +249,8 @@ def test_a_missing_topic_is_told_at_once_and_to_its_own_call(stack: Stack, clien
     other.start()
     began = time.monotonic()
     with pytest.raises(TransportError, match=f'topic "{stream}-missing" does not exist'):
-        client.publish(f"{stream}-missing", rows(1))
-    assert 10 > time.monotonic() - began
+        client.publish(f"{stream}-missing", rows(1), timeout=300)
+    assert 100 > time.monotonic() - began, "long before the time for the writing is over"
     other.join()
     assert ([100], 3) == (beside, client.publish(stream, rows(3)))
 
