@@ -10,13 +10,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["FULL_DISK", "KAFKA_AWAY", "WORKER_DEATH", "LogWatch", "tracebacks", "unexpected"]
+__all__ = ["FULL_DISK", "KAFKA_AWAY", "TOPIC_GREW", "WORKER_DEATH", "LogWatch", "tracebacks", "unexpected"]
 
 WORKER_DEATH = (
     "Python worker exited unexpectedly|Python worker failed to connect back|IOException: Stream closed"
     "|EOFException occurred while reading the port number"
 )
 """The stack traces of a query whose workers were killed within a task, or at their start."""
+
+TOPIC_GREW = "Specified: Set"
+"""The stack trace of a query that Spark refuses to start: its topic has grown since Spark asked for the offsets."""
 
 _PYTHON = "Traceback (most recent call last):"
 _JAVA = re.compile(r"\s+at [\w.$/<>]+\(.*\)$")

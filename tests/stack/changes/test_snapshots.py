@@ -111,6 +111,7 @@ def _offset(result: tuple[str, str, Any]) -> int:
     return int(result[0].split("/")[2])
 
 
+@pytest.mark.timeout(900)  # a role starts anew
 @pytest.mark.traceback(WORKER_DEATH)
 @pytest.mark.parametrize("killed", ["workers", "gateway", "evaluator"])
 def test_a_snapshot_comes_before_the_changes(stack: Stack, lab: Lab, killed: str) -> None:

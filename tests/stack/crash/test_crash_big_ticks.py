@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 import redis
 
 from tests.stack.digests.many import Many
@@ -22,6 +23,7 @@ def _await_taken(stack: Stack) -> None:
     client.close()
 
 
+@pytest.mark.timeout(900)  # three roles start anew
 def test_killed_while_the_job_runs(stack: Stack, lab: Lab) -> None:
     """The digests come all the same, and the next tick's after them; readers see each once."""
     many = Many(lab)

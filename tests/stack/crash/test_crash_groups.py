@@ -22,7 +22,7 @@ from tests.stack.digests.ticks import digests, now_ms, tick_of
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
-from tests.stack.tracebacks import WORKER_DEATH
+from tests.stack.tracebacks import TOPIC_GREW, WORKER_DEATH
 
 Row = dict[str, Any]
 
@@ -227,7 +227,7 @@ class _Queries:
 
     def await_all(self, count: int) -> None:
         """Return when all events are in digests of rows."""
-        self._lab.results.until(lambda: len({row["n"] for row in self.rows()}) >= count, "all events", 120)
+        self._lab.results.until(lambda: len({row["n"] for row in self.rows()}) >= count, "all events", 300)
 
     def check(self, without: tuple[int, int] = (0, 0)) -> None:
         """Check that each digest is DuckDB's result over the rows of its ticks.
@@ -261,6 +261,8 @@ class _Queries:
 
 
 @pytest.mark.traceback(WORKER_DEATH)
+@pytest.mark.traceback(TOPIC_GREW)  # the query may just start anew, after the death of its workers
+@pytest.mark.timeout(900)  # Redis and all roles start anew
 def test_groups_are_as_each_query_alone(stack: Stack, lab: Lab) -> None:
     """Workers, evaluator and gateway are killed, Redis is lost, and the stream gets a partition; CQs come and go.
 

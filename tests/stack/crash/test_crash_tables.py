@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 from confluent_kafka import Producer
 
+from tests.kafka_client import DEADLINE
 from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
@@ -43,12 +44,12 @@ class _ReplayedBatch:
         """Publish a micro-batch of events, visible together, and await the first results."""
         topic = self._source.topic
         producer = Producer({"bootstrap.servers": self._stack.bootstrap, "transactional.id": topic, "linger.ms": 50})
-        producer.init_transactions(30)
+        producer.init_transactions(DEADLINE)
         producer.begin_transaction()
         for n in range(_EVENTS):
             producer.produce(topic, b'{"symbol": "S%d", "n": %d}' % (n % 4, n), partition=0)
             producer.poll(0)
-        producer.commit_transaction(60)
+        producer.commit_transaction(DEADLINE)
         results = self._lab.results
         results.until(lambda: results.of(self._made["destination"]), "the first results of the batch")
 
@@ -115,6 +116,7 @@ class _ChangingRows:
 
 
 @pytest.mark.traceback(WORKER_DEATH)
+@pytest.mark.timeout(900)  # Redis and all roles start anew
 def test_events_meet_the_same_rows_while_everything_dies(stack: Stack, lab: Lab) -> None:
     """Workers and the evaluator are killed while tables change, and Redis is lost with its files.
 

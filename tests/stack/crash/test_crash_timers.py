@@ -61,6 +61,7 @@ def _check(lab: Lab, flow: Flow, made: dict[str, dict], dead: str) -> None:
 
 
 @pytest.mark.traceback(KAFKA_AWAY)
+@pytest.mark.timeout(900)  # all roles start anew, Kafka with the partitions of all tests
 def test_killed_around_ticks(stack: Stack, lab: Lab) -> None:
     """Each match is in exactly one digest of each timer class, whichever role dies at a tick.
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from gateway.local.sessions import supervised
-from tests.kafka_client import RawClient
+from tests.kafka_client import RawClient, wait_until
 from tests.kafka_tail import Results
 from tests.stack.crash.kept.make import CQS, PENDING
 from tests.stack.server import Stack
@@ -82,12 +82,12 @@ def test_a_folder_of_an_earlier_version_goes_on(kept: _Kept) -> None:
 
 def _check_end(kept: _Kept) -> None:
     """End the supervisor, and check that its roles and their children end with it."""
-    assert "ready" == kept.stack.status()[1]["state"]
+    wait_until(lambda: kept.stack.status()[1]["state"] == "ready", "roles that are all ready")
     family = supervised(kept.stack.data)
     assert len(family) >= 5, "Kafka, Valkey, gateway, evaluator and its JVM"
     kept.supervisor.send_signal(kept.end)
-    assert (kept.end == signal.SIGKILL) == (kept.supervisor.wait(90) != 0)
-    assert not psutil.wait_procs(family, timeout=30)[1]
+    assert (kept.end == signal.SIGKILL) == (kept.supervisor.wait(300) != 0)
+    assert not psutil.wait_procs(family, timeout=120)[1]
     code, status = kept.stack.status()
     assert (1, "stopped") == (code, status["state"])
 

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from gateway.local.sessions import supervised
+from tests.kafka_client import wait_until
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
 
@@ -118,8 +120,13 @@ def test_top_shows_streams_and_subscribers(stack: Stack, lab: Lab) -> None:
     """A stream with a CQ is there, with rates, and so is who has it."""
     source = lab.stream("a INT")
     lab.create("mine", f"SELECT a FROM {source.name} WHERE a = 1")
-    ran = _cq("top", "--data", stack.data, "--once", "--json", "--every", "0.5")
-    report = json.loads(ran.stdout)
+    report: dict[str, Any] = {}
+
+    def shown() -> bool:
+        report.update(json.loads(_cq("top", "--data", stack.data, "--once", "--json", "--every", "0.5").stdout))
+        return any(each["stream"] == source.name and each["cqs"] for each in report["streams"])
+
+    wait_until(shown, "the stream's CQ")
     [stream] = [each for each in report["streams"] if each["stream"] == source.name]
     assert (1, 1, 0, 0.0) == tuple(stream[name] for name in ("cqs", "groups", "behind", "seconds_behind"))
     assert report["subscribers"][0]["cqs"] >= 1

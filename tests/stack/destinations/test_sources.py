@@ -15,6 +15,7 @@ from tests.kafka_client import wait_until
 from tests.kafka_tail import dead_letters
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
+from tests.stack.tracebacks import TOPIC_GREW
 
 _N = "n INT"
 
@@ -131,12 +132,9 @@ def test_a_topic_made_again_with_fewer_partitions_stops_nobody(lab: Lab, stack: 
     assert 2 == _described(lab, source)["generation"]
 
 
-@pytest.mark.traceback("Specified: Set")
+@pytest.mark.traceback(TOPIC_GREW)
 def test_partitions_are_added_under_virtual_cqs(lab: Lab) -> None:
-    """The group's topic gets the partitions of its source, its readers read them, and the stream goes on.
-
-    Spark refuses to start a query where the topic has grown since its offsets were asked for; the next start succeeds.
-    """
+    """The group's topic gets the partitions of its source, its readers read them, and the stream goes on."""
     source = lab.stream(_N)
     text = f"CREATE CQ v AS SELECT n FROM {source.name} WHERE n > 0 DO PUBLISH VIRTUAL"
     made = lab.client.result(text, lab.subscriber())

@@ -122,7 +122,7 @@ def test_a_call_that_does_not_return_ends_the_gateway_once(office: _Office) -> N
     """The next gateway leaves the query out, and makes the digests of others."""
     own = office.settings.prefix, office.settings.redis.url.get_secret_value()
     command = [sys.executable, "-c", _GATEWAY, *own]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert (1, True) == (ran.returncode, "did not stop" in ran.stderr), ran.stderr
     refused, plain = office.answers(_ENDLESS, _PLAIN)
     assert isinstance(refused, DigestRefused) and isinstance(plain, AggregatedMatches)

@@ -78,7 +78,7 @@ class GatewayProcess:
         """Return how it answers a probe over HTTP."""
         url = self.report()["metrics_url"].replace("/metrics", path)
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 status: int = answer.status
         except urllib.error.HTTPError as error:
             with error:

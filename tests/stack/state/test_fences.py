@@ -29,6 +29,8 @@ from spark_jobs.runtime.kafka.record_writer import record_writer
 from spark_jobs.runtime.kafka.sink import RecordWriting
 from spark_jobs.runtime.streams.worker_deaths import WorkerDeaths
 from tests.ground import Ground
+from tests.kafka_client import DEADLINE
+from tests.stack.digests.desk import HOUR
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
 from tests.stack.state.redis_copy import RedisCopy
@@ -54,6 +56,8 @@ def test_an_evaluator_that_was_succeeded_writes_nothing(opened: Ground) -> None:
     """Whoever took the lease and the stream last writes, and nobody else, be it silent or asleep meanwhile."""
     settings = opened.settings
     redis, leases = connect(settings), [Lease(settings, "evaluator") for _ in range(2)]
+    for lease in leases:
+        lease.lifetime_ms = HOUR  # nobody renews it, however slow the machine is
     both = [EvaluatorFences.of(settings, lease.token) for lease in leases]
     stores = [TableStore(settings, fences) for fences in both]
     quarantines = [QuarantineStore(settings, fences) for fences in both]
@@ -138,6 +142,8 @@ def test_a_task_whose_evaluator_was_succeeded_sends_no_more(ground: Ground, monk
     topic, settings = ground.settings.topics.results, pickle.dumps(ground.settings)
     ground.make_topic(topic, 1)
     first, second = (Lease(ground.settings, "evaluator") for _ in range(2))
+    for lease in (first, second):
+        lease.lifetime_ms = HOUR  # nobody renews it, however slow the machine is
     assert first.acquire()
 
     def succeeded_midway(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -154,7 +160,7 @@ def test_a_task_whose_evaluator_was_succeeded_sends_no_more(ground: Ground, monk
     record_writer(settings).close()
     consumer = Consumer({"bootstrap.servers": ground.settings.kafka.bootstrap, "group.id": "none"})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    assert [b"before", b"successor"] == [message.value() for message in consumer.consume(2, timeout=30)]
+    assert [b"before", b"successor"] == [message.value() for message in consumer.consume(2, timeout=DEADLINE)]
     consumer.close()
 
 
@@ -195,7 +201,7 @@ def test_a_fenced_gateway_without_a_successor_goes_on(stack: Stack, lab: Lab) ->
     """Kafka fences the client of a gateway that still has the lease: the gateway takes another client and answers."""
     pids = stack.endpoints()["pids"]
     producer = Producer({"bootstrap.servers": stack.bootstrap, "transactional.id": Settings().clients.gateway})
-    producer.init_transactions(30)
+    producer.init_transactions(DEADLINE)
     source = lab.stream()
     lab.where(source, "cheap", "price < 5")
     assert pids["gateway"] == stack.endpoints()["pids"]["gateway"]

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from gateway.kafka import LogReader
 from tests.ground import Ground
+from tests.kafka_client import DEADLINE
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -18,13 +19,13 @@ def test_what_is_being_committed_is_waited_for(ground: Ground, committed: bool) 
     topic, servers = f"{ground.settings.prefix}log", ground.settings.kafka.bootstrap
     ground.make_topic(topic, 2)
     producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-writer"})
-    producer.init_transactions(60)
+    producer.init_transactions(DEADLINE)
     producer.begin_transaction()
     producer.produce(topic, b"first", partition=0)
-    producer.commit_transaction(60)
+    producer.commit_transaction(DEADLINE)
     producer.begin_transaction()
     producer.produce(topic, b"second", partition=0)
-    producer.flush(60)
+    producer.flush(DEADLINE)
     with ThreadPoolExecutor(1) as thread, closing(LogReader(ground.settings)) as reader:
         records = reader.since(topic, {0: 0, 1: 0})
         assert b"first" == next(records).value
@@ -33,7 +34,7 @@ def test_what_is_being_committed_is_waited_for(ground: Ground, committed: bool) 
             assert [] == list(other.since(topic, {1: 0}))
         assert not left.done()
         if committed:
-            producer.commit_transaction(60)
+            producer.commit_transaction(DEADLINE)
         else:
-            producer.abort_transaction(60)
-        assert [b"second"] * committed == [record.value for record in left.result(60)]
+            producer.abort_transaction(DEADLINE)
+        assert [b"second"] * committed == [record.value for record in left.result(DEADLINE)]

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from gateway.kafka.markers import Markers
 from grouping.model.errors import OperationalError
 from tests.ground import Ground
+from tests.kafka_client import DEADLINE
 
 
 @pytest.mark.parametrize("by_admin", [False, True])
@@ -20,17 +21,17 @@ def test_a_commit_is_awaited(ground: Ground, by_admin: bool, monkeypatch: pytest
     if by_admin:
         monkeypatch.setattr("gateway.kafka.markers.OFFSET_END", -99)  # which no broker knows
     producer = Producer({"bootstrap.servers": ground.settings.kafka.bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(DEADLINE)
     producer.begin_transaction()
     for partition in (0, 1):
         producer.produce(topic, b"a", partition=partition)
-    producer.flush(30)
+    producer.flush(DEADLINE)
     with ThreadPoolExecutor(1) as pool:
         seen = pool.submit(markers.await_behind, {(topic, 0): 0, (topic, 1): 0})
         with pytest.raises(TimeoutError):
             seen.result(0.5)
-        producer.commit_transaction(30)
-        seen.result(30)
+        producer.commit_transaction(DEADLINE)
+        seen.result(DEADLINE)
     assert not markers.missing([topic])
 
 

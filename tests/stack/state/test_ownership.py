@@ -16,7 +16,7 @@ from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import Settings
 from grouping.store.connection import connect
 from grouping.store.fence import LeaseLost
-from grouping.store.keys import RedisKeys
+from grouping.store.keys import RedisKeys, role_title
 from grouping.store.lease import Lease
 from grouping.store.ownership import EvaluatorFences, Ownership
 from grouping.store.role_notes import RoleNotes
@@ -45,6 +45,12 @@ class _Evaluator:
         streams = {name: {"reason": reason} for name, reason in reasons.items()}
         notes, name = RoleNotes(self.settings), self.settings.evaluator.name
         notes.tell("evaluator", "ready", {"streams": streams, "metrics_url": f"http://{name}"}, name)
+        _keep_note(self.settings, role_title("evaluator", name))
+
+
+def _keep_note(settings: Settings, role: str) -> None:
+    """Have the last note of a role stay, though nobody tells again, however slow the machine is."""
+    connect(settings).persist(RedisKeys.of(settings).role_note(role))
 
 
 def _shared(settings: Settings, name: str) -> Settings:
@@ -167,6 +173,7 @@ def test_all_evaluators_are_roles(ground: Ground) -> None:
     _Evaluator(ground).tell()
     assert {"gateway": "silent", "evaluator": "ready"} == _states(running_roles(ground.settings))
     RoleNotes(ground.settings).tell("gateway", "ready", {"evaluators": ["", "fast"]})
+    _keep_note(ground.settings, "gateway")
     found = running_roles(ground.settings)
     assert {"gateway": "ready", "evaluator": "ready", "evaluator/fast": "stopped"} == _states(found)
     assert "degraded" == found["state"]

@@ -17,6 +17,7 @@ from gateway.state.commit_mark import CatalogUnreadable
 from gateway.state.journal import Journal
 from grouping.store.table_store import TableStore
 from tests.ground import Ground
+from tests.kafka_client import wait_until
 from tests.stack.state.office import Office
 from tests.stack.state.redis_copy import RedisCopy
 
@@ -96,6 +97,7 @@ def _hide(office: Office, name: str) -> None:
     reader = LogReader(office.settings)
     records = [(m.key, m.value) for m in reader.since(topic, {0: 0}) if name.encode() not in (m.key or b"")]
     office.desk.topics.delete([topic])
+    wait_until(lambda: topic not in office.desk.topics.names(), "end of the catalog")
     office.desk.topics.create({topic: 1}, {"cleanup.policy": "compact"})
     for key, value in [(b"nothing", None)] * len(records) + records:
         office.producer.produce(topic, value, key, 0)

@@ -18,6 +18,9 @@ from grouping.settings.settings import Settings
 from tests.ground import Ground, goal_seconds, open_ground
 from tests.stack.state.gateway_process import GatewayProcess
 
+_END_SECONDS = 180.0
+"""How long a gateway may take until it has ended."""
+
 
 @pytest.fixture(scope="module")
 def other_redis(servers: Ground) -> Iterator[Ground]:
@@ -50,10 +53,12 @@ def test_a_gateway_with_another_redis_is_refused(
     ground: Ground, elsewhere: Settings, start: Callable[[Settings], GatewayProcess]
 ) -> None:
     """The second gateway ends with a single line, the first serves on; after its death the second starts at once."""
+    began = time.monotonic()
     first = start(ground.settings)
     first.wait_for("ready")
+    took = time.monotonic() - began
     second = start(elsewhere)
-    assert second.process.wait(60) == 1
+    assert second.process.wait(_END_SECONDS) == 1
     output = second.output()
     assert "cq: another gateway runs on the prefix, with another Redis. Stop it first," in output.splitlines()[-1]
     assert "Traceback" not in output
@@ -67,7 +72,7 @@ def test_a_gateway_with_another_redis_is_refused(
         began = time.monotonic()
         heir = start(elsewhere)
         heir.wait_for("ready")
-        assert time.monotonic() - began < goal_seconds(6.0)
+        assert time.monotonic() - began < took + max(3.0, took / 2), "a sign that stands still is waited for longer"
         assert ["q"] == [each["cq"] for each in client.listing()]
 
 
@@ -81,7 +86,7 @@ def test_a_gateway_that_slept_meanwhile_ends(
     second = start(elsewhere)
     second.wait_for("ready")
     first.process.send_signal(signal.SIGCONT)
-    assert first.process.wait(60) == 1
+    assert first.process.wait(_END_SECONDS) == 1
     assert "a gateway with another redis has taken over" in first.output()
     assert second.process.poll() is None
     assert "Traceback" not in first.output() + second.output()
@@ -96,4 +101,4 @@ def test_a_sign_that_stands_still_is_of_nobody(ground: Ground, elsewhere: Settin
     board.close()
     began = time.monotonic()
     GatewaySign(elsewhere, "here/2/89abcdef", threading.Event()).refuse_rival()
-    assert 3.0 < time.monotonic() - began < goal_seconds(8.0)
+    assert 3.0 < time.monotonic() - began < goal_seconds(30.0)

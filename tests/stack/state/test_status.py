@@ -28,7 +28,8 @@ def test_roles_that_run_elsewhere_are_told(stack: Stack, lab: Lab, tmp_path: Pat
 
     def ready() -> bool:
         found.update(json.loads(_status(tmp_path, stack.bootstrap, stack.redis_url, "--json").stdout))
-        return bool(found["streams"].get(source.name, {}).get("cqs") == 1)
+        states = {found["roles"].get(role, {}).get("state") for role in ("gateway", "evaluator")}
+        return bool(found["streams"].get(source.name, {}).get("cqs") == 1 and states == {"ready"})
 
     wait_until(ready, "the stream's CQ")
     assert {"kafka", "redis", "gateway", "evaluator"} == found["roles"].keys()
