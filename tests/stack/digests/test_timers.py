@@ -57,7 +57,7 @@ def test_kinds_of_digests(lab: Lab) -> None:
     assert [row["qty"] for row in first["top"][0].row["rows"]] == [4, 3]
     assert first["count"][0].row["rows"] == []
     assert {first[name][0].row["count"] for name in ("all", "latest", "top", "count")} == {5}
-    # Ticks that a slow gateway comes to together have a single digest, which covers the time of all.
+    # Ticks that a gateway has missed, which stood still for ten seconds, have a single digest.
     ticks = [tick_of(one) for one in first["empty"]]
     assert all(later > tick and (later - tick) % 2000 == 0 for tick, later in itertools.pairwise(ticks))
     assert all(later.row["from"] == one.row["to"] for one, later in itertools.pairwise(first["empty"]))

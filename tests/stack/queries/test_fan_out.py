@@ -15,14 +15,14 @@ from tests.kafka_client import wait_until
 from tests.kafka_tail import Tail
 from tests.stack.server import Stack
 
-SOON = 180.0
+SOON = 300.0
 """Seconds in which the index follows the stream."""
 
 
 @pytest.fixture
 def client(stack: Stack) -> Iterator[Client]:
     """A subscriber of its own, with CQs that are dropped at the end."""
-    with connect(stack.bootstrap, f"fan-{uuid.uuid4().hex[:8]}", prefix=stack.prefix, timeout=60) as client:
+    with connect(stack.bootstrap, f"fan-{uuid.uuid4().hex[:8]}", prefix=stack.prefix, timeout=180) as client:
         yield client
         client.create_many(f'DROP CQ "{item["cq"]}"' for item in client.listing("CQS"))
         for name in [item["stream"] for item in client.listing("STREAMS", like="fan%")]:
@@ -80,6 +80,7 @@ def test_a_virtual_group_writes_an_event_once(stack: Stack, client: Client) -> N
     assert None is client.describe("c0").matches, "nobody but its reader knows"
 
 
+@pytest.mark.timeout(900)
 def test_the_index_follows_the_selective_column(client: Client) -> None:
     """When the other column becomes selective, EXPLAIN shows its index soon; nothing is missed or doubled."""
     random.seed(12)

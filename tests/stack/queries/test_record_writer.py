@@ -131,7 +131,7 @@ def test_what_is_on_its_way_ends_with_the_writer(ground: Ground, monkeypatch: py
     monkeypatch.setattr(AIOKafkaProducer, "send_batch", send_batch)
     for _ in range(2):
         writer.write(_rows([(b"k", b"v", ground.settings.topics.results, 0, _HEADERS)]))
-    assert started.wait(timeout=30)
+    assert started.wait(timeout=120)
     writer.close()
     with pytest.raises(CancelledError):
         writer.flush()

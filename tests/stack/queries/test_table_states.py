@@ -18,7 +18,7 @@ from grouping.settings.settings import RedisSettings, Settings
 from grouping.store.connection import connect
 from grouping.store.keys import RedisKeys
 from grouping.store.notes import ReplicaNote
-from tests.kafka_client import wait_until
+from tests.kafka_client import DEADLINE, wait_until
 from tests.stack.lab import Lab
 from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
@@ -93,8 +93,8 @@ def test_a_stream_waits_for_its_table(stack: Stack, redis: Redis, lab: Lab, stat
     assert worker is not None, "each table was read before its reader could be stopped"
     table, source = reading.table, reading.source
     try:
-        wait_until(lambda: table.described()["state"] == state, state)
-        assert (before, rows) == (table.described()["rows"], table.described()["lag"])
+        described = ("state", "rows", "lag")
+        wait_until(lambda: [table.described()[each] for each in described] == [state, before, rows], state)
         lab.results.drain()
         assert before == len(lab.results.of(reading.joined["destination"])), "its stream waits"
         # In the lane, the stream that waits leaves within seconds, and another worker may read the table for the
@@ -121,8 +121,10 @@ def test_a_change_behind_an_open_transaction_is_waited_for(stack: Stack, lab: La
     table.put({"symbol": "INTC", "said": 1})
     source.publish_values(b'{"symbol": "INTC"}')
     assert [1] == [one.row["said"] for one in lab.matches(joined, source)]
-    producer = Producer({"bootstrap.servers": stack.bootstrap, "transactional.id": table.name})
-    producer.init_transactions(30)
+    # A slow machine needs longer than the minute after which Kafka would abort the transaction by itself.
+    options = {"transactional.id": table.name, "transaction.timeout.ms": 600_000}
+    producer = Producer({"bootstrap.servers": stack.bootstrap, **options})
+    producer.init_transactions(DEADLINE)
     producer.begin_transaction()
     producer.produce(table.topic, b'{"symbol": "AMD", "said": 2}', partition=0)
     producer.flush()

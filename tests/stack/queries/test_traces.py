@@ -18,19 +18,28 @@ from tests.stack.lab import Lab
 from tests.stack.server import TRACED_SHARE, Stack
 
 _EVENTS = 1_000
+_PARTS = 4
+"""Parts of the span of a command, and of an event."""
 
 
 def _spans(
     traces: Collector, name: str, trace: str, count: int
 ) -> tuple[list[CollectedSpan], dict[str, CollectedSpan]]:
-    """Wait for `count` spans of a name; return these, and the last one's parts in their order."""
+    """Wait for `count` spans of a name and the four parts of each; return these, and the last one's parts in order."""
 
     def whole() -> list[CollectedSpan]:
-        return [span for span in traces.of_trace(trace) if span.name == name]
+        found = [span for span in traces.of_trace(trace) if span.name == name]
+        return sorted(found, key=lambda span: span.began_ns)
 
-    wait_until(lambda: time.sleep(0.05) or len(whole()) == count, f"{count} spans {name}")
-    last = whole()[-1]
-    parts = [span for span in traces.of_trace(trace) if span.parent == last.span]
+    def parts_of(one: CollectedSpan) -> list[CollectedSpan]:
+        return [span for span in traces.of_trace(trace) if span.parent == one.span]
+
+    def complete() -> bool:
+        time.sleep(0.05)
+        return len(whole()) == count and all(len(parts_of(each)) >= _PARTS for each in whole())
+
+    wait_until(complete, f"{count} spans {name}, with their parts")
+    parts = parts_of(whole()[-1])
     return whole(), {span.name: span for span in sorted(parts, key=lambda span: (span.began_ns, span.ended_ns))}
 
 
