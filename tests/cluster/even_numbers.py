@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from confluent_kafka import Producer
 
 from gateway.sdk import Client
+from tests.kafka_tail import BROKER_AWAY
 
 __all__ = ["deaths"]
 
@@ -39,7 +40,7 @@ def _publish(producer: Producer, begin: int) -> int:
     for number in range(begin, begin + _EVENTS):
         producer.produce("numbers", json.dumps({"n": number}).encode(), partition=number // 2 % 2)
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(BROKER_AWAY) == 0
     return begin + _EVENTS
 
 

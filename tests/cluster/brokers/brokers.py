@@ -22,7 +22,7 @@ from tests.cluster.hosts import LOCAL, Host
 __all__ = ["COUNT", "Brokers", "three_brokers"]
 
 COUNT = 3
-_SECONDS = 90.0
+_SECONDS = 300.0
 _SAFE = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",

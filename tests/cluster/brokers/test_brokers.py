@@ -12,7 +12,7 @@ from tests.stack.server import Stack
 from tests.stack.steady_load import SteadyLoad
 
 
-@pytest.mark.timeout(900)  # five starts of a broker, and as many waits for all copies
+@pytest.mark.timeout(1800)  # five starts of a broker, and as many waits for all copies
 def test_brokers_die_and_are_restarted(brokers: Brokers, tmp_path: Path) -> None:
     """Two die and come back, then all are restarted in turn: nothing is lost, nothing comes twice."""
     variables = {"CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2"}

@@ -18,10 +18,12 @@ from grouping.settings.settings import Settings
 from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
 from tests.cluster.brokers.brokers import COUNT, Brokers
-from tests.kafka_client import wait_until
+from tests.kafka_client import DEADLINE, wait_until
 from tests.stack.server import Stack
 from tests.stack.steady_load import SteadyLoad
 
+_SOON = 45.0
+"""Seconds in which a reader goes on: the driver by itself waits a minute for the broker that is silent."""
 _PLACES = [("ended", partition) for partition in range(COUNT)]
 
 
@@ -34,7 +36,7 @@ def admin(brokers: Brokers) -> AdminClient:
     producer = Producer({"bootstrap.servers": brokers.bootstrap, "acks": "all"})
     for _, partition in _PLACES * 10:
         producer.produce("ended", b"1", partition=partition)
-    assert producer.flush(60) == 0
+    assert producer.flush(DEADLINE) == 0
     return admin
 
 
@@ -94,9 +96,10 @@ def test_readers_go_on_with_the_next_leader(brokers: Brokers, admin: AdminClient
     wait_until(lambda: is_read(b"1"), "the first record")
     with closing(inbox), _silent_leader(brokers, admin, "read"):
         write(b"2")
-        wait_until(lambda: is_read(b"2"), "the next leader's record", timeout=20)
+        wait_until(lambda: is_read(b"2"), "the next leader's record", timeout=_SOON)
 
 
+@pytest.mark.timeout(900)
 def test_commands_and_events_go_on(brokers: Brokers, admin: AdminClient, tmp_path: Path) -> None:
     """A gateway and an evaluator do not wait for the broker either, however long it is silent."""
     variables = {"CQ_KAFKA_BOOTSTRAP": brokers.bootstrap, "CQ_KAFKA_REPLICATION": "3", "CQ_KAFKA_MIN_ISR": "2"}
@@ -108,7 +111,7 @@ def test_commands_and_events_go_on(brokers: Brokers, admin: AdminClient, tmp_pat
             load.go_on()
             with _silent_leader(brokers, admin, "silenced"):
                 load.carry_out_commands()
-                reader.execute("CREATE CQ own AS SELECT n FROM silenced DO PUBLISH DEDICATED", timeout=120)
+                reader.execute("CREATE CQ own AS SELECT n FROM silenced DO PUBLISH DEDICATED", timeout=300)
                 load.seconds_to_match(reader)
             reader.execute("DROP CQ own")
             load.check()

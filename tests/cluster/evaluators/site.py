@@ -79,7 +79,7 @@ class Role:
         """Return the status and the body of an answer over HTTP."""
         url = self.report()["metrics_url"].replace("/metrics", path)
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return int(answer.status), answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -101,13 +101,13 @@ class Role:
     def stop(self) -> None:
         """Tell the role to stop, as a container platform does, and wait for its orderly end."""
         self.driver().terminate()
-        assert 0 == self.process.wait(60), self.output()
+        assert 0 == self.process.wait(180), self.output()
 
     def kill(self) -> None:
         """Kill the role with all its children."""
         if self.process.poll() is None:
             kill_all(self.family())
-        self.process.wait(30)
+        self.process.wait(120)
 
 
 class Site:

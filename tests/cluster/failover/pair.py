@@ -20,8 +20,8 @@ from tests.cluster.hosts import LOCAL, Host
 __all__ = ["Pair", "watched_pair"]
 
 _NAME = "cq-pair"
-_SECONDS = 60.0
-_LOOK_SECONDS = 1.0
+_SECONDS = 180.0
+_LOOK_SECONDS = 5.0
 """How long a server may take to answer a look at it."""
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gateway.sdk import connect
 from tests.cluster.failover.pair import watched_pair
 from tests.stack.server import Stack
 from tests.stack.steady_load import SteadyLoad
 
 
+@pytest.mark.timeout(900)
 def test_a_follower_takes_over_and_gives_back(tmp_path: Path) -> None:
     """The follower may lack the last writes: the gateway replays them, and nothing is lost or comes twice."""
     with watched_pair(tmp_path / "pair") as pair:

@@ -28,6 +28,7 @@ from grouping.settings.settings import Settings
 from tests.cluster.guarded.certificates import make_certificates
 from tests.cluster.guarded.tls_front import tls_front
 from tests.cluster.guarded.token_server import token_server
+from tests.kafka_client import DEADLINE
 
 __all__ = ["PASSWORDS", "GuardedServers", "guarded_servers"]
 
@@ -55,12 +56,12 @@ class GuardedServers:
         bindings = [_binding(user, kind, name, one) for user, kind, name, some in acls for one in some.split(", ")]
         admin = AdminClient({"bootstrap.servers": self.inner})
         for done in admin.create_acls(bindings).values():
-            done.result(30)
+            done.result(DEADLINE)
 
     def make_topic(self, name: str) -> None:
         """Make a topic of one partition."""
         admin = AdminClient({"bootstrap.servers": self.inner})
-        admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+        admin.create_topics([NewTopic(name, 1, 1)])[name].result(DEADLINE)
 
 
 def _binding(user: str, kind: str, name: str, operation: str) -> AclBinding:
@@ -110,7 +111,7 @@ def guarded_servers(folder: Path, redis_acl: str) -> Iterator[GuardedServers]:
         guarded = GuardedServers(
             f"127.0.0.1:{outer}", f"127.0.0.1:{inner}", f"rediss://127.0.0.1:{front}/0", f"{tokens}/token", folder
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while b"Kafka Server started" not in (folder / "kafka.log").read_bytes():
             assert broker.poll() is None, (folder / "kafka.log").read_text()
             assert time.monotonic() < deadline, (folder / "kafka.log").read_text()

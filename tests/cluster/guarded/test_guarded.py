@@ -23,6 +23,7 @@ from spark_jobs.engine.rows.headers import packed_headers
 from spark_jobs.engine.rows.output import OUTPUT
 from spark_jobs.runtime.kafka.record_writer import RecordWriter
 from tests.cluster.guarded.servers import PASSWORDS, GuardedServers, guarded_servers
+from tests.kafka_client import DEADLINE
 from tests.pages import ROOT
 from tests.stack.server import Stack
 
@@ -84,7 +85,7 @@ def test_everything_is_guarded(guarded: GuardedServers, tmp_path: Path) -> None:
                     client.execute("CREATE STREAM quotes (price DOUBLE) WITH (topic = 'quotes', format = 'json')")
                     client.execute("CREATE CQ cheap AS SELECT price FROM quotes WHERE price < 100 DO PUBLISH DEDICATED")
                 producer.produce("quotes", json.dumps({"price": number}).encode())
-                assert producer.flush(30) == 0
+                assert producer.flush(DEADLINE) == 0
                 assert list(range(number + 1)) == _prices(client, number + 1)
             _assert_hidden(data, stack)
         finally:
@@ -124,12 +125,12 @@ def test_a_subscriber_reads_no_result_of_another(guarded: GuardedServers, tmp_pa
             text = "CREATE CQ cheap AS SELECT price FROM trades WHERE price < 100 DO PUBLISH DEDICATED"
             places = [client.execute(text).result["destination"] for client in (bob, carol)]
             producer.produce("trades", b'{"price": 7}')
-            assert producer.flush(30) == 0
+            assert producer.flush(DEADLINE) == 0
             assert [[7], [7]] == [_prices(client, 1) for client in (bob, carol)]
         for name, own, other in (("bob", *places), ("carol", *reversed(places))):
             assert b'{"price":7.0}' == _first(guarded, name, own)
             admin = AdminClient({**_subscriber(guarded, name), "bootstrap.servers": guarded.bootstrap})
-            error = admin.list_topics(other["topic"], timeout=30).topics[other["topic"]].error
+            error = admin.list_topics(other["topic"], timeout=DEADLINE).topics[other["topic"]].error
             assert error is not None
             assert KafkaError.TOPIC_AUTHORIZATION_FAILED == error.code()
     finally:
@@ -141,7 +142,7 @@ def _first(guarded: GuardedServers, name: str, destination: dict[str, Any]) -> b
     own = {"bootstrap.servers": guarded.bootstrap, "group.id": "unused", "enable.auto.commit": False}
     consumer = Consumer({**_subscriber(guarded, name), **own})
     consumer.assign([TopicPartition(destination["topic"], destination["partition"], destination["offset"])])
-    message = consumer.poll(30)
+    message = consumer.poll(DEADLINE)
     consumer.close()
     assert message is not None
     return message.value()
@@ -183,7 +184,7 @@ def test_a_worker_logs_in(guarded: GuardedServers, mechanism: str, monkeypatch: 
     writer.close()
     consumer = Consumer({**client_options(settings.kafka), "group.id": "cq.probe"})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    message = consumer.poll(30)
+    message = consumer.poll(DEADLINE)
     assert message is not None
     assert (None, b"v") == (message.error(), message.value())
     consumer.close()
@@ -197,5 +198,5 @@ def test_nobody_else_comes_in(guarded: GuardedServers) -> None:
     with pytest.raises(KafkaException):
         wrong.list_topics(timeout=2)
     alice = AdminClient({**_subscriber(guarded), "bootstrap.servers": guarded.bootstrap})
-    assert {"quotes"} == {name for name in alice.list_topics(timeout=30).topics if not name.startswith("cq.")}
-    assert not any(name in alice.list_topics(timeout=30).topics for name in ("cq.catalog", "cq.pending"))
+    assert {"quotes"} == {name for name in alice.list_topics(timeout=DEADLINE).topics if not name.startswith("cq.")}
+    assert not any(name in alice.list_topics(timeout=DEADLINE).topics for name in ("cq.catalog", "cq.pending"))

@@ -35,7 +35,7 @@ _SPARK = {
 }
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_links_that_are_cut(tmp_path: Path) -> None:
     """A broker, Redis, an executor and the active gateway with the driver are cut off in turn, under load.
 

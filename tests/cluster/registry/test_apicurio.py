@@ -37,7 +37,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}{_PATH}"
     with (folder / "log").open("w") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as process:
         try:
-            wait_until(lambda: _answers(url), "the registry's first answer", 120)
+            wait_until(lambda: _answers(url), "the registry's first answer", 300)
             yield url
         finally:
             process.terminate()

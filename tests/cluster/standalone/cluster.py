@@ -21,7 +21,7 @@ from tests.processes import kill_all
 __all__ = ["Standalone", "standalone"]
 
 _SPARK = Path(pyspark.__file__).parent
-_READY_SECONDS = 60.0
+_READY_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
         yield cluster
 
 
+@pytest.mark.timeout(900)
 def test_deaths_lose_nothing(cluster: Standalone, tmp_path: Path) -> None:
     """An executor, a worker with its executor and the driver die: each match is there once, and only matches are."""
     variables = {"CQ_EVALUATOR_MASTER": cluster.master, "CQ_EVALUATOR_DRIVER_HOST": "127.0.0.1"}
@@ -74,4 +75,4 @@ def _kill_driver(cluster: Standalone, stack: Stack) -> None:
     """Kill the evaluator; its executor ends itself."""
     executors = cluster.executors()
     stack.await_restart("evaluator", stack.kill("evaluator"))
-    assert not psutil.wait_procs(executors, timeout=60)[1]
+    assert not psutil.wait_procs(executors, timeout=180)[1]

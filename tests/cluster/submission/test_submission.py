@@ -90,17 +90,17 @@ def _assert_evaluated(
         _running(gateway, {**os.environ, **variables, "CQ_STATUS_FILE": str(status)}, folder / "gateway.log"),
         _running(command, environment | own, folder / "evaluator.log") as evaluator,
     ):
-        wait_until(lambda: time.sleep(0.1) or (status.exists() and '"ready"' in status.read_text()), "gateway")
+        wait_until(lambda: time.sleep(0.1) or (status.exists() and '"ready"' in status.read_text()), "gateway", 300)
         _use(settings, folder)
         family = [psutil.Process(evaluator.pid), *psutil.Process(evaluator.pid).children(recursive=True)]
         evaluator.send_signal(signal.SIGTERM)
-        assert not psutil.wait_procs(family, timeout=30)[1]
-        wait_until(lambda: time.sleep(0.1) or not cluster.executors(), "end of the executors", 30)
+        assert not psutil.wait_procs(family, timeout=180)[1]
+        wait_until(lambda: time.sleep(0.1) or not cluster.executors(), "end of the executors", 180)
 
 
 def _use(settings: Settings, folder: Path) -> None:
     """Check that a CQ gets the expected result."""
-    with connect(settings.kafka.bootstrap, "alice", prefix=settings.prefix, timeout=120) as client:
+    with connect(settings.kafka.bootstrap, "alice", prefix=settings.prefix, timeout=300) as client:
         name = f"n{os.getpid()}"
         client.execute(f"CREATE STREAM {name} (n BIGINT) WITH (topic = '{name}', format = 'json', partitions = 1)")
         client.execute(f"CREATE CQ low AS SELECT n FROM {name} WHERE n < 5 DO PUBLISH SHARED")

@@ -57,7 +57,7 @@ def _start_yarn(jvm: Any, options: Any) -> Any:
     cluster = jvm.org.apache.hadoop.yarn.server.MiniYARNCluster("cq", 2, 1, 1)
     cluster.init(own)
     cluster.start()
-    assert cluster.waitForNodeManagersToConnect(30_000)
+    assert cluster.waitForNodeManagersToConnect(240_000)
     return cluster.getConfig()
 
 

@@ -69,6 +69,7 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
             kill_all([process, *process.children(recursive=True)])
 
 
+@pytest.mark.timeout(900)
 def test_deaths_lose_nothing(hadoop: Hadoop, tmp_path: Path) -> None:
     """An executor and the driver die: each match is there once, and the next driver goes on from HDFS."""
     variables = {
@@ -88,7 +89,7 @@ def test_deaths_lose_nothing(hadoop: Hadoop, tmp_path: Path) -> None:
                     executors[0].kill()
                 elif victim == "driver":
                     stack.await_restart("evaluator", stack.kill("evaluator"))
-                    assert not psutil.wait_procs(executors, timeout=60)[1], "those of a dead driver end themselves"
+                    assert not psutil.wait_procs(executors, timeout=180)[1], "those of a dead driver end themselves"
             wait_until(lambda: len(_executors(hadoop.process)) == 2, "both executors")
             assert not list((tmp_path / "data").rglob("commits")), "checkpoints are on HDFS alone"
     finally:
