@@ -104,7 +104,7 @@ class Host:
                 process.send_signal(number)
         return found
 
-    def await_ready(self, timeout: float = 240.0) -> None:
+    def await_ready(self, timeout: float = 400.0) -> None:
         """Return when all is ready, by a report of the supervisor after this call; start a missing supervisor."""
         run, begun = RunFolder(self.data), time.monotonic()
         self.revive()

@@ -199,11 +199,11 @@ class Chaos:
         self._log_watch.check(self._logs)
         self._lab.sources.clear()
         self._await_topics(set())
-        wait_until(lambda: time.sleep(0.5) or not self._left(), f"end of the last key: {self._left()}", 60.0)
+        wait_until(lambda: time.sleep(0.5) or not self._left(), f"end of the last key: {self._left()}", 240.0)
         wait_until(
             lambda: time.sleep(0.5) or not _checkpoints(self._host) - self._checkpoints_before,
             f"end of {_checkpoints(self._host) - self._checkpoints_before}",
-            60.0,
+            240.0,
         )
         self._lab.close()
 
@@ -289,7 +289,7 @@ class Chaos:
     def _check_leftovers(self) -> None:
         """The topics belong to live or recently ended CQs, and every process has its role."""
         self._await_topics(_topics(self._commands.live), _topics(cq for cq in self._accepted() if cq.gone))
-        wait_until(lambda: time.sleep(0.3) or not self._host.strays(), f"end of {self._host.strays()}", 30.0)
+        wait_until(lambda: time.sleep(0.3) or not self._host.strays(), f"end of {self._host.strays()}", 120.0)
 
     def _await_topics(self, wanted: set[str], lingering: Set[str] = frozenset()) -> None:
         """Return when the topics are the wanted ones, the sources', earlier ones, and at most the lingering."""
@@ -298,7 +298,7 @@ class Chaos:
         def wrong() -> set[str]:
             return (self._lab.client.topics() - kept - (lingering - wanted)) ^ (wanted - kept)
 
-        wait_until(lambda: time.sleep(0.3) or not wrong(), f"topics as they must be, but {wrong()}", 120.0)
+        wait_until(lambda: time.sleep(0.3) or not wrong(), f"topics as they must be, but {wrong()}", 300.0)
 
     def _left(self) -> set[bytes]:
         """Return the keys of Redis that are of a stream, and of none of before: there is none any more."""

@@ -155,10 +155,12 @@ class Stack:
         return dict(self.report()["tables"].get(name, {}))
 
     def kill(self, role: str) -> int:
-        """Kill a role with SIGKILL and return its former pid."""
-        pid = int(self.endpoints()["pids"][role])
-        os.kill(pid, signal.SIGKILL)
-        return pid
+        """Kill a role with SIGKILL and return its former pid; a role that just starts anew is waited for."""
+        while not (pid := self.endpoints()["pids"][role]):
+            time.sleep(0.05)
+        with suppress(ProcessLookupError):  # ended by itself meanwhile, for want of a server that was killed before
+            os.kill(pid, signal.SIGKILL)
+        return int(pid)
 
     def kill_workers(self) -> None:
         """Kill all Python processes with running evaluations, once there are any: the first events start them."""
@@ -192,13 +194,13 @@ class Stack:
         return dict(self._evaluator_report()["streams"])
 
     def _evaluator_report(self) -> dict[str, Any]:
-        path = self.data / "run" / "evaluator.json"
-        report = json.loads(path.read_text())
+        run = RunFolder(self.data)
+        report = run.read(run.status("evaluator"))
         for _ in range(2):  # figures of the first report that comes may have been taken before the call
-            before = report["told_at"]
-            while (report := json.loads(path.read_text()))["told_at"] == before:
+            before = report.get("told_at")
+            while (report := run.read(run.status("evaluator"))).get("told_at") in (None, before):
                 time.sleep(0.05)
-        return dict(report)
+        return report
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

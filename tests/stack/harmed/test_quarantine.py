@@ -140,7 +140,7 @@ def test_an_aggregate_that_never_ends_harms_nobody_else(harmed: Stack, lab: Lab)
 def test_a_witness_is_served_beside_hostile_aggregates(lab: Lab) -> None:
     """The beginning of `python -m tests.fuzz.hostile_aggregates`, which has a thousand of them."""
     rounds = hostile_rounds(lab, lab.stream(COLUMNS), random.Random(39), rounds=2, at_once=3)
-    assert max(rounds) < 2 * WITNESS_SECONDS, "on a machine that does other work, too"
+    assert max(rounds) < 5 * WITNESS_SECONDS, "on a machine that is slow, and does other work, too"
 
 
 def test_details_are_logged_at_run_time(harmed: Stack, lab: Lab) -> None:

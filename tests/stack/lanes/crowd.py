@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
+from gateway.local.run_folder import RunFolder
 from tests.kafka_client import wait_until
 from tests.stack.lab import Lab, Source
 from tests.stack.server import Stack
@@ -63,7 +63,8 @@ class Crowd:
     def report(self) -> dict[str, dict[str, Any]]:
         """Return the evaluator's reports on streams."""
         time.sleep(0.1)
-        return dict(json.loads((self.stack.data / "run" / "evaluator.json").read_text())["streams"])
+        run = RunFolder(self.stack.data)
+        return dict(run.read(run.status("evaluator")).get("streams", {}))
 
     def in_lane(self) -> set[int]:
         """Return the numbers of the streams in the lane."""

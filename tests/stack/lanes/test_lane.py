@@ -11,6 +11,7 @@ from tests.stack.lab import Lab, Source
 from tests.stack.lab_table import LabTable
 from tests.stack.lanes.crowd import PATIENCE, STREAMS, Crowd, matched
 from tests.stack.server import Stack
+from tests.stack.tracebacks import TOPIC_GREW
 
 _HUNDRED = 100
 
@@ -94,6 +95,7 @@ def test_kill_amid_events(stack: Stack, crowd: Crowd) -> None:
     wait_until(streams.in_lane, "the first report of the lane", PATIENCE)
 
 
+@pytest.mark.traceback(TOPIC_GREW)
 def test_a_topic_grows_and_a_table_is_joined(crowd: Crowd) -> None:
     """A stream of the lane has the events of a partition that is added, and the rows of a table; it stays there."""
     streams, lab = crowd, crowd.lab
