@@ -179,7 +179,7 @@ class Stack:
                     workers += 1
         return workers
 
-    def await_restart(self, role: str, pid: int, timeout: float = 300.0) -> None:
+    def await_restart(self, role: str, pid: int, timeout: float = 500.0) -> None:
         """Return when the role runs under another pid and everything is ready again."""
         deadline = time.monotonic() + timeout
         while (report := self.report())["state"] != "ready" or report["roles"][role]["pid"] in (None, pid):
