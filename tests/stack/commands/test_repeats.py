@@ -30,7 +30,7 @@ def test_thousands_of_repeats_are_answered_at_once(ground: Ground, monkeypatch: 
     again = _commands(range(_MANY))
     random.Random(7).shuffle(again)
     took_again = counter.serve([*again[:2500], ("new", "bob", "SHOW CQS"), *again[2500:]])
-    assert took_again < 5 * took
+    assert took_again < 10 * took
     replies = counter.replies()
     assert ["ok"] == [reply.code for reply in replies.pop("new")]
     assert {name: [*some, *some] for name, some in first.items()} == replies
