@@ -20,7 +20,7 @@ def _commands(numbers: Iterable[int], text: str = "SHOW CQS LIMIT 1") -> list[tu
 def test_thousands_of_repeats_are_answered_at_once(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """5,000 commands again, in any order, and a new one of another: all are answered.
 
-    The replies are read together. One after the other they would take many times as long as the commands did.
+    The replies are read together. A read for each reply would take many times as long as the commands did.
     """
     monkeypatch.setattr("gateway.commands.repeats.ANSWER_SECONDS", 60.0)
     counter = Counter(ground.settings)
