@@ -61,8 +61,10 @@ class SchemaRegistry:
         """
         try:
             status, body = self._get(f"{self._parts.path}/schemas/ids/{schema_id}")
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise self._away(schema_id, f"{type(error).__name__}: {str(error)[:200]}") from None
+        except http.client.HTTPException as error:  # its text quotes the answer, which may have any bytes
+            raise self._away(schema_id, f"its answer is no whole HTTP ({type(error).__name__})") from None
         try:
             answer = msgspec.json.decode(body, type=dict[str, Any])
             if status == http.client.NOT_FOUND and answer.get("error_code") == _NO_SUCH_SCHEMA:

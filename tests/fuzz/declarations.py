@@ -18,7 +18,7 @@ from tests.fuzz.mutations import broken_bytes, broken_text
 from tests.fuzz.record_kinds import record_kinds
 from tests.fuzz.record_mutations import broken_json
 
-__all__ = ["broken_declaration", "inferred_declaration"]
+__all__ = ["broken_declaration", "hostile_schema", "inferred_declaration"]
 
 _STEPS = (
     ".a", ".data", "..", ".", "[0]", "[255]", "[256]", "[-1]", "[01]", "[*]", "[*", "['a b']", "[''a'']", '["a"]',
@@ -106,7 +106,7 @@ def _broken_option(rng: random.Random, given: str, is_descriptor: bool) -> str:
         return b64encode(broken_bytes(rng, b64decode(given))).decode()
     try:
         return broken_json(rng, given.encode()).decode("utf-8", "replace")
-    except ValueError:  # an earlier change has left no JSON
+    except (ValueError, RecursionError):  # an earlier change has left no JSON, or JSON that is too deep
         return _broken(rng, given)
 
 
@@ -115,13 +115,13 @@ def _broken_letters(rng: random.Random, given: str, _: bool) -> str:
 
 
 def _hostile_option(rng: random.Random, _: str, is_descriptor: bool) -> str:
-    return _hostile_descriptor(rng) if is_descriptor else _hostile_schema(rng)
+    return _hostile_descriptor(rng) if is_descriptor else hostile_schema(rng)
 
 
 _OTHERS = (_broken_option, _broken_option, _broken_letters, _hostile_option)
 
 
-def _hostile_schema(rng: random.Random) -> str:
+def hostile_schema(rng: random.Random) -> str:
     """Return the text of a schema that is deep, wide, or contains itself; a third of them under the id 7."""
     node: Any = rng.choice(("string", "Node", {"type": "array", "items": "Node"}, ["null", "Node"], "null", "Other"))
     depth = rng.choice((1, 50, 127, 200, 900, 5_000))

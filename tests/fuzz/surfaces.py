@@ -43,13 +43,15 @@ from tests.fuzz.mutations import broken_bytes, broken_text
 from tests.fuzz.odd_forms import odd_expression
 from tests.fuzz.record_kinds import KafkaRecord, record_kinds
 from tests.fuzz.record_outcomes import check_batch
+from tests.fuzz.registry_answers import registry_refusal
 from tests.unit.matching.matching import entry, snapshot
 
 __all__ = ["SURFACES", "assert_detail", "assert_safe", "hostile_statement", "outcome"]
 
 _SECRET = "hush-hush"
 _UNSAFE = re.compile(
-    rf"Traceback|File \"|\.py\b|site-packages| object at 0x|/(?:home|usr|work|root|tmp|var|opt)\b|{_SECRET}"
+    r"Traceback|File \"[^\"]*\", line|\.py\b|site-packages| object at 0x|"
+    rf"/(?:home|usr|work|root|tmp|var|opt)\b|{_SECRET}"
 )
 """Contents forbidden in messages: a stack trace, a path of this machine, a secret."""
 
@@ -222,6 +224,11 @@ def _refused(carry_out: Callable[[random.Random], tuple[str, InputError] | None]
     return surface
 
 
+def _registry_answers(rng: random.Random) -> None:
+    if (refusal := registry_refusal(rng)) is not None:
+        assert_safe([refusal])
+
+
 def _avro_schemas(rng: random.Random) -> None:
     text = broken_text(rng, SCHEMA)
     columns = (("symbol", "STRING"), ("price", "DOUBLE"))
@@ -277,6 +284,7 @@ SURFACES: dict[str, Callable[[random.Random], None]] = {
     "declarations": _refused(declaration_refusal),
     "columns of schemas": _refused(inference_refusal),
     "columns of records": _refused(sample_refusal),
+    "registry answers": _registry_answers,
     "avro schemas": _avro_schemas,
     "cursors": _cursors,
     "settings": _environment,

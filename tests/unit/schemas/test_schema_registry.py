@@ -79,6 +79,36 @@ def _drip(handler: BaseHTTPRequestHandler) -> None:
             ended.set()
 
 
+def _drip_headers(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+    ended = Event()
+    while not ended.wait(0.05):
+        try:
+            handler.wfile.write(b"x")
+        except OSError:
+            ended.set()
+
+
+def _escape(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"\x1b[31m" + str(handler.headers["Authorization"]).encode() + b"\r\n\r\n")
+
+
+def _silent(handler: BaseHTTPRequestHandler) -> None:
+    handler.connection.settimeout(30)
+    handler.connection.recv(1)  # returns when the client has left
+
+
+def _endless(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    ended = False
+    while not ended:
+        try:
+            handler.wfile.write(b" " * 65_536)
+        except OSError:
+            ended = True
+
+
 def _drop(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.close()
 
@@ -96,6 +126,10 @@ def _drop(handler: BaseHTTPRequestHandler) -> None:
         ((200, b'"' + b"x" * (1 << 19)), "is longer than"),
         (_redirect, "status 302"),
         (_drip, "no whole answer within 2 seconds"),
+        (_drip_headers, "no whole answer within 2 seconds"),
+        (_escape, "its answer is no whole HTTP .BadStatusLine.$"),
+        (_silent, "no whole answer within 2 seconds|timed out"),
+        (_endless, "is longer than"),
         (_drop, "does not give schema 7: "),
     ],
     ids=lambda value: getattr(value, "__name__", repr(value)[:20]),
