@@ -59,12 +59,14 @@ _PROMOTED = {
 class AvroMismatch(ValueError):
     """The schema is not valid, or does not fit the columns of a stream (``stream-mismatch``)."""
 
-    def __init__(self, message: str, detail: str) -> None:
+    def __init__(self, message: str, detail: str, field: tuple[str, str] | None = None) -> None:
         super().__init__(message)
         self.message = message
         """The message in lower case, with names in quotes."""
         self.detail = detail
         """The reason, in full sentences."""
+        self.field = field
+        """The schema, and the name of the column that does not fit; None if the schema itself is refused."""
 
 
 def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], *, resolved: bool = False) -> None:
@@ -96,12 +98,13 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
             if resolved:
                 continue
             there = ", ".join(f'"{field}"' for field in types.fields) or "none"
-            raise AvroMismatch(f'column "{name}" is not in the Avro schema', f"The schema has the fields: {there}.")
+            message, detail = f'column "{name}" is not in the Avro schema', f"The schema has the fields: {there}."
+            raise AvroMismatch(message, detail, (schema_text, name))
         found = types.sql_text(types.fields[name], kind, promote=resolved)
         if found is None or _normal(found) != _normal(kind):
             what = f"is of type {found}" if found else "has a type that no column can hold"
             detail = f"The field {what} there.{types.advice(types.fields[name], name, kind)}"
-            raise AvroMismatch(f'column "{name}" is not a {kind} in the Avro schema', detail)
+            raise AvroMismatch(f'column "{name}" is not a {kind} in the Avro schema', detail, (schema_text, name))
 
 
 class AvroTypes:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns
 
-__all__ = ["MOST_FIELDS", "avro_fields", "too_many_fields"]
+__all__ = ["MOST_FIELDS", "avro_fields", "column_hint", "too_many_fields"]
 
 MOST_FIELDS = 1_000
 """The largest number of fields on all levels. With this limit, the gateway can parse the statement with all columns."""
 _MOST_DIGITS = 38
 """The largest number of digits of a DECIMAL."""
 _LONGEST_NAME = 255
+_UNION = 'Leave the column out, or let the writer use a union of null and one other type: ["null", "string"].'
 _DEEPEST = 16
 """The largest depth of nested types in a column."""
 
@@ -38,6 +40,30 @@ def avro_fields(schema: str) -> dict[str, str | None]:
     check_avro_columns(schema, ())
     types = AvroTypes(schema)
     return _FieldTypes(types).of(types.fields)
+
+
+def column_hint(error: AvroMismatch) -> str | None:
+    """Return the hint with the declaration that fits the schema; None if the error is not of a column.
+
+    Example:
+        >>> schema = '{"type": "record", "name": "Quote", "fields": [{"name": "price", "type": ["null", "double"]}]}'
+        >>> column_hint(AvroMismatch("", "", (schema, "price"))), column_hint(AvroMismatch("", "", (schema, "prise")))
+        ('Declare "price DOUBLE".', 'Did you mean "price"?')
+    """
+    if error.field is None:
+        return None
+    schema, name = error.field
+    try:
+        fields = avro_fields(schema)
+    except AvroMismatch:
+        return None
+    if name not in fields:
+        near = difflib.get_close_matches(name, fields, n=1)
+        return f'Did you mean "{near[0]}"?' if near else None
+    types = AvroTypes(schema)
+    if (definition := types.found(types.fields[name])).get("type") in ("bytes", "fixed"):
+        return f'Declare "{name} {types.sql_text(definition, None)}".'
+    return f'Declare "{name} {fields[name]}".' if fields[name] else _UNION
 
 
 def too_many_fields() -> AvroMismatch:

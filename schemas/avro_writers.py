@@ -71,7 +71,7 @@ def check_writers(text: str, columns: Iterable[tuple[str, object]]) -> None:
             check_avro_columns(written, columns, resolved=True)
             fields |= dict.fromkeys(AvroTypes(written).fields)
         except AvroMismatch as error:
-            raise AvroMismatch(error.message, f"Schema {schema_id}: {error.detail}") from error
+            raise AvroMismatch(error.message, f"Schema {schema_id}: {error.detail}", error.field) from error
     for name, _ in columns:
         if name not in fields:
             known = ", ".join(f'"{field}"' for field in fields) or "none"

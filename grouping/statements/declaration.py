@@ -18,6 +18,7 @@ from grouping.statements.column_parts import read_key, read_place, read_type
 from grouping.statements.stream_clauses import at_clause, read_idle, read_stream_clauses, refuse_watermark
 from grouping.statements.tokens import Tokens, clipped
 from schemas.avro_columns import AvroMismatch, check_avro_columns
+from schemas.avro_fields import column_hint
 from schemas.avro_writers import check_writers
 
 __all__ = [
@@ -320,7 +321,7 @@ def check_schemas(source: CreateStream | CreateTable | Stream, columns: Iterable
         elif schema is not None:
             check_avro_columns(schema, columns)
     except AvroMismatch as error:
-        raise InputError(error.message, code="stream-mismatch", detail=error.detail) from error
+        raise InputError(error.message, code="stream-mismatch", detail=error.detail, hint=column_hint(error)) from error
 
 
 def check_decimals(options: OptionValues) -> None:
