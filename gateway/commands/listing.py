@@ -266,6 +266,7 @@ def _computation(
     """
     stream, computation = working.inventory.streams[live.stream_id], live.computation
     source = render_source(Scan(stream), computation) + render_frames(computation) + render_before(computation)
+    source += f" UNTIL {computation.switch.until}" if computation.switch else ""
     return {
         "computation": computation.computation_id,
         "signature": source,

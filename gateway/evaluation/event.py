@@ -42,7 +42,7 @@ def answered(question: EventQuestion) -> EventOutcome:
         RowsRefused: A row does not fit its table.
     """
     query = without_edges(question.query)
-    texts = conjunct_texts(query.plan.conjuncts, [value_text(value) for value in query.row.values])
+    texts = conjunct_texts(query.plan.where, [value_text(value) for value in query.row.values])
     try:
         views = {table_id: table_of(question.tables[table_id], rows) for table_id, rows in question.rows.items()}
     except ValueError as error:
@@ -109,7 +109,7 @@ def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing:
         if letters is not None:
             headers = dict(unpacked_headers(letters["headers"][0].as_py()))
             return _of_letter(headers["code"].decode(), headers["detail"].decode())
-    conjuncts = standing.query.plan.conjuncts
+    conjuncts = standing.query.plan.where
     which = [
         at
         for at, conjunct in enumerate(conjuncts)
@@ -135,7 +135,7 @@ def _conjuncts(standing: StandingQuery, source: RowSource, judgement: Judgement)
     """Return the evaluated conjuncts, with the columns that they read."""
     if judgement.row is None:
         return []
-    by_text = dict(zip(standing.texts, standing.query.plan.conjuncts, strict=True))
+    by_text = dict(zip(standing.texts, standing.query.plan.where, strict=True))
     return [
         ConjunctOutcome(text, value, _values(source, _read_by(by_text[text]), judgement.row))
         for text, value in judgement.conjuncts.items()

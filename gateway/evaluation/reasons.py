@@ -16,7 +16,7 @@ from grouping.model.query import Edge
 from grouping.values.times import instant
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.match.residual import truth
-from spark_jobs.engine.operators.frames.framed_rows import FramedRows
+from spark_jobs.engine.operators.extended_rows import ExtendedRows
 from spark_jobs.engine.operators.lookup_join.join import join
 from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.events import Events
@@ -45,7 +45,7 @@ def judgements(
     snapshot: Snapshot,
     events: Events,
     rows: NDArray[np.int64],
-    framed: FramedRows | None = None,
+    framed: ExtendedRows | None = None,
 ) -> tuple[RowSource, list[Judgement]]:
     """Return the rows that were evaluated, and the values of a query's conjuncts for each of some events.
 
@@ -60,7 +60,7 @@ def judgements(
         framed: For a query with window functions: the rows with the values of the frames.
     """
     plan = standing.query.plan
-    if framed is not None:
+    if framed is not None and plan.frames is not None:
         own = np.flatnonzero(np.isin(framed.event, rows))
         each_truth = zip(own.tolist(), truths(standing, snapshot, framed, own), strict=True)
         judged = {int(framed.event[row]): Judgement(truth, row) for row, truth in each_truth}
@@ -98,7 +98,7 @@ def truths(
     """
     [table] = [each for each in snapshot.tables if not each.shape.ending]
     [part] = table.parts
-    conjuncts, types, constants = table.shape.plan.conjuncts, table.shape.types, part.rows.constants
+    conjuncts, types, constants = table.shape.plan.where, table.shape.types, part.rows.constants
     places = range(len(conjuncts)) if which is None else which
     columns, first = EventColumns(source), np.zeros(rows.size, np.int64)
     values = [truth(conjuncts[at], columns, rows, types, constants, first).to_list() for at in places]

@@ -41,6 +41,7 @@ def without_edges(query: CompiledQuery) -> CompiledQuery:
     plan, select = query.plan, query.select
     if plan.timed is not None:
         plan = replace(plan, conjuncts=(*plan.conjuncts, *plan.timed.where))
+    plan = replace(plan, conjuncts=plan.where)
     computation = Computation.of(plan.stream_id, plan.nodes) if plan.nodes else None
     items = tuple(item for item in select.items if item.expression != EDGE)
     alone = replace(plan, computation=computation, stay=None)

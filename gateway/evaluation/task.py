@@ -20,8 +20,8 @@ from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
+from spark_jobs.engine.operators.extended_rows import ExtendedRows
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
-from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.lasting.pending_rises import PendingRises
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
@@ -60,7 +60,7 @@ class TaskOutput:
     that are events."""
     snapshot: Snapshot
     """The constant tables with which the events were evaluated."""
-    framed: dict[int, FramedRows] = field(default_factory=dict)
+    framed: dict[int, ExtendedRows] = field(default_factory=dict)
     """For a query with window functions: index of a piece → its rows with the values of the frames."""
     values: dict[Place, list[bytes]] = field(default_factory=dict)
     """Place of an event → its results, one for each matching row of the join with tables."""
@@ -123,7 +123,7 @@ class _DecodedEvents(Observer):
 
     def __init__(self) -> None:
         self.pieces: list[Events] = []
-        self.framed: dict[int, FramedRows] = {}
+        self.framed: dict[int, ExtendedRows] = {}
 
     def decoded(self, events: Events, letters: pa.RecordBatch | None) -> None:
         """Keep decoded events."""
@@ -131,7 +131,7 @@ class _DecodedEvents(Observer):
 
     def operated(self, rows: RowSource) -> None:
         """Keep rows with the values of frames."""
-        if isinstance(rows, FramedRows):
+        if isinstance(rows, ExtendedRows):
             self.framed[len(self.pieces) - 1] = rows
 
 

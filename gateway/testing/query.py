@@ -92,7 +92,7 @@ def checked(
     trigger = TriggerSpec.of(statement.trigger, start_ms, accepted_ms)
     check_ticks(trigger, start_ms, accepted_ms)
     joined = {table.declared.table_id: table.view() for table in tables}
-    texts = conjunct_texts(draft.expressions, [_spelled(constant) for constant in draft.constants])
+    texts = conjunct_texts(query.plan.where, [_spelled(constant) for constant in draft.constants])
     return CheckedQuery(
         stream.declared,
         query,

@@ -17,6 +17,7 @@ from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.wording import figure
 from grouping.plan.expression_text import render_part
 from grouping.plan.group import CompiledQuery
+from grouping.plan.signature import render_until
 
 __all__ = ["explain", "explain_stages", "shown_constants"]
 
@@ -68,7 +69,7 @@ def explain(
             "stored_by": shown_constants(ConstantRow((), query.row.values[: kept.slots])),
         }
     if query.plan.stay is not None:
-        plan["until"] = render_part(query.plan.stay.end.conjunct)
+        plan["until"] = render_until(query.plan.stay, query.plan.computation)
     plan["tree"] = plan_tree(query.plan, stream, path, use or Use())
     return {"plan": plan, "text": "\n".join([_text(plan), *tree_lines(plan["tree"])])}
 

@@ -17,6 +17,7 @@ from grouping.plan.expression_text import render_part
 from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan
 from grouping.plan.lasting import LastingMatches
+from grouping.plan.row_before import RowBefore
 from grouping.plan.silence import SilentKeys
 
 __all__ = ["SourceUse", "Use", "plan_tree", "tree_lines"]
@@ -110,7 +111,7 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
         "node": "computation",
         "computation": computation.computation_id,
         "rows_per_event": "one" if computation.single else "several",
-        **({"row_before_by": list(map(render_part, computation.before.by))} if computation.before else {}),
+        **(_edges(computation.before) if computation.before else {}),
         **(_frames(computation.frames) if computation.frames else {}),
         **(_silence(computation.silence) if computation.silence else {}),
         **(_lasting(computation.lasting) if computation.lasting else {}),
@@ -118,6 +119,15 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
         "cqs": use.computation,
         "inputs": [source, *_tables(computation, use)],
     }
+
+
+def _edges(before: RowBefore) -> dict[str, Any]:
+    """Return the key of edges, and the conditions of WHERE and UNTIL that the computation decides."""
+    by, switch = list(map(render_part, before.by)), before.switch
+    if switch is None:
+        return {"row_before_by": by}
+    constants = [{"in": render_part(condition), "decided_by": "edges"} for condition in switch.expressions]
+    return {"row_before_by": by, "constants": constants}
 
 
 def _frames(frames: Frames) -> dict[str, Any]:

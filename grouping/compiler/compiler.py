@@ -15,7 +15,7 @@ from grouping.binding.budget import Budget
 from grouping.binding.constants import lift, settle
 from grouping.compiler.aggregate_names import named_without_constants
 from grouping.compiler.draft import Draft
-from grouping.compiler.edge_key import check_bounds, checked_stay
+from grouping.compiler.frames.until import check_bounds, stay_of
 from grouping.compiler.hidden_literals import hidden_literals
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.order import order
@@ -32,6 +32,7 @@ from grouping.plan.frame_value import frame_values
 from grouping.plan.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render
+from grouping.plan.switch import SWITCH_STAY
 
 __all__ = ["STAGES", "CompilerStage", "compile_draft", "compile_select", "finish", "stage_texts"]
 
@@ -84,11 +85,11 @@ def _lifted(draft: Draft) -> Draft:
     expressions, keys, kept = lifted[:where], lifted[where:keyed], lifted[keyed : keyed + len(draft.having)]
     stay = None
     if draft.until:
-        assert draft.computation is not None, "UNTIL stands behind EMIT"
-        node = draft.computation.before or draft.computation.lasting
-        assert node is not None, "EMIT with UNTIL has BY"
-        stay = checked_stay(node.by, expressions, lifted[keyed:])
+        stay = stay_of(expressions, lifted[keyed:])
         check_bounds(stay, row)
+    switch = draft.computation and draft.computation.switch
+    if switch:
+        expressions, stay = (*expressions, SWITCH_STAY.begin.conjunct), SWITCH_STAY
     select = tuple(SelectItem(item.name, settle(item.value)) for item in draft.items)
     if draft.aggregation is not None:
         aggregation, kept, select = named_without_constants(draft.aggregation, keys, kept, select, constants)
@@ -99,6 +100,8 @@ def _lifted(draft: Draft) -> Draft:
         computed = (*computed, *values, *draft.computation.frames.where)
     if draft.computation is not None and draft.computation.timed is not None:
         computed = (*computed, *draft.computation.timed.where)
+    if switch:
+        computed = (*computed, *switch.expressions)
     if grows(computed):
         check_growth(computed, row)
     return draft._replace(expressions=expressions, kept=kept, stay=stay, row=row, constants=constants, select=select)

@@ -14,10 +14,11 @@ from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
 from grouping.compiler.aggregate_texts import LiftedKey
-from grouping.compiler.edge_key import bind_key, changes_scope, check_unconditional, read_until, row_key, with_edge
+from grouping.compiler.edge_key import bind_key, changes_scope, check_unconditional, row_key, with_edge
 from grouping.compiler.frames.frame_binder import FrameBinder
 from grouping.compiler.frames.framed_query import check_frames, has_frames, with_frames
 from grouping.compiler.frames.interval_query import with_interval
+from grouping.compiler.frames.until import read_until, with_until
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
@@ -135,7 +136,8 @@ def plan(select: str, catalog: Catalog, budget: Budget) -> BoundQuery:
     items = tuple(BoundItem(name, value) for name, value in inlined.columns)
     computation = inlined.scope.computation if inlined.scope else None
     reads, edge = frozenset(planner.reads), emit.edge if emit else ""
-    aggregation, until = planner.aggregation, planner.until
+    aggregation = planner.aggregation
+    until = None if computation is not None and computation.switch else planner.until
     snapshot = emit is not None and emit.snapshot
     return BoundQuery(inlined.base, condition, items, computation, reads, aggregation, named, edge, until, snapshot)
 
@@ -206,6 +208,8 @@ class _Planner:
             scope, conditions = with_interval(scope, emit, conditions, self.until, aggregation=aggregation)
         elif emit is not None and scope is not None:
             scope = _with_row_before(scope, emit, table, aggregation=aggregation)
+            if self.until is not None:
+                scope, conditions = with_until(scope, conditions, self.until)
         binder = Binder(with_edge(names, emit))
         if aggregation:
             items, self.aggregation = _aggregation(tree, binder)

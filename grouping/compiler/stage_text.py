@@ -21,6 +21,7 @@ from grouping.plan.lasting import LastingMatches
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render_before, render_source
 from grouping.plan.silence import SilentKeys
+from grouping.plan.switch import SWITCH_STAY
 
 __all__ = [
     "constant_text",
@@ -45,8 +46,11 @@ def planned_text(draft: Draft) -> str:
     source = render_source(Scan(draft.stream), draft.computation)
     shown = f"{draft.edge} with snapshot" if draft.snapshot else draft.edge
     edges = [f"{render_before(draft.computation).strip()} ({shown})"] if draft.edge else []
-    edges += _until(draft.until)
+    switch = draft.computation.switch if draft.computation else None
+    edges += _until(draft.until if switch is None else switch.leaves)
     framed = _planned_frames(draft.computation.frames or draft.computation.timed if draft.computation else None)
+    if switch is not None and switch.enters:
+        framed = ["WHERE below the edges", *_indented([render_part(each) for each in switch.enters])]
     return _text([f"FROM {source}", *framed, *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
 
 
@@ -74,8 +78,9 @@ def ordered_text(draft: Draft) -> str:
 def lifted_text(draft: Draft) -> str:
     """Return the tree after `lift`: conjuncts over slots, the row of constants, and the SELECT list."""
     computed = _computed((item.name, item.expression) for item in draft.select)
-    until = () if draft.stay is None else _until([draft.stay.end.conjunct])
-    return _text([*_conjuncts(draft.expressions), *until, *_having(draft, draft.kept), *_row(draft.row), *computed])
+    until = () if draft.stay is None or draft.stay == SWITCH_STAY else _until([draft.stay.end.conjunct])
+    where = _conjuncts(each for each in draft.expressions if each != SWITCH_STAY.begin.conjunct)
+    return _text([*where, *until, *_having(draft, draft.kept), *_row(draft.row), *computed])
 
 
 def rendered_text(draft: Draft) -> str:

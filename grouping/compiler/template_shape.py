@@ -15,7 +15,7 @@ import msgspec
 from grouping.binding.bound import Bound, Constant, Leaf, Term, nodes, with_leaves
 from grouping.binding.constants import as_set, lift
 from grouping.compiler.draft import Draft
-from grouping.compiler.edge_key import check_bounds
+from grouping.compiler.frames.until import check_bounds
 from grouping.compiler.order import order
 from grouping.functions.results import common_type
 from grouping.functions.text_size import check_growth, grows

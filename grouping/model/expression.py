@@ -44,7 +44,7 @@ value is TRUE if no joined row of the same event satisfies the condition.
 _SEPARATOR = "\x1f"
 """Separates a table's prefix from its column in a stored text; no name holds a control character."""
 _COMPUTED = "\x1e"
-"""Marks the text of an expression that computes a column of aggregates."""
+"""Marks the text of a computed column."""
 _FRAMED = "\x1d"
 """Marks the text of a value over a frame."""
 _VARIABLE = "\x1c"
@@ -60,7 +60,7 @@ class TableColumn(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Computed(msgspec.Struct, frozen=True, cache_hash=True):
-    """A column of aggregates that is computed: a key of GROUP BY, or an aggregate value."""
+    """A column that is computed: a key of GROUP BY, an aggregate value, or the switch of UNTIL."""
 
     text: str
     """The expression's text."""

@@ -12,6 +12,7 @@ from grouping.plan.lasting import LastingMatches
 from grouping.plan.lookup_join import LookupJoin
 from grouping.plan.row_before import RowBefore
 from grouping.plan.silence import SilentKeys
+from grouping.plan.switch import Switch
 
 __all__ = ["Computation", "Node"]
 
@@ -67,6 +68,12 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     def timed(self) -> SilentKeys | LastingMatches | None:
         """The node whose rows wait for the watermark of their source partition; None without such a node."""
         return self.silence or self.lasting
+
+    @property
+    def switch(self) -> Switch | None:
+        """The conditions of WHERE and UNTIL that the computation decides; None if its groups decide them."""
+        node = self.before or self.lasting
+        return None if node is None else node.switch
 
     @property
     def single(self) -> bool:

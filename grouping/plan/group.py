@@ -16,6 +16,7 @@ from grouping.plan.lasting import LastingMatches
 from grouping.plan.row_before import RowBefore
 from grouping.plan.silence import SilentKeys
 from grouping.plan.stay import Stay
+from grouping.plan.switch import SWITCH_STAY
 
 __all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
 
@@ -58,6 +59,14 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, conjuncts=conjuncts)
 
     @property
+    def where(self) -> tuple[Expression, ...]:
+        """The conditions of WHERE as the query has them, also where the computation decides some of them."""
+        switch = self.computation and self.computation.switch
+        if not switch:
+            return self.conjuncts
+        return (*(each for each in self.conjuncts if each != SWITCH_STAY.begin.conjunct), *switch.enters)
+
+    @property
     def computation_id(self) -> str:
         """The computation's id; "" without a computation."""
         return self.computation.computation_id if self.computation else ""
@@ -95,8 +104,10 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of the nodes and of the group, which decide which rows match."""
+        # The column `SWITCH` is computed from the node's expressions.
+        conjuncts = self.where if self.computation and self.computation.switch else self.conjuncts
         nodes = [node for node in (*self.nodes, self.before, self.frames, self.timed) if node is not None]
-        return (*_with_frames(self.conjuncts), *(each for node in nodes for each in node.expressions))
+        return (*_with_frames(conjuncts), *(each for node in nodes for each in node.expressions))
 
     @property
     def table_ids(self) -> tuple[str, ...]:

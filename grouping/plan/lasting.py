@@ -11,6 +11,7 @@ import msgspec
 
 from grouping.model.expression import Column, Expression
 from grouping.plan.keyed_rows import KeyedRows, key_of
+from grouping.plan.switch import Switch
 
 __all__ = ["Height", "LastingMatches"]
 
@@ -43,6 +44,8 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     until: bool = False
     """Whether a stay ends by UNTIL, a bound of the same column from the other side; then `height` is set and `where` is
     empty."""
+    switch: Switch | None = None
+    """The conditions of the column `SWITCH`; then `height` is this column. None for other columns."""
 
     @classmethod
     def of(
@@ -53,9 +56,10 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
         where: tuple[Expression, ...],
         *,
         until: bool = False,
+        switch: Switch | None = None,
     ) -> LastingMatches:
         """Return the node of a key, an interval and conditions."""
-        return cls(key_of(by), where, milliseconds=milliseconds, height=height, until=until)
+        return cls(key_of(by), where, milliseconds=milliseconds, height=height, until=until, switch=switch)
 
     @property
     def due_after(self) -> int:
@@ -69,14 +73,17 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions over the rows below that the node computes with."""
-        return (*self.by, *(() if self.height is None else (self.height.column,)), *self.where)
+        compared = () if self.height is None else (self.height.column,)
+        return (*self.by, *(compared if self.switch is None else self.switch.expressions), *self.where)
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields that are hashed to an id."""
         height = None if self.height is None else [self.height.column.stored, self.height.above]
         by = [column.stored for column in self.by]
-        until = {"until": True} if self.until else {}
+        until: dict[str, Any] = {"until": True} if self.until else {}
+        if self.switch is not None:
+            until["switch"] = [self.switch.enters, self.switch.leaves]
         return {"for": self.milliseconds, "by": by, "height": height, "where": self.where, **until}
 
     @property

@@ -8,6 +8,7 @@ import msgspec
 
 from grouping.model.expression import Column, Expression
 from grouping.plan.expression_text import render_reference
+from grouping.plan.switch import Switch
 
 __all__ = ["EDGE", "RowBefore"]
 
@@ -16,7 +17,7 @@ EDGE = Column("_edge", "STRING")
 it."""
 
 
-class RowBefore(msgspec.Struct, frozen=True):
+class RowBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     """Pairs of a row and the previous row with equal values of BY, in the order of one source partition.
 
     NULL is a value like any other, NaN equals NaN, and -0.0 equals 0.0. A row keeps its columns, position and time.
@@ -29,21 +30,24 @@ class RowBefore(msgspec.Struct, frozen=True):
 
     by: tuple[Column, ...]
     """The columns of the key, without repetitions, in the order of their stored texts."""
+    switch: Switch | None = None
+    """Adds the column `SWITCH` to each row; None without such a column."""
 
     @classmethod
-    def of(cls, by: frozenset[Column]) -> RowBefore:
+    def of(cls, by: frozenset[Column], switch: Switch | None = None) -> RowBefore:
         """Return the node for a key."""
-        return cls(tuple(sorted(by, key=lambda column: column.stored)))
+        return cls(tuple(sorted(by, key=lambda column: column.stored)), switch)
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields that are hashed to an id."""
-        return {"by": [column.stored for column in self.by]}
+        switch = {} if self.switch is None else {"switch": [self.switch.enters, self.switch.leaves]}
+        return {"by": [column.stored for column in self.by], **switch}
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of the node over the rows below."""
-        return self.by
+        return self.by if self.switch is None else (*self.by, *self.switch.expressions)
 
     @property
     def signature(self) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from grouping.model.expression import LEFT_ON, Call, Expression, Value
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Value
 from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import HIDDEN, all_of, render_part
 from grouping.plan.frames import Frames
 from grouping.plan.scan import Scan
 from grouping.plan.stay import Stay
+from grouping.plan.switch import SWITCH
 
-__all__ = ["render", "render_before", "render_frames", "render_source"]
+__all__ = ["render", "render_before", "render_frames", "render_source", "render_until"]
 
 
 def render(
@@ -28,6 +29,7 @@ def render(
         'SELECT … FROM quotes WHERE price < :c0'
     """
     frames = computation.frames if computation else None
+    switch = computation and computation.switch
     key = {column.stored for column in frames.by} if frames else set()
     parts: list[tuple[Expression, Sequence[str]]] = []
     qualify, lifted = [], {}
@@ -35,6 +37,8 @@ def render(
         match conjunct:
             case Call(op, (Value(prefix), condition)) if op == LEFT_ON:
                 lifted[str(prefix)] = condition
+            case Call(_, (Column() as column, _)) if switch and column == SWITCH:
+                parts += [(each, HIDDEN) for each in switch.conditions]
             case _ if frames and not read_columns(conjunct) <= key:
                 qualify.append(conjunct)
             case _:
@@ -46,8 +50,13 @@ def render(
     if frames is not None:
         text += frames.key
         text += "" if (wanted := all_of(qualify)) is None else f" QUALIFY {render_part(wanted)}"
-    until = "" if stay is None else f" UNTIL {render_part(stay.end.conjunct)}"
-    return text + render_before(computation) + until
+    return text + render_before(computation) + ("" if stay is None else f" UNTIL {render_until(stay, computation)}")
+
+
+def render_until(stay: Stay, computation: Computation | None) -> str:
+    """Return UNTIL's condition as a signature has it."""
+    switch = computation and computation.switch
+    return switch.until if switch else render_part(stay.end.conjunct)
 
 
 def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:
@@ -63,8 +72,8 @@ def render_before(computation: Computation | None) -> str:
 
 
 def render_frames(computation: Computation | None) -> str:
-    """Return the conditions of WHERE below frames, silences or stays, without constants, and the key of frames."""
-    node = computation and (computation.frames or computation.timed)
+    """Return the conditions of WHERE that a computation decides, without constants, and the key of frames."""
+    node = computation and (computation.switch or computation.frames or computation.timed)
     if not node:
         return ""
     conditions = [(each, HIDDEN) for each in node.conditions]

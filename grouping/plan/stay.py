@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from grouping.model.expression import Call, Column, Expression, Slot
+from grouping.model.expression import Call, Column, Expression, Slot, Value
 
 __all__ = ["Stay", "StayBound"]
 
 
-class StayBound(msgspec.Struct, frozen=True):
+class StayBound(msgspec.Struct, frozen=True, omit_defaults=True):
     """A comparison of a column with a constant."""
 
     op: str
     """``<``, ``<=``, ``>`` or ``>=``."""
     column: Column
-    slot: int
+    slot: int | None = None
+    """The slot of the constant; None for the constant 0."""
 
     @property
     def above(self) -> bool:
@@ -25,7 +26,8 @@ class StayBound(msgspec.Struct, frozen=True):
     @property
     def conjunct(self) -> Expression:
         """The comparison as an expression."""
-        return Call(self.op, (self.column, Slot(self.slot)), "BOOLEAN")
+        constant = Value(0, self.column.type_text) if self.slot is None else Slot(self.slot)
+        return Call(self.op, (self.column, constant), "BOOLEAN")
 
     def opposes(self, other: StayBound) -> bool:
         """Tell whether two bounds are on the same column, from different sides."""

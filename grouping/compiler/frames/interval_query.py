@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Constant, Term, without_positions
+from grouping.binding.bound import Bound, without_positions
 from grouping.binding.constants import settle
 from grouping.binding.scope import Scope
-from grouping.compiler.edge_key import STAY_TYPES, check_covered, check_unconditional, key_column
+from grouping.compiler.edge_key import check_covered, check_unconditional, key_column
 from grouping.compiler.frames.framed_query import columns_of, equal_column, place_conditions
+from grouping.compiler.frames.until import exact_columns, height, switch_of
 from grouping.compiler.normalize import normalize
 from grouping.compiler.order import order
 from grouping.model.expression import Column
 from grouping.model.refusals import unsupported
-from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.computation import Computation
 from grouping.plan.lasting import Height, LastingMatches
 from grouping.plan.silence import SilentKeys
+from grouping.plan.switch import SWITCH_STAY
 from grouping.statements.clauses import EmitClause
 
 __all__ = ["with_interval"]
@@ -32,7 +33,6 @@ _FOR = (
     "A key stays in by the events of one stream.",
 )
 """The name of the clause, why the query cannot have aggregates, and why the query cannot read a table."""
-_ABOVE = {">": True, ">=": True, "<": False, "<=": False}
 
 
 def with_interval(
@@ -85,28 +85,22 @@ def _lasting(
     the group decides all conditions.
     """
     if until is not None:
-        end = next((_height(each) for each in normalize(until)), None)
-        height = None if end is None else Height(end.column, not end.above)  # if None, `checked_stay` refuses the query
-        return LastingMatches.of(by, milliseconds, height, (), until=True), tuple(where)
-    exact = {column for column in by if column.type not in (FLOAT, DOUBLE)}
+        switch, above_all = switch_of(by, where, until)
+        end = SWITCH_STAY.end if switch else height(normalize(until)[0])
+        assert end is not None, "without a switch, UNTIL is a bound"
+        opposite = Height(end.column, not end.above)
+        return LastingMatches.of(by, milliseconds, opposite, (), until=True, switch=switch), above_all
+    exact = exact_columns(by)
     above: list[Bound] = []
     others: list[Bound] = []
     for each in (part for condition in where for part in normalize(condition)):
         (above if equal_column(each) in by or columns_of(each) <= exact else others).append(each)
-    heights = {order([without_positions(each)])[0][0]: each for each in others if _height(each) is not None}
-    height = None
+    heights = {order([without_positions(each)])[0][0]: each for each in others if height(each) is not None}
+    compared: Height | None = None
     if heights:
         first = order(heights)[0][0]
-        height, chosen = _height(first), heights[first]
+        compared, chosen = height(first), heights[first]
         above.append(chosen)
         others.remove(chosen)
     below = tuple(map(settle, order(map(without_positions, others))[0]))
-    return LastingMatches.of(by, milliseconds, height, below), tuple(above)
-
-
-def _height(conjunct: Bound) -> Height | None:
-    """Return the column that a condition bounds by a constant; None for any other condition."""
-    match conjunct:
-        case Term(op, (Column() as column, Constant())) if op in _ABOVE and column.type in STAY_TYPES:
-            return Height(column, _ABOVE[op])
-    return None
+    return LastingMatches.of(by, milliseconds, compared, below), tuple(above)

@@ -110,7 +110,7 @@ class JoinStep:
         if not self._was_whole:
             raise InternalError("the state of a computation lacks events of this task")
         if joined.before is not None:
-            made = rows = whole_rows(rows, joined.before)
+            made = rows = joined.before.operator.switched(whole_rows(rows, joined.before))
             self._task.guard.add(max(rows.count - self._events.count, 0))  # a truncate becomes many removals
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
         if joined.frames is not None:

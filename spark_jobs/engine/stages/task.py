@@ -229,7 +229,9 @@ def _kept_rows(
     if computation.before is None:
         return None
     plans = [table.shape.plan for table in snapshot.tables]
-    operator = RowBeforeOperator.of(stream, computation.before.by, plans, settings.limits.last_row_days)
+    operator = RowBeforeOperator.of(
+        stream, computation.before, plans, settings.limits.last_row_days, settings.evaluator.value_bytes
+    )
     state = operator.begin() if states is None else states[computation.computation_id]
     assert isinstance(state, LastRows), "the state of rows before"
     return KeptRows(operator, state)

@@ -84,13 +84,19 @@ class _EdgeNeeds:
         """Collect the needs of the groups over a computation."""
         assert computation.before is not None, "a computation with rows before"
         plans = [table.shape.plan for table in snapshot.tables]
-        by, days = computation.before.by, settings.limits.last_row_days
-        operator = RowBeforeOperator.of(stream, by, plans, days)
+        operator_of = partial(
+            RowBeforeOperator.of,
+            stream,
+            computation.before,
+            last_row_days=settings.limits.last_row_days,
+            value_bytes=settings.evaluator.value_bytes,
+        )
+        operator = operator_of(plans)
         if stream.changes_of:  # a query over a table also needs the rows from before its begin
             return cls(computation, operator, ((operator.names | {ALL_ROWS}, lambda partition: 0),))
         begins = []
         for table in snapshot.tables:
-            names = RowBeforeOperator.of(stream, by, [table.shape.plan], days).names | {ALL_ROWS}
+            names = operator_of([table.shape.plan]).names | {ALL_ROWS}
             begins += [(names, part.rows.begins.least) for part in table.parts if part.rows.begins is not None]
         return cls(computation, operator, tuple(begins))
 
@@ -121,7 +127,7 @@ class _EdgeNeeds:
         assert isinstance(state, LastRows), "a state of this kind"
         whole = whole_rows(rows, KeptRows(self.operator, state))
         if whole.count:
-            self.operator.fold(state, whole)
+            self.operator.fold(state, self.operator.switched(whole))
 
     def settle(self, state: LogState, watermark: int) -> None:
         """Do nothing: edges do not depend on the clock."""

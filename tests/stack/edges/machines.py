@@ -97,9 +97,10 @@ class Machines:
         by: tuple[str, ...] = ("device",),
         clauses: str = "DO PUBLISH SHARED",
         until: float | None = None,
+        value: str = "temp",
     ) -> Watched:
-        """Create a CQ for edges of ``temp > most``, with ``UNTIL temp < until``."""
-        select = self._select(edges, most, by) + ("" if until is None else f" UNTIL temp < {until}")
+        """Create a CQ for edges of ``temp > most``, with ``UNTIL temp < until``; `value` is ``temp`` as written."""
+        select = self._select(edges, most, by, value) + ("" if until is None else f" UNTIL {value} < {until}")
         return self._watch(name, self.lab.create(name, select, clauses=clauses), edges, most, by, until)
 
     def replace(self, old: Watched, edges: str, most: float) -> Watched:
@@ -110,8 +111,8 @@ class Machines:
         self.lab.results.follow(created["destination"])
         return self._watch(old.name, created, edges, most, old.by)
 
-    def _select(self, edges: str, most: float, by: tuple[str, ...]) -> str:
-        where = f"WHERE temp > {most}"
+    def _select(self, edges: str, most: float, by: tuple[str, ...], value: str = "temp") -> str:
+        where = f"WHERE {value} > {most}"
         return f"SELECT device, temp, n, _edge FROM {self.source.name} {where} EMIT ON {edges} BY {', '.join(by)}"
 
     def _watch(

@@ -18,6 +18,7 @@ def test_edges_begin_with_their_cq(lab: Lab) -> None:
     machines.publish(_EVENTS)
     later = machines.watch("later", "ENTER", 90)
     stays = machines.watch("stays", "ENTER OR EXIT", 90, until=88.5)
+    machines.watch("stays by a computed value", "ENTER OR EXIT", 90, until=88.5, value="temp + 0")
     others = [machines.watch(f"stays until {until}", "ENTER OR EXIT", 91, until=until) for until in (80.5, 91)]
     assert {stays.created["group"]} == {other.created["group"] for other in others} != {first.created["group"]}
     assert first.created["group"] == later.created["group"]
@@ -35,9 +36,10 @@ def test_edges_begin_with_their_cq(lab: Lab) -> None:
     machines.watch("first", "ENTER", 90)
     machines.publish(_EVENTS)
     machines.check()
-    [computation, _] = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
-    assert computation["text"].startswith(machines.source.name)
-    assert "EMIT BY" in computation["text"]
+    computations = lab.client.result("SHOW COMPUTATIONS LIKE 'j_%'", lab.subscriber())["computations"]
+    texts = {each["text"].removeprefix(machines.source.name) for each in computations}
+    computed = " WHERE (temp + ?) > ? EMIT BY device UNTIL (temp + ?) < ?"
+    assert {" EMIT BY device", " EMIT BY device, room", computed} == texts
 
 
 def test_the_trigger_of_a_cq_with_edges_changes(lab: Lab) -> None:

@@ -58,6 +58,7 @@ def _plant(machines: Machines, readings: Readings) -> None:
     machines.watch("enters", "ENTER", 90)
     machines.watch("both", "ENTER OR EXIT", 88.5, ("device", "room"))
     machines.watch("stays", "ENTER OR EXIT", 90, until=88.5)
+    machines.watch("stays by a computed value", "ENTER OR EXIT", 90, until=88.5, value="temp + 0")
     for kind, over in (("lag", 5), ("rows", 250), ("range", 2)):
         readings.watch(kind, kind, over)
     machines.publish(_EVENTS)

@@ -16,8 +16,8 @@ from grouping.model.errors import InternalError
 from grouping.model.expression import Call, Column, Value
 from grouping.plan.frame_value import LAG, FrameValue
 from grouping.plan.frames import Frames
+from spark_jobs.engine.operators.extended_rows import ExtendedRows
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
-from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator
 from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.rows.cpu_budget import CpuBudget, CpuExceeded, charged
@@ -66,7 +66,7 @@ def operator(by: tuple[Column, ...], where: bool, values: Sequence[FrameValue] =
     return FrameOperator(Frames.of(by, (TRUE,) if where else ()), tuple(values))
 
 
-def shown(made: FramedRows, first: int) -> list[tuple[Any, ...]]:
+def shown(made: ExtendedRows, first: int) -> list[tuple[Any, ...]]:
     """Return rows with their values: the place, then the values."""
     if not made.count:
         return []

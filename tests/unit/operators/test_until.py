@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from grouping.model.expression import Column, Expression
 from grouping.model.query import Edge
 from grouping.plan.group import GroupPlan
+from grouping.plan.row_before import RowBefore
 from grouping.plan.stay import Stay, StayBound
 from spark_jobs.engine.constants.constant_cache import ConstantTables, Snapshot
 from spark_jobs.engine.constants.load import Loads
@@ -102,7 +103,10 @@ def expected(column: str, ops: tuple[str, str], queries: list[Asked], rows: list
 
 def results(tables: Snapshot, steps: list[list[Row]], limit: int, *, restored: bool) -> list[tuple[int, str, str]]:
     """Return the edges of all steps; each step is evaluated twice."""
-    operator, state = RowBeforeOperator.of(STREAM, BY, [table.shape.plan for table in tables.tables], 30), LastRows()
+    operator, state = (
+        RowBeforeOperator.of(STREAM, RowBefore(BY), [table.shape.plan for table in tables.tables], 30),
+        LastRows(),
+    )
     found: list[tuple[int, str, str]] = []
     first = 0
     for rows in steps:
@@ -186,7 +190,7 @@ def test_a_wavering_value_makes_no_edges() -> None:
 
 def test_a_value_that_rises_for_long_is_kept_in_few_bytes() -> None:
     """A rising counter has one peak and one low after any number of events."""
-    operator, state = RowBeforeOperator.of(STREAM, BY, [_counter()], 30), LastRows()
+    operator, state = RowBeforeOperator.of(STREAM, RowBefore(BY), [_counter()], 30), LastRows()
     sizes = []
     for first in (0, 500, 1000):
         rows = [{"k": "a", "n": place} for place in range(first, first + 500)]

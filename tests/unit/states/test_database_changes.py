@@ -179,7 +179,7 @@ def test_a_truncate_removes_keys_of_all_types() -> None:
     records = _records([{"type": "INSERT", "data": rows}, {"type": "TRUNCATE"}])
     plain, *pieces = (each for each, _ in decode_stream(RowTopic(records).between(0, 2), stream, Settings()))
     by = RowBefore.of(frozenset(Column.of(name, kind) for name, kind in kinds.items())).by
-    operator = RowBeforeOperator.of(stream, by, [], 30)
+    operator = RowBeforeOperator.of(stream, RowBefore(by), [], 30)
     kept = KeptRows(operator, operator.begin())
     operator.fold(kept.state, plain)
     found = whole_rows(pieces[0], kept)

@@ -19,10 +19,10 @@ from grouping.plan.group import GroupPlan, SelectList
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds
+from spark_jobs.engine.operators.extended_rows import ExtendedRows
 from spark_jobs.engine.operators.frames.frame_part import FramePart
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows, Reach
 from spark_jobs.engine.operators.frames.frame_values import FrameValues, kept_columns
-from spark_jobs.engine.operators.frames.framed_rows import FramedRows
 from spark_jobs.engine.operators.frames.key_rows import KeyRows
 from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
@@ -73,7 +73,7 @@ class FrameOperator(LogOperator[FrameRows]):
 
     def step(
         self, state: FrameRows, rows: RowSource, watermark: int | None = None
-    ) -> tuple[FrameRows, Iterator[FramedRows]]:
+    ) -> tuple[FrameRows, Iterator[ExtendedRows]]:
         """Return the rows for which WHERE is TRUE, with their values, and keep these rows; changes the state in place.
 
         Raises:
@@ -89,7 +89,7 @@ class FrameOperator(LogOperator[FrameRows]):
             found = self._values(state, part, arrived, clocks)
             state.add(part, clock)
         columns = {value.column.reference: (value.type, array) for value, array in found.items()}
-        return state, iter([FramedRows(rows, passing, columns)])
+        return state, iter([ExtendedRows(rows, passing, columns)])
 
     def fold(self, state: FrameRows, rows: RowSource) -> None:
         """Keep rows without computing values, and forget rows that no frame reaches any more.

@@ -31,6 +31,7 @@ from spark_jobs.engine.operators.lasting.results import enter_results, exit_resu
 from spark_jobs.engine.operators.lasting.waiting_rows import NO_MATCH, Exits, Rises, WaitingRows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.row_before.ordered_values import ordered_numbers
+from spark_jobs.engine.operators.switched_rows import switched_rows
 from spark_jobs.engine.operators.timed_operator import TimedOperator
 from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
@@ -67,6 +68,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         if rows.count == known:
             nothing = np.empty(0, np.int64)
             return self._results(state.rises.at(nothing), state.rises.columns(nothing)).in_order()
+        rows = switched_rows(rows, self.node.switch, self.value_bytes)
         timed = self.clock.timed(state, rows, known, noted=undoable)
         counting = np.flatnonzero(~timed.left_out)
         if self.node.until and self.node.height is not None:  # a row without a value changes nothing

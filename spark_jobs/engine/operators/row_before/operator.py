@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
-from grouping.model.expression import Column, TableColumn, read_reference, walk
+from grouping.model.expression import Column, Computed, TableColumn, read_reference, walk
 from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.group import GroupPlan
+from grouping.plan.row_before import RowBefore
 from grouping.plan.scan import Scan
+from grouping.plan.switch import Switch
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_extremes import extremes_names, with_rows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.row_before.last_rows import NO_ROW, LastRows
+from spark_jobs.engine.operators.switched_rows import switched_rows
+from spark_jobs.engine.rows.event_column import VALUE_BYTES
 from spark_jobs.engine.rows.extremes import Extremes, is_extremes
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
@@ -45,16 +49,33 @@ class RowBeforeOperator(LogOperator[LastRows]):
     """The largest number of minutes without rows, by the partition's clock, after which a key is still known."""
     extremes: frozenset[str] = frozenset()
     """The columns of extremes that groups with UNTIL need (`key_extremes.extremes_names`)."""
+    switch: Switch | None = None
+    """The conditions of the column `SWITCH`; None without this column."""
+    value_bytes: int = VALUE_BYTES
+    """The largest number of bytes of a text that a condition computes; a longer text is NULL."""
 
     @classmethod
     def of(
-        cls, stream: Stream, by: tuple[Column, ...], plans: Sequence[GroupPlan], last_row_days: float
+        cls,
+        stream: Stream,
+        node: RowBefore,
+        plans: Sequence[GroupPlan],
+        last_row_days: float,
+        value_bytes: int = VALUE_BYTES,
     ) -> RowBeforeOperator:
-        """Return the operator for groups over a stream with the key `by`; keys of a table are never forgotten."""
+        """Return the operator of a node for groups over a stream; keys of a table are never forgotten."""
         reads, names = read_before(stream, plans), extremes_names(plans)
         if stream.changes_of:
-            return cls(by, reads, extremes=names)
-        return cls(by, reads, round(last_row_days * _DAY_MINUTES), names)
+            return cls(node.by, reads, extremes=names)
+        return cls(node.by, reads, round(last_row_days * _DAY_MINUTES), names, node.switch, value_bytes)
+
+    def switched(self, rows: RowSource) -> RowSource:
+        """Return rows with the column `SWITCH`; without conditions for this column, return the rows unchanged.
+
+        Raises:
+            Exception: Any exception, since conditions run code of libraries (`faults.FAULTS`).
+        """
+        return switched_rows(rows, self.switch, self.value_bytes)
 
     @property
     def names(self) -> frozenset[str]:
@@ -177,7 +198,7 @@ def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...
     if stream.changes_of:
         return tuple(sorted(Scan(stream).columns, key=lambda column: column.stored))
     leaves = (leaf for plan in plans for each in plan.conjuncts for leaf in walk(each) if isinstance(leaf, Column))
-    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn)}
+    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn | Computed)}
     return tuple(found[stored] for stored in sorted(found))
 
 

@@ -10,17 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
-from grouping.model.expression import Framed, Reference
+from grouping.model.expression import Reference
 from grouping.model.sql_type import SqlType
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.rows.columns import TakenPlaces
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.value_sizes import value_sizes
 
-__all__ = ["FramedRows"]
+__all__ = ["ExtendedRows"]
 
 
-class FramedRows(TakenPlaces):
+class ExtendedRows(TakenPlaces):
     """Rows of a batch with further columns (`rows.row_source.RowSource`)."""
 
     kinds: NDArray[np.int8] | None = None
@@ -56,7 +56,7 @@ class FramedRows(TakenPlaces):
 
     @cached_property
     def record_bytes(self) -> NDArray[np.int64]:
-        """An upper bound for the bytes of each row's columns, including the values of frames."""
+        """An upper bound for the bytes of each row's columns, including the further columns."""
         own = self._rows.record_bytes[self._taken]
         texts = [values for _, values in self._values.values() if pa.types.is_string(values.type)]
         texts += [values for _, values in self._values.values() if pa.types.is_binary(values.type)]
@@ -69,29 +69,29 @@ class FramedRows(TakenPlaces):
 
     def values_at(self, name: Reference, rows: NDArray[np.int32]) -> Sequence[object]:
         """Return a column of some rows as Python values; `rows` must be distinct and ascend."""
-        if isinstance(name, Framed):
+        if name in self._values:
             found: list[object] = self._values[name][1].take(pa.array(rows)).to_pylist()
             return found
         return self._rows.values_at(name, self._taken[rows].astype(np.int32))
 
     def column(self, name: Reference) -> pa.Array:
         """Return a column as a plain Arrow array."""
-        if isinstance(name, Framed):
+        if name in self._values:
             return self._values[name][1]
         column = self._rows.column(name)
         return column if self._same else column.take(pa.array(self._taken))
 
     def encoded(self, name: Reference) -> pa.Array:
         """Return a column as `column` does, but dictionary-encoded if the batch has the column dictionary-encoded."""
-        if isinstance(name, Framed):
+        if name in self._values:
             return self._values[name][1]
         column = self._rows.encoded(name)
         return column if self._same else column.take(pa.array(self._taken))
 
     def type_of(self, name: Reference) -> SqlType:
         """Return the SQL type of a column."""
-        return self._values[name][0] if isinstance(name, Framed) else self._rows.type_of(name)
+        return self._values[name][0] if name in self._values else self._rows.type_of(name)
 
     def declares(self, name: Reference) -> bool:
         """Tell whether a source declares the column."""
-        return not isinstance(name, Framed) and self._rows.declares(name)
+        return name not in self._values and self._rows.declares(name)

@@ -1,0 +1,163 @@
+"""UNTIL: a key that entered stays in until a second condition is TRUE.
+
+If no event makes WHERE and UNTIL both TRUE, the last event for which one of them was TRUE decides whether the key is
+in. If WHERE and UNTIL are opposite bounds of one column, a worker finds this event for all constants at once
+(`spark_jobs/engine/rows/extremes.py`), so the constants are lifted. Otherwise the conditions are part of the
+computation, with their constants, as a column of each row (`grouping/plan/switch.py`); UNTIL then decides for an event
+that makes both conditions TRUE.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+from grouping.binding.bound import Bound, Constant, Term, without_positions
+from grouping.binding.constants import settle
+from grouping.binding.scope import Scope
+from grouping.compiler.aggregate_binder import has_aggregates
+from grouping.compiler.frames.framed_query import columns_of
+from grouping.compiler.normalize import normalize
+from grouping.compiler.order import order
+from grouping.model.errors import InputError
+from grouping.model.expression import Call, Column, Expression, Slot, TableColumn
+from grouping.model.group import ConstantRow
+from grouping.model.refusals import unsupported
+from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, INT, SMALLINT, TIMESTAMP, TINYINT
+from grouping.plan.computation import Computation
+from grouping.plan.lasting import Height
+from grouping.plan.row_before import RowBefore
+from grouping.plan.stay import Stay, StayBound
+from grouping.plan.switch import Switch
+from grouping.statements.select_text import read_select
+
+__all__ = ["check_bounds", "exact_columns", "height", "read_until", "stay_of", "switch_of", "with_until"]
+
+_STAY_TYPES = frozenset((TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP))
+"""The types of columns whose values a worker keeps for all constants at once."""
+_ABOVE = {">": True, ">=": True, "<": False, "<=": False}
+_FORM = "WHERE temp > 90 EMIT ON ENTER OR EXIT BY device UNTIL temp < 80."
+
+
+def height(conjunct: Bound) -> Height | None:
+    """Return the column that a condition bounds by a constant; None for any other condition."""
+    match conjunct:
+        case Term(op, (Column() as column, Constant())) if op in _ABOVE and column.type in _STAY_TYPES:
+            return Height(column, _ABOVE[op])
+    return None
+
+
+def exact_columns(by: Iterable[Column]) -> set[Column]:
+    """Return the columns of a key in which equal keys have the same value; floating-point zeros differ in sign."""
+    return {column for column in by if column.type not in (FLOAT, DOUBLE)}
+
+
+def switch_of(by: Iterable[Column], where: Sequence[Bound], until: Bound) -> tuple[Switch | None, tuple[Bound, ...]]:
+    """Return the conditions that the computation decides, and the conditions of WHERE that the group decides.
+
+    The group decides conditions that read only columns of the key. If WHERE and UNTIL are opposite bounds of one
+    column, the group decides all conditions, and there is no switch.
+
+    Args:
+        by: The columns of the key.
+        where: The conditions of WHERE.
+        until: The condition of UNTIL.
+    """
+    exact = exact_columns(by)
+    conjuncts = [part for condition in where for part in normalize(condition)]
+    ends = normalize(until)
+    if len(ends) == 1 and (end := height(ends[0])) is not None:
+        begins = [each for each in conjuncts if height(each) == Height(end.column, not end.above)]
+        others = [each for each in conjuncts if each not in begins]
+        if len(begins) == 1 and all(columns_of(each) <= exact for each in others):
+            return None, tuple(where)
+    above = [each for each in conjuncts if columns_of(each) <= exact]
+    below = [each for each in conjuncts if not columns_of(each) <= exact]
+    return Switch(_settled(below), _settled(ends)), tuple(above)
+
+
+def _settled(conjuncts: Iterable[Bound]) -> tuple[Expression, ...]:
+    return tuple(map(settle, order(map(without_positions, conjuncts))[0]))
+
+
+def read_until(text: str) -> exp.Expr:
+    """Return the condition of UNTIL.
+
+    Args:
+        text: A SELECT with the condition in WHERE (`grouping.statements.clauses.EmitClause.until`).
+
+    Raises:
+        InputError: ``syntax-error``, or ``unsupported-query`` for a clause after the condition.
+    """
+    if text.rstrip().endswith("WHERE"):
+        message, detail = "the condition of UNTIL is missing", "UNTIL ends the query."
+        raise InputError(message, code="syntax-error", detail=detail, hint=f"Write {_FORM}")
+    tree = read_select(text)
+    others = sorted(
+        name for name, value in tree.args.items() if value and name not in ("expressions", "from_", "where")
+    )
+    if others or has_aggregates(tree):
+        name = others[0].strip("_").upper() if others else "an aggregate"
+        raise unsupported(f"{name} behind UNTIL", "UNTIL has a condition, as WHERE has.", f"Write {_FORM}")
+    condition: exp.Expr = tree.args["where"].this
+    return condition
+
+
+def with_until(scope: Scope, where: tuple[Bound, ...], until: Bound) -> tuple[Scope, tuple[Bound, ...]]:
+    """Return the scope of a query with edges and UNTIL, and the conditions of WHERE that its group decides."""
+    computation = scope.computation
+    assert scope.stream is not None and computation is not None and computation.before is not None, "EMIT ON … BY"
+    switch, above = switch_of(computation.before.by, where, until)
+    if switch is None:
+        return scope, above
+    before = RowBefore(computation.before.by, switch)
+    return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before)), above
+
+
+def stay_of(where: Sequence[Expression], until: Sequence[Expression]) -> Stay:
+    """Return the bounds of a group that decides WHERE and UNTIL.
+
+    Args:
+        where: The conjuncts of WHERE, over slots.
+        until: The conjuncts of UNTIL, over slots.
+    """
+    [ending] = map(_bound, until)
+    assert ending is not None, "the computation decides other conditions"
+    [beginning] = [found for each in where if (found := _bound(each)) is not None and found.opposes(ending)]
+    return Stay(beginning, ending)
+
+
+def _bound(conjunct: Expression) -> StayBound | None:
+    match conjunct:
+        case Call(op, (Column(reference=str() | TableColumn()) as column, Slot(slot))) if op in ("<", "<=", ">", ">="):
+            return StayBound(op, column, slot)
+    return None
+
+
+def check_bounds(stay: Stay, row: ConstantRow) -> None:
+    """Check that no event makes both WHERE and UNTIL TRUE.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if stay.begin.slot is None or stay.end.slot is None:
+        return
+    begin, end = row.values[stay.begin.slot], row.values[stay.end.slot]
+    if begin is None or end is None:
+        return
+    lower, upper = (begin, end) if stay.begin.above else (end, begin)
+    least, most = _order(lower), _order(upper)
+    if least < most or (least == most and "=" in stay.begin.op and "=" in stay.end.op):
+        raise unsupported(
+            "an UNTIL that is TRUE together with WHERE",
+            "An event between the two constants would make a key enter and leave.",
+            f"Choose constants between which neither is TRUE: {_FORM}",
+        )
+
+
+def _order(value: object) -> tuple[bool, object]:
+    """Return a sort key for a constant; NaN is above all numbers."""
+    missing = isinstance(value, float) and math.isnan(value)
+    return missing, 0.0 if missing else value

@@ -1,0 +1,84 @@
+"""UNTIL with conditions of any form: the computation decides them, with their constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.testing import Record, Stream, Table, digests, evaluate
+
+_STREAM = Stream("machines (device STRING, room STRING, temp DOUBLE, PARTITION KEY (device))")
+_BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+_Row = dict[str, Any]
+_Test = Callable[[_Row], bool]
+_ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "device": st.sampled_from(["a", "b"]),
+            "room": st.sampled_from(["hall", "yard", None]),
+            "temp": st.sampled_from([None, 50.0, 79.0, 85.0, 91.0, 95.0]),
+        }
+    ),
+    max_size=20,
+)
+_CONDITIONS: tuple[tuple[str, _Test], ...] = (
+    ("room = 'hall'", lambda row: row["room"] == "hall"),
+    ("room = 'yard' AND temp < 80", lambda row: row["room"] == "yard" and (row["temp"] or 99) < 80),
+    ("temp > 90", lambda row: (row["temp"] or 0) > 90),
+    ("temp < 80 OR room IS NULL", lambda row: (row["temp"] or 99) < 80 or row["room"] is None),
+    ("room LIKE 'h%' AND temp IN (91, 95)", lambda row: row["room"] == "hall" and row["temp"] in (91, 95)),
+)
+
+
+def _edges(where: _Test, until: _Test, rows: list[_Row]) -> list[str | None]:
+    """Fold one row at a time."""
+    inside: dict[str, bool] = {}
+    found: list[str | None] = []
+    for row in rows:
+        was = inside.get(row["device"], False)
+        now = not until(row) if was else where(row) and not until(row)
+        inside[row["device"]] = now
+        found.append(None if now == was else "enter" if now else "exit")
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(_ROWS, st.sampled_from(_CONDITIONS), st.sampled_from(_CONDITIONS))
+def test_edges_are_those_of_single_rows(rows: list[_Row], begin: tuple[str, _Test], end: tuple[str, _Test]) -> None:
+    """An event for which both conditions are TRUE ends a stay, and begins none."""
+    query = f"SELECT device FROM machines WHERE {begin[0]} EMIT ON ENTER OR EXIT BY device UNTIL {end[0]}"
+    assert _edges(begin[1], end[1], rows) == [row.edge for row in evaluate(query, _STREAM, rows)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(_ROWS, st.sampled_from(["ENTER", "EXIT", "ENTER OR EXIT"]), st.sampled_from(["", "FOR '3 minutes'"]))
+def test_both_forms_of_bounds_agree(rows: list[_Row], edges: str, lasting: str) -> None:
+    """`temp + 0` is no column, so the computation decides; the results are those of the group's bounds."""
+    records = [Record(row, time=_BEGIN + timedelta(minutes=place), partition=0) for place, row in enumerate(rows)]
+    outcomes = []
+    for column in ("temp", "temp + 0"):
+        query = (
+            f"SELECT device FROM machines WHERE device = 'a' AND {column} > 90 "
+            f"EMIT ON {edges} BY device {lasting} UNTIL {column} < 80"
+        )
+        outcomes.append([(row.edge, row.result) for row in evaluate(query, _STREAM, records)])
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_digest_and_a_join_have_such_edges() -> None:
+    """The conditions may read columns of a joined table; a row that is no edge says why."""
+    rooms = Table("rooms (room STRING PRIMARY KEY, kind STRING)", [{"room": "hall", "kind": "dry"}])
+    select = (
+        "SELECT m.device, _edge FROM machines m JOIN rooms r ON r.room = m.room "
+        "WHERE r.kind = 'dry' AND m.temp > 90 EMIT ON ENTER OR EXIT BY device UNTIL r.kind = 'wet' OR m.temp = 50"
+    )
+    rows = [{"device": "a", "room": "hall", "temp": temp} for temp in (95, 60, 99, 50, 60, 95)]
+    outcomes = evaluate(select, _STREAM, rows, tables=[rooms])
+    assert ["enter", None, None, "exit", None, "enter"] == [row.edge for row in outcomes]
+    assert "temp > 90.0 is FALSE, and no key leaves with it" == outcomes[4].why
+    [digest] = digests(f"{select} EVERY '1 hour'", _STREAM, rows, tables=[rooms])
+    assert ["enter", "exit", "enter"] == [row["_edge"] for row in digest["rows"]]
