@@ -8,23 +8,20 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
 from grouping.model.refusals import unsupported
+from grouping.model.type_names import NAMED
 
 __all__ = ["FOREIGN_TYPES", "check_types", "within_types"]
 
-FOREIGN_TYPES = {
-    "BOOL": "BOOLEAN",
-    "CLOB": "STRING",
+_TAKEN = frozenset(
+    """ANY BYTE DEC FIXED INT1 INT16 INT32 INTEGER INTERVAL JSON JSONB LONG LONGVARCHAR NULL NUMERIC REAL SHORT
+    STR""".split()
+)
+"""Names that CAST takes as names of types of Spark, words that are no types, and JSON, which parse_json reads."""
+FOREIGN_TYPES = {name: nearest for name, nearest in NAMED.items() if name not in _TAKEN} | {
     "DOUBLE PRECISION": "DOUBLE",
-    "FLOAT4": "FLOAT",
-    "FLOAT8": "DOUBLE",
-    "INT2": "SMALLINT",
-    "INT4": "INT",
-    "INT64": "BIGINT",
     "INT8": "BIGINT",
-    "NUMBER": "DECIMAL(p,s)",
-    "TEXT": "STRING",
 }
-"""Names of types that sqlglot knows and Spark does not, with the type here."""
+"""Names of types of other systems, with the type here."""
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 _NESTED = frozenset((TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT))
 _BEFORE_TYPES = frozenset((TokenType.ALIAS, TokenType.DCOLON))
@@ -99,6 +96,6 @@ def _check_type(token: Token) -> None:
     if known is not None and token.token_type not in _QUOTED:
         raise unsupported(
             f"CAST to {token.text.upper()}",
-            f"Line {token.line}, column {token.col - (token.end - token.start)}: Spark has no such type.",
+            f"Line {token.line}, column {token.col - (token.end - token.start)}: no column has this type.",
             f"Use {known}.",
         )
