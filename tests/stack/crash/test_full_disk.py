@@ -20,6 +20,7 @@ from tests.stack.server import Stack
 from tests.stack.tracebacks import FULL_DISK, KAFKA_AWAY
 
 
+@pytest.mark.timeout(900)  # Kafka starts anew, and reads thousands of partitions
 @pytest.mark.traceback(KAFKA_AWAY)
 @pytest.mark.traceback(FULL_DISK)  # the fault of a mapped file comes in any thread of Kafka
 def test_a_broker_without_a_page_for_an_index_ends_and_loses_nothing(stack: Stack, lab: Lab) -> None:
