@@ -53,6 +53,8 @@ def _check_recreated(lab: Lab, topic: str) -> None:
     assert [b"before"] == _values(log, topic, 1)
     lab.client.admin.delete_topics([topic])[topic].result()
 
+    wait_until(lambda: topic not in lab.client.topics(), f"topic {topic} deleted")
+
     def made() -> bool:
         try:
             return bool(lab.client.make_topic(topic))
