@@ -15,7 +15,7 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 from schemas.avro_limits import MAX_DEPTH
 
-__all__ = ["AvroMismatch", "AvroTypes", "check_avro_columns", "reading_schema", "single_object_header"]
+__all__ = ["AvroMismatch", "AvroTypes", "check_avro_columns", "listed_fields", "reading_schema", "single_object_header"]
 
 _PRIMITIVES = {
     "string": "STRING",
@@ -46,6 +46,7 @@ _MOST_DIGITS = 38
 """The number of digits of the widest DECIMAL. A decimal with more digits becomes a BINARY."""
 _SHOWN = 300
 """The largest number of characters of another library's message in a detail."""
+_MOST_LISTED = 20
 _READ_AS_TIMES = frozenset(logical for _, logical in _LOGICAL)
 _PROMOTED = {
     "int": ("BIGINT", "FLOAT", "DOUBLE"),
@@ -97,7 +98,7 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
         if name not in types.fields:
             if resolved:
                 continue
-            there = ", ".join(f'"{field}"' for field in types.fields) or "none"
+            there = listed_fields(types.fields)
             message, detail = f'column "{name}" is not in the Avro schema', f"The schema has the fields: {there}."
             raise AvroMismatch(message, detail, (schema_text, name))
         found = types.sql_text(types.fields[name], kind, promote=resolved)
@@ -105,6 +106,17 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
             what = f"is of type {found}" if found else "has a type that no column can hold"
             detail = f"The field {what} there.{types.advice(types.fields[name], name, kind)}"
             raise AvroMismatch(f'column "{name}" is not a {kind} in the Avro schema', detail, (schema_text, name))
+
+
+def listed_fields(names: Iterable[str]) -> str:
+    """Return names in quotes for an error message; with ``…`` after the first 20.
+
+    Example:
+        >>> listed_fields("ab"), listed_fields([]), listed_fields("x" * 21)[-6:]
+        ('"a", "b"', 'none', '"x", …')
+    """
+    quoted = [f'"{name}"' for name in names]
+    return ", ".join(quoted[:_MOST_LISTED]) + (", …" if len(quoted) > _MOST_LISTED else "") or "none"
 
 
 class AvroTypes:
@@ -187,8 +199,7 @@ class AvroTypes:
             return f" The union is of {', '.join(kinds[:-1])} and {kinds[-1]}."
         definition = self.found(avro)
         if definition.get("type") == "record" and not getattr(wanted, "fields", ()):
-            fields = ", ".join(f'"{field["name"]}"' for field in definition["fields"])
-            return f" The record's fields are {fields or 'none'}."
+            return f" The record's fields are {listed_fields(field['name'] for field in definition['fields'])}."
         call = _COUNTS.get(str(definition.get("logicalType")))
         return f" {call.format(name)} is its time." if call and str(wanted) == "TIMESTAMP" else ""
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns
+from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns, listed_fields
 
 __all__ = ["CONFLUENT_BYTES", "MOST_ID", "MOST_SCHEMAS", "check_writers", "id_header", "read_writers", "schema_text"]
 
@@ -74,8 +74,8 @@ def check_writers(text: str, columns: Iterable[tuple[str, object]]) -> None:
             raise AvroMismatch(error.message, f"Schema {schema_id}: {error.detail}", error.field) from error
     for name, _ in columns:
         if name not in fields:
-            known = ", ".join(f'"{field}"' for field in fields) or "none"
-            raise AvroMismatch(f'column "{name}" is in none of the schemas', f"The schemas have the fields: {known}.")
+            detail = f"The schemas have the fields: {listed_fields(fields)}."
+            raise AvroMismatch(f'column "{name}" is in none of the schemas', detail)
 
 
 def schema_text(schema: Any) -> str:

@@ -222,3 +222,6 @@ def test_a_refusal_does_not_repeat_the_schema() -> None:
     with pytest.raises(AvroMismatch) as refused:
         avro_fields(json.dumps({"type": "x" * 10_000}))
     assert len(refused.value.detail) < 400
+    with pytest.raises(AvroMismatch, match='column "x" is not in the Avro schema') as refused:
+        check_avro_columns(record_schema({f"f{number}": "int" for number in range(1_000)}), [("x", "INT")])
+    assert refused.value.detail.endswith('"f19", ….')
