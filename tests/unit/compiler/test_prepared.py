@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -72,3 +73,17 @@ def test_changes_of_a_table_by_its_template() -> None:
             assert compile_select(select, sources) == found
             assert found.plan.stream_id == ("c_t_2" if again else "c_t_1")
         sources.add(msgspec.structs.replace(ASSETS, table_id="t_2"))
+
+
+@pytest.mark.parametrize(
+    "edge", ["EMIT ON ENTER BY d UNTIL room = '{}'", "EMIT ON EXIT BY d FOR '5 minutes' UNTIL n < {}"]
+)
+def test_conditions_of_until_are_of_the_text(edge: str) -> None:
+    """Constants that are part of the computation are those of each text, and others are lifted."""
+    sources = Catalog([Stream("s (d STRING, room STRING, n INT, PARTITION KEY (d))").declared])
+    preparer = Preparer(sources)
+    for key, room, end in itertools.product("pq", "uv", (3, 4)):
+        select = f"SELECT d FROM s WHERE d = '{key}' AND room = '{room}' {edge.format(end)}"
+        for _ in range(2):
+            _, found = preparer.create(CqText.cut(f"CREATE CQ a AS {select}"))
+            assert compile_select(select, sources) == found
