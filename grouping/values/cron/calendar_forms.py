@@ -24,12 +24,12 @@ _DAYS = r"(?:sun|mon|tue|wed|thu|fri|sat)[a-z]*"
 _TIME = re.compile(
     rf"(?:on )?(?:every )?(?:(?:(?P<nth>[1-5])(?:st|nd|rd|th)|(?P<last>last)) )?"
     rf"(?P<days>{_DAYS}(?:(?:,| and |\.\.|-| to ){_DAYS})*|day|daily|weekdays?)?"
-    r"(?: of (?:the |each |every )?month)?[ ,]*"
+    r"(?: of (?:the |each |every )?month)?[ ,]*+"
     r"(?:(?:(?:(?P<year>[*\d]+)-)?(?P<month>[*\d,/]+)-(?P<day>[*\d,/]+|~0?1))[ t]?)?(?:at )?"
     r"(?P<hour>[*\d,/]+|noon|midnight)(?::(?P<minute>[*\d,/]+)(?::[*\d,/]+)?)? ?(?P<half>[ap]m)?z?",
     re.ASCII,
 )
-_KEYWORD = re.compile(r"(\w+)\s*=\s*['\"]?([\w*/,#-]+(?: [a-z]+)?)['\"]?(?:\s*,\s*|$)", re.ASCII)
+_KEYWORD = re.compile(r"(?<!\w)(\w++)\s*+=\s*+['\"]?([\w*/,#-]+(?: [a-z]+)?)['\"]?(?:\s*,\s*|$)", re.ASCII)
 _KEYWORDS = (("month", "1"), ("day", "1"), ("day_of_week", "*"), ("hour", "0"), ("minute", "0"))
 """The keywords of APScheduler, the largest unit first, each with its value where only larger units are given."""
 _NTH = re.compile(r"([1-5])(?:st|nd|rd|th) ([a-z]+)|last ([a-z]+)", re.ASCII)

@@ -30,14 +30,21 @@ __all__ = ["nearest_expression"]
 _QUARTZ_FIELDS = (6, 7)
 _SAME = str.maketrans("–—−‐‑•×∗“”„‘’`", "-----***''''''")
 """Characters that word processors write in place of others."""
-_AROUND = re.compile(r"(?:(?:on)?calendar|schedule|cron|crontab)\s*[:=]\s*|\s+#\s.*|[;'\"]+$|^['\"]+", re.IGNORECASE)
+_AROUND = re.compile(
+    r"(?:(?:on)?calendar|schedule|cron|crontab)\s*+[:=]\s*+|(?<!\s)\s++#\s.*|(?<![;'\"])[;'\"]++$|^['\"]++",
+    re.IGNORECASE,
+)
 _CALL = re.compile(r"cron\((.*)\)", re.IGNORECASE)
 _ZONED = re.compile(r"(?:CRON_)?TZ=(?P<zone>\S+)\s+(?P<rest>.*)|(?P<before>.*\S)\s+[\[(](?P<behind>[^\[(]+)[\])]")
 _YEAR = re.compile(r"\*|\?|\d{4}(?:[-,/]\d+)*", re.ASCII)
 _SECONDS = re.compile(r"\d+|[*\d,/-]+", re.ASCII)
 _QUARTZ_DAY = re.compile(r"(?<![#/0-9])([1-7])(?=[-,#/L]|$)", re.ASCII)
 _DAY_STEP = re.compile(r"(?<![-\w])(\w+)/(\d+)", re.ASCII)
-_JOINTS = ((r"\s*,\s*", ","), (r"(?<=\w)\s+(?:-|to|through)\s+(?=\w)", "-"), (r"(?<=\w)\s*-\s*(?=\w)", "-"))
+_JOINTS = (
+    (re.compile(r"(?<!\s)\s*+,\s*+"), ","),
+    (re.compile(r"(?<=\w)\s++(?:-|to|through)\s++(?=\w)", re.IGNORECASE), "-"),
+    (re.compile(r"(?<=\w)\s*+-\s*+(?=\w)"), "-"),
+)
 _NONE = (None, "")
 
 
@@ -92,7 +99,7 @@ def _readings(text: str) -> Iterator[tuple[list[str], str]]:
         yield _from_sunday(text.split())[:FIELDS], _without_year(text.split()[FIELDS:])
     joined = text
     for joint, character in _JOINTS:
-        joined = re.sub(joint, character, joined, flags=re.IGNORECASE)
+        joined = joint.sub(character, joined)
         if len(joined.split()) == FIELDS:
             yield joined.split(), ""
     fields = text.split()

@@ -176,29 +176,13 @@ def test_texts_of_one_template_with_until(column: str, ops: tuple[str, str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("query", "part"),
-    [
-        ("volume > 5 {} UNTIL volume < 6", "TRUE together with WHERE"),
-        ("volume >= 5 {} UNTIL volume <= 5", "TRUE together with WHERE"),
-        ("volume < 5 {} UNTIL volume > 4", "TRUE together with WHERE"),
-        ("volume > 5 {} UNTIL price < 4", "opposite bound"),
-        ("volume > 5 {} UNTIL volume > 7", "opposite bound"),
-        ("volume > 5 {} UNTIL volume = 0", 'UNTIL "volume = :c1"'),
-        ("volume > 5 {} UNTIL volume < i", 'UNTIL "i > volume"'),
-        ("volume > 5 {} UNTIL volume < 4 OR price < 1", "UNTIL"),
-        ("volume > 5 AND name = 'a' {} UNTIL volume < 4", "beside"),
-        ("volume > 5 AND volume > 6 {} UNTIL volume < 4", "opposite bound"),
-        ("volume > 5 AND volume < 90 {} UNTIL volume < 4", "beside"),
-        ("amount > 5 {} UNTIL amount < 4", "DECIMAL"),
-        ("name > 'b' {} UNTIL name < 'a'", "STRING"),
-    ],
+    "query", ["volume > 5 {} UNTIL volume < 6", "volume >= 5 {} UNTIL volume <= 5", "volume < 5 {} UNTIL volume > 4"]
 )
-def test_conditions_for_which_until_is_refused(query: str, part: str) -> None:
-    """Stays are found where one column has a bound in WHERE and the opposite bound in UNTIL."""
-    with pytest.raises(InputError, match="UNTIL") as refused:
+def test_bounds_that_are_true_together_are_refused(query: str) -> None:
+    """An event between the two constants would make a key enter and leave."""
+    with pytest.raises(InputError, match="TRUE together with WHERE") as refused:
         compile_select(f"SELECT price FROM trades WHERE {query.format('EMIT ON ENTER BY symbol')}", catalog())
     assert "unsupported-query" == refused.value.code
-    assert part in refused.value.message
     assert refused.value.hint
 
 
