@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import Any
 
 from tests.stack.lab import Lab
 
 __all__ = ["LabTable"]
+
+_NUMBERS = count()
 
 
 class LabTable:
@@ -15,7 +18,7 @@ class LabTable:
 
     def __init__(self, lab: Lab, columns: str, *, partitions: int = 1, form: str = "json") -> None:
         self._lab = lab
-        self.name = f"table_{lab.token}_{len(lab.client.topics())}"
+        self.name = f"table_{lab.token}_{next(_NUMBERS)}"
         self.topic = f"{self.name}-topic"
         options = f"topic = '{self.topic}', format = '{form}', partitions = {partitions}"
         ddl = f"CREATE TABLE {self.name} ({columns}) WITH ({options})"
