@@ -1,4 +1,4 @@
-"""The daemon that forks Spark's Python workers, with four changes; Spark starts it as ``spark.python.daemon.module``.
+"""The daemon that forks Spark's Python workers, with five changes; Spark starts it as ``spark.python.daemon.module``.
 
 - At each task, pyspark's worker reads the directories of all archives on its path again, which takes 120 ms of CPU for
   Spark's own archives (``pyspark.zip``, ``py4j-….zip``, a ``.jar``). The daemon removes these archives from the path,
@@ -9,6 +9,7 @@
   the next task. Here collections skip the objects that were loaded before the fork or by the worker (`garbage`).
 - The daemon and its workers end when their parent process is gone, and the daemon kills the JVM when the driver is
   gone: two evaluators on one checkpoint would break exactly-once.
+- A worker ends without a stack trace in the log when Spark has cancelled its task and closed the connection.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import sys
 import threading
 import time
 import zipimport
+from collections.abc import Callable
+from socket import socket
 
 import psutil
 
@@ -80,6 +83,18 @@ def _end_with_driver() -> None:
     threading.Thread(target=watch, name="driver-watch", daemon=True).start()
 
 
+def _ends_with_connection(worker: Callable[[socket, bool], int]) -> Callable[[socket, bool], int]:
+    """Return pyspark's function for a task, with an exit code in place of an error when Spark closes the connection."""
+
+    def run(connection: socket, authenticated: bool) -> int:
+        try:
+            return worker(connection, authenticated)
+        except EOFError:
+            return 1
+
+    return run
+
+
 def main() -> None:
     """Run the daemon until Spark closes its standard input."""
     drop_archives()
@@ -95,6 +110,7 @@ def main() -> None:
     os.register_at_fork(after_in_child=_end_with_parent)
     _end_with_parent()
     _end_with_driver()
+    pyspark.daemon.worker = _ends_with_connection(pyspark.daemon.worker)  # type: ignore[assignment]  # its names
     pyspark.daemon.manager()
 
 
