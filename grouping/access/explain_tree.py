@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -124,30 +124,30 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
 def _edges(before: RowBefore) -> dict[str, Any]:
     """Return the key of edges, and the conditions of WHERE and UNTIL that the computation decides."""
     by, switch = list(map(render_part, before.by)), before.switch
-    if switch is None:
-        return {"row_before_by": by}
-    constants = [{"in": render_part(condition), "decided_by": "edges"} for condition in switch.expressions]
-    return {"row_before_by": by, "constants": constants}
+    return {"row_before_by": by, **({"constants": _decided(switch.expressions, "edges")} if switch else {})}
 
 
 def _frames(frames: Frames) -> dict[str, Any]:
     """Return the key of frames, and the conditions of WHERE that select the frames' rows."""
-    constants = [{"in": render_part(condition), "decided_by": "frames"} for condition in frames.where]
-    return {"frames_by": list(map(render_part, frames.by)), "constants": constants}
+    return {"frames_by": list(map(render_part, frames.by)), "constants": _decided(frames.where, "frames")}
 
 
 def _silence(silence: SilentKeys) -> dict[str, Any]:
     """Return the key and the interval of silences, and the conditions of WHERE that select the rows."""
-    constants = [{"in": render_part(condition), "decided_by": "silences"} for condition in silence.where]
-    by = list(map(render_part, silence.by))
+    constants, by = _decided(silence.where, "silences"), list(map(render_part, silence.by))
     return {"silent_by": by, "silent_milliseconds": silence.milliseconds, "constants": constants}
 
 
 def _lasting(lasting: LastingMatches) -> dict[str, Any]:
-    """Return the key and the interval of stays, and the conditions of WHERE that all matches must meet."""
-    constants = [{"in": render_part(condition), "decided_by": "stays"} for condition in lasting.where]
-    by = list(map(render_part, lasting.by))
+    """Return the key and the interval of stays, and the conditions that the computation decides."""
+    conditions = lasting.where if lasting.switch is None else lasting.switch.expressions
+    constants, by = _decided(conditions, "stays"), list(map(render_part, lasting.by))
     return {"lasting_by": by, "lasting_milliseconds": lasting.milliseconds, "constants": constants}
+
+
+def _decided(conditions: Iterable[Expression], by: str) -> list[dict[str, str]]:
+    """Return the constants of conditions that a computation decides; they have no slots."""
+    return [{"in": render_part(condition), "decided_by": by} for condition in conditions]
 
 
 def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:

@@ -104,10 +104,8 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of the nodes and of the group, which decide which rows match."""
-        # The column `SWITCH` is computed from the node's expressions.
-        conjuncts = self.where if self.computation and self.computation.switch else self.conjuncts
         nodes = [node for node in (*self.nodes, self.before, self.frames, self.timed) if node is not None]
-        return (*_with_frames(conjuncts), *(each for node in nodes for each in node.expressions))
+        return (*_with_frames(self.where), *(each for node in nodes for each in node.expressions))
 
     @property
     def table_ids(self) -> tuple[str, ...]:

@@ -25,8 +25,10 @@ __all__ = [
     "check_frames",
     "columns_of",
     "equal_column",
+    "exact_columns",
     "has_frames",
     "place_conditions",
+    "settled",
     "with_frames",
 ]
 
@@ -134,12 +136,12 @@ def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedCon
     """
     conjuncts = [part for condition in where for part in normalize(condition)]
     keys = by | {column for each in conjuncts if (column := equal_column(each)) is not None}
-    exact = {column for column in keys if column.type not in (FLOAT, DOUBLE)}
+    exact = exact_columns(keys)
     above: list[Bound] = []
     below: list[Bound] = []
     for each in conjuncts:
         (above if equal_column(each) is not None or columns_of(each) <= exact else below).append(each)
-    return PlacedConditions(keys, tuple(above), tuple(map(settle, order(map(without_positions, below))[0])))
+    return PlacedConditions(keys, tuple(above), settled(below))
 
 
 def equal_column(conjunct: Bound) -> Column | None:
@@ -153,3 +155,13 @@ def equal_column(conjunct: Bound) -> Column | None:
 def columns_of(conjunct: Bound) -> set[Column]:
     """Return the columns that a condition reads."""
     return {node for node in nodes(conjunct) if isinstance(node, Column)}
+
+
+def exact_columns(by: Iterable[Column]) -> set[Column]:
+    """Return the columns of a key in which equal keys have the same value; floating-point zeros differ in sign."""
+    return {column for column in by if column.type not in (FLOAT, DOUBLE)}
+
+
+def settled(conjuncts: Iterable[Bound]) -> tuple[Expression, ...]:
+    """Return conditions that are part of a computation: with their constants, in canonical order."""
+    return tuple(map(settle, order(map(without_positions, conjuncts))[0]))

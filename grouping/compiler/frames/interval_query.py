@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grouping.binding.bound import Bound, without_positions
-from grouping.binding.constants import settle
 from grouping.binding.scope import Scope
 from grouping.compiler.edge_key import check_covered, check_unconditional, key_column
-from grouping.compiler.frames.framed_query import columns_of, equal_column, place_conditions
-from grouping.compiler.frames.until import exact_columns, height, switch_of
+from grouping.compiler.frames.framed_query import columns_of, equal_column, exact_columns, place_conditions, settled
+from grouping.compiler.frames.until import height, switch_of
 from grouping.compiler.normalize import normalize
 from grouping.compiler.order import order
 from grouping.model.expression import Column
@@ -102,5 +101,5 @@ def _lasting(
         compared, chosen = height(first), heights[first]
         above.append(chosen)
         others.remove(chosen)
-    below = tuple(map(settle, order(map(without_positions, others))[0]))
+    below = settled(others)
     return LastingMatches.of(by, milliseconds, compared, below), tuple(above)

@@ -14,13 +14,11 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
-from grouping.binding.bound import Bound, Constant, Term, without_positions
-from grouping.binding.constants import settle
+from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import has_aggregates
-from grouping.compiler.frames.framed_query import columns_of
+from grouping.compiler.frames.framed_query import columns_of, exact_columns, settled
 from grouping.compiler.normalize import normalize
-from grouping.compiler.order import order
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, TableColumn
 from grouping.model.group import ConstantRow
@@ -33,7 +31,7 @@ from grouping.plan.stay import Stay, StayBound
 from grouping.plan.switch import Switch
 from grouping.statements.select_text import read_select
 
-__all__ = ["check_bounds", "exact_columns", "height", "read_until", "stay_of", "switch_of", "with_until"]
+__all__ = ["check_bounds", "height", "read_until", "stay_of", "switch_of", "with_until"]
 
 _STAY_TYPES = frozenset((TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP))
 """The types of columns whose values a worker keeps for all constants at once."""
@@ -47,11 +45,6 @@ def height(conjunct: Bound) -> Height | None:
         case Term(op, (Column() as column, Constant())) if op in _ABOVE and column.type in _STAY_TYPES:
             return Height(column, _ABOVE[op])
     return None
-
-
-def exact_columns(by: Iterable[Column]) -> set[Column]:
-    """Return the columns of a key in which equal keys have the same value; floating-point zeros differ in sign."""
-    return {column for column in by if column.type not in (FLOAT, DOUBLE)}
 
 
 def switch_of(by: Iterable[Column], where: Sequence[Bound], until: Bound) -> tuple[Switch | None, tuple[Bound, ...]]:
@@ -75,11 +68,7 @@ def switch_of(by: Iterable[Column], where: Sequence[Bound], until: Bound) -> tup
             return None, tuple(where)
     above = [each for each in conjuncts if columns_of(each) <= exact]
     below = [each for each in conjuncts if not columns_of(each) <= exact]
-    return Switch(_settled(below), _settled(ends)), tuple(above)
-
-
-def _settled(conjuncts: Iterable[Bound]) -> tuple[Expression, ...]:
-    return tuple(map(settle, order(map(without_positions, conjuncts))[0]))
+    return Switch(settled(below), settled(ends)), tuple(above)
 
 
 def read_until(text: str) -> exp.Expr:

@@ -197,6 +197,19 @@ def test_until_is_explained() -> None:
     assert "UNTIL price <= :c1" in lines["text"]
 
 
+@pytest.mark.parametrize(("lasting", "decided"), [("", "edges"), ("FOR '5 minutes'", "stays")])
+def test_conditions_of_a_computation_are_explained(lasting: str, decided: str) -> None:
+    """EXPLAIN shows each condition of WHERE and UNTIL that the computation decides, with its constants."""
+    query = compile_select(
+        f"SELECT price FROM trades WHERE name = 'a' EMIT ON EXIT BY symbol {lasting} UNTIL name = 'b'", catalog()
+    )
+    plan = explain(query, TRADES)["plan"]
+    [computation] = plan["tree"]["inputs"]
+    conditions = ["name = 'a'", "name = 'b'"]
+    assert [{"in": each, "decided_by": decided} for each in conditions] == computation["constants"]
+    assert "name = ?" == plan["until"]
+
+
 @pytest.mark.parametrize(
     ("trigger", "until"), [(CHANGE_BASED, [(), _SINCE]), (TriggerSpec(60_000), [()])], ids=["matches", "digests"]
 )
