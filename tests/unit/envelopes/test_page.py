@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from itertools import pairwise
-from pathlib import Path
-
 import pytest
 
 from gateway.sources.declarations import declared_columns
-from gateway.testing import Stream as DeclaredStream
-from gateway.testing import evaluate
 from grouping.model.catalog import Stream
 from grouping.model.query import CreateStream, CreateTable
 from grouping.model.table import Table
@@ -26,24 +20,9 @@ _SOURCES = {
     for block in _PAGE
     if block.language == "sql" and isinstance(statement := parse(block.text), CreateStream | CreateTable)
 }
-_RECORDS = [(block.title, block.text) for block in _PAGE if block.language == "json" and block.title != "results"]
-_ALERTS = [
-    (query.text, results.text)
-    for query, results in pairwise(_PAGE)
-    if query.language == "sql" and results.title == "results"
-]
-_CHANGES = (Path(__file__).parent / "order_changes.jsonl").read_bytes().splitlines()
+_RECORDS = [(block.title, block.text) for block in _PAGE if block.language == "json"]
 _SHOWN = {"customers": [1, "Ann", "123.45"], "list_prices": [7, "123.45"], "stock": [1, 5, "2.50"]}
 """The first values of rows that the page speaks of."""
-
-
-@pytest.mark.parametrize(("query", "results"), _ALERTS, ids=[text.split()[2] for text, _ in _ALERTS])
-def test_an_alert_has_the_results_of_the_page(query: str, results: str) -> None:
-    """Over sample changes, of which two are tombstones."""
-    [declared] = [block.text for block in _PAGE if block.text.startswith("CREATE STREAM order_changes")]
-    rows = evaluate(query, DeclaredStream(declared), [None if each == b"null" else each for each in _CHANGES])
-    assert not [row.why for row in rows if row.dead_letter]
-    assert json.loads(results) == [row.result for row in rows if row.result is not None]
 
 
 @pytest.mark.parametrize(("name", "record"), _RECORDS, ids=[name for name, _ in _RECORDS])
