@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, LogReader, Record
 from grouping.settings.settings import Settings
 from schemas.codec import Reply, decode_reply
+from tests.kafka_client import DEADLINE
 from tests.stack.digests.desk import NOW
 from tests.timer_desk import Desk
 
@@ -88,7 +89,7 @@ class Counter:
         while len(messages) < len(commands):
             messages += self._consumer.read(_BATCH, 10)
         first = done = self.desk.take_turns(messages)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + DEADLINE
         while done < len(commands):
             assert time.monotonic() < deadline, f"{done} of {len(commands)} commands were carried out"
             self.desk.now_ms += 100

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import threading
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from gateway.kafka import TransactionalWriter
+from gateway.kafka import Record, TransactionalWriter
 from grouping.settings.settings import AuthSettings, LimitSettings, ResultSettings, Settings
 from tests.ground import Ground
-from tests.kafka_client import wait_until
+from tests.kafka_client import DEADLINE, wait_until
 from tests.stack.counter import Counter
 from tests.stack.digests.desk import HOUR, let_pass
 
@@ -145,9 +146,23 @@ def test_a_topic_that_lingers_gets_the_partitions_of_its_source(ground: Ground) 
     assert [2, 3] == [len(reply.result["destination"]["offset"]) for reply in (first, again)]
 
 
-def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground) -> None:
-    """Whatever has a topic made, or asks about one, is held with its subscriber's later commands; others go on."""
+def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever has a topic made, or asks about one, is held with its subscriber's later commands; others go on.
+
+    Kafka makes no topic and no partition before a command of somebody else was carried out.
+    """
     counter = Counter(_limited(ground))
+    others_served = threading.Event()
+    _hold_until(others_served, monkeypatch)
+    take_turns = counter.desk.take_turns
+
+    def turns_taken(messages: Sequence[Record]) -> int:
+        done = take_turns(messages)
+        if done:
+            others_served.set()
+        return done
+
+    monkeypatch.setattr(counter.desk, "take_turns", turns_taken)
     with_topic = f"WITH (topic = 'x{ground.settings.prefix}{{}}', format = 'json', partitions = 2)"
     own = _create(1, "EVERY '10 seconds' DO PUBLISH DEDICATED"), "ALTER CQ c1 SET EVERY '20 seconds'"
     made = (f"CREATE STREAM s (k BIGINT) {with_topic.format('s')}", "CREATE CQ c2 AS SELECT k FROM s")
@@ -156,7 +171,7 @@ def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground) -> None:
         (name, text) for name, texts in (("alice", own), ("bob", made), ("carol", statements)) for text in texts
     ]
     _, replies = counter.in_turns(*commands, ("dave", "SHOW CQS"))
-    assert replies[-1].replied_at == min(reply.replied_at for reply in replies), "others are held"
+    assert replies[-1].replied_at < min(reply.replied_at for reply in replies[:-1]), "others are held"
     assert ["ok"] * 8 == [reply.code for reply in replies]
     assert ["dedicated", "dedicated"] == [reply.result["destination"]["mode"] for reply in replies[:2]]
     create = _create(3, "DO PUBLISH VIRTUAL")
@@ -164,9 +179,24 @@ def test_commands_that_wait_for_kafka_hold_up_nobody(ground: Ground) -> None:
     stream = counter.desk.working.inventory.streams["s_bench"]
     grown = msgspec.structs.replace(stream, start_offsets={**stream.start_offsets, "2": 0})
     counter.desk.working.unit.sources.replace_stream(grown)
+    others_served.clear()
     _, [wider, other] = counter.in_turns(("alice", create), ("dave", "SHOW CQS"))
-    assert other.replied_at <= wider.replied_at
+    assert other.replied_at < wider.replied_at
     assert 3 == len(wider.result["destination"]["offset"])
+
+
+def _hold_until(event: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Kafka's admin client make topics and partitions only once the event is set."""
+    for method in ("create_topics", "create_partitions"):
+        make = getattr(AdminClient, method)
+
+        def held(
+            client: AdminClient, *arguments: object, _make: Callable[..., object] = make, **named: object
+        ) -> object:
+            assert event.wait(DEADLINE), "nobody else was served"
+            return _make(client, *arguments, **named)
+
+        monkeypatch.setattr(AdminClient, method, held)
 
 
 def test_the_writer_is_told_of_topics_that_are_made(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
