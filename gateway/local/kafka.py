@@ -75,6 +75,14 @@ IF $^ instanceof java.lang.InternalError
 DO System.err.println("Kafka ends itself: there is no room on the disk for an index");
    Runtime.getRuntime().halt(1)
 ENDRULE
+RULE an index without room on the disk ends the broker before it answers
+CLASS org.apache.kafka.common.protocol.Errors
+METHOD forException
+AT ENTRY
+IF $1 instanceof java.lang.InternalError
+DO System.err.println("Kafka ends itself: there is no room on the disk for an index");
+   Runtime.getRuntime().halt(1)
+ENDRULE
 RULE half a batch ends the broker
 CLASS org.apache.kafka.storage.internals.log.LocalLog
 METHOD append
@@ -91,7 +99,10 @@ the JVM throws InternalError. The batch is in the log by then, but Kafka has not
 Kafka continues and gives the next batch the same offsets. The recovery at the next start then finds the offsets twice
 and empties the segment. In trials without the agent, this emptied the topic each time.
 
-The second rule: if the write of a batch fails, Kafka ends itself, but only a moment later. Without the rule, another
+The second rule: in compiled code, the JVM throws InternalError some calls later, from any method of the thread. Without
+the rule, Kafka continues and answers the client with an unknown error, though the batch is in the log.
+
+The third rule: if the write of a batch fails, Kafka ends itself, but only a moment later. Without the rule, another
 batch may be written after the incomplete batch, and the recovery removes both.
 
 No option of the JVM or of Kafka prevents this.
