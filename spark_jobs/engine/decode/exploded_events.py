@@ -258,7 +258,7 @@ def _more(bad: int) -> str:
 
 
 def _runs(repeated: Ints) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of runs of events, at least one run; each repeats at most `_REPEATED_BYTES`, or is one event."""
+    """Yield the bounds of at least one run of events. A run repeats at most `_REPEATED_BYTES`, or is a single event."""
     ends, begin = np.cumsum(repeated), 0
     while True:
         before = ends[begin - 1] if begin else 0

@@ -4,10 +4,10 @@ A `KeySpace` gives keys to the values of a column and to the constants that they
 
 - `_DirectKeys`: the values of integers, DATE, TIMESTAMP and BOOLEAN are the keys. BIGINT is never converted to DOUBLE.
 - `_DoubleKeys`: the key of FLOAT and DOUBLE is made from the bits of the DOUBLE, so that NaN equals itself and is
-  greatest, and -0.0 equals 0.0. Exact constants in such a comparison, as in `5e0 IN (i, 1, 1e-30)`, are cast to DOUBLE.
+  greatest, and -0.0 equals 0.0. Constants of other types that are compared with such a column are cast to DOUBLE.
 - `_ScaledKeys`: the key of a DECIMAL of up to 18 digits is twice its unscaled integer; so is the key of an INT or
-  shorter integer that is compared with exact decimals. A constant with more decimal places than the column has the odd
-  key between the keys of its neighbours.
+  shorter integer that is compared with exact decimals. If a constant has more decimal places than the column, its key
+  is the odd number between the keys of the two neighbouring values.
 - `_RankedKeys`: all other comparisons (order of strings, long decimals, BIGINT with decimals). The key is the rank
   among the constants. Values are compared as Python objects: exact, but slow for many distinct event values.
 """
@@ -60,7 +60,7 @@ class KeySpace(Protocol):
     """Keys of a column's values, and of the constants with which they are compared."""
 
     name: str | None
-    """The name of all spaces that give a column's values the same keys; None if the keys depend on the constants."""
+    """A name that all spaces share that give equal keys to a column's values; None if keys depend on the constants."""
 
     def constants(self, values: pa.Array) -> Ints:
         """Return the keys of constants; the key of a NULL is arbitrary."""

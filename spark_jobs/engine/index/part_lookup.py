@@ -85,7 +85,11 @@ class PartLookup:
         return Candidates(event, self._index.find(codes), self._alive, repeated=True)
 
     def _known_windows(self, values: pa.Array) -> Iterator[Ints]:
-        """Yield, for each window of the texts that some row has, the text's number << 32 plus the window's code."""
+        """Find the windows of the texts that are also windows of rows.
+
+        Yields:
+            For each such window, the number of its text in the high 32 bits, and the window's code in the low 32 bits.
+        """
         offsets, data = _offsets(values), _bytes(values)
         first = 0
         while first < len(values):

@@ -74,7 +74,7 @@ class PrefixLookup:
 
 
 def _beginnings(op: str, constants: pa.Array) -> pa.Array:
-    """Return the prefix that a text must have to satisfy each row, at most `_LONGEST` characters; NULL if none can."""
+    """Return for each row the prefix of all texts that satisfy it, at most `_LONGEST` characters; NULL if none does."""
     texts = constants.cast(pa.string())
     if op in ("endswith", "contains"):
         return pc.utf8_slice_codeunits(texts, 0, 0)

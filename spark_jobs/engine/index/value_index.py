@@ -36,7 +36,7 @@ class ValueIndex:
     """The rows of a part of a table by the values of some columns. A row with a NULL in one of them is never found."""
 
     def __init__(self, values: KeyTuples) -> None:
-        """Index the rows. The index takes 16 bytes for a row if values are distinct, and four if they repeat often."""
+        """Index the rows. A row takes 16 bytes if values are distinct, and four bytes if values repeat often."""
         hashes, known = values.hashes(), values.known()
         rows = np.arange(len(values), dtype=np.int32) if known is None else known.astype(np.int32)
         hashes = hashes if known is None else hashes[known]

@@ -88,7 +88,7 @@ class UnitSelection:
         """Begin a step of the evaluation, and mark units.
 
         Args:
-            units: The units of the step; empty if none of them is suspected.
+            units: The units that the step evaluates, if they are suspected; otherwise empty.
         """
         if self._guard is not None:
             self._guard.begin_step(suspected=bool(units))

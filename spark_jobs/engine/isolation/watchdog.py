@@ -1,4 +1,4 @@
-"""Ends a process in which an evaluation has exceeded its CPU budget and does not come to a check.
+"""Ends a process in which an evaluation has exceeded its CPU budget, but does not reach the next check of the budget.
 
 A library's function may take minutes for a single long text. A thread of the worker, or of the gateway, then
 quarantines the work units of the evaluation, and ends the process. So the next try already leaves these units out.
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _GRACE_SECONDS = 2.0
 """The CPU time beyond the budget after which the process is ended. Most expressions take less time between two checks.
 
-If a subscriber's units get only a part of the budget, they also get only this part of this time.
+If a subscriber's units get only a part of the budget, they get only the same part of this time, too.
 """
 _EVERY_SECONDS = 0.25
 

@@ -24,11 +24,11 @@ class TimedRows(NamedTuple):
     """The event times of rows, and the watermark after each row."""
 
     times: Ints
-    """The event time of each row in epoch milliseconds; `NO_TIME` if it is NULL, before 1970 or future."""
+    """The event time of each row in epoch milliseconds; `NO_TIME` if it is NULL, before 1970 or marked in `future`."""
     after: Ints
     """The watermark after each row."""
     left_out: NDArray[np.bool_]
-    """Whether the row is left out, because it is late or has no event time."""
+    """Whether the row is left out, because its time is earlier than the watermark, `NO_TIME` included."""
     future: NDArray[np.bool_]
     """Whether the event time of a row is too far ahead of its record's time; such a row is left out."""
 

@@ -19,7 +19,7 @@ _CHECKSUM = 4
 
 
 class LogState:
-    """A state that has taken in all events before a position of the log. The changes of the last task can be undone."""
+    """A state that has taken in all events before a position of the log. `undo` undoes the changes of the last task."""
 
     def __init__(self, position: int = 0) -> None:
         """Begin without rows.
@@ -61,14 +61,14 @@ class LogState:
         self._since[name] = min(since, self._since.get(name, since))
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns of the rows but those in `names`. There must be no change that can be undone."""
+        """Remove all columns of the rows but those in `names`. Must not be called while a change can be undone."""
         self._since = {name: since for name, since in self._since.items() if not name or name in names}
 
     def rewind(self, position: int) -> None:
         """Prepare the state to read the log again from a position on, because its rows from there on lack a column."""
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can no longer be undone."""
+        """Begin a task: earlier changes can no longer be undone."""
         self.began, self.complete = self.position, False
 
     def undo(self) -> None:

@@ -36,7 +36,7 @@ def timed_operator(
     name, clock = computation.computation_id, EventClock.of(stream, settings)
     value_bytes = settings.evaluator.value_bytes
     if computation.lasting is None:
-        assert computation.silence is not None, "an event-time computation"
+        assert computation.silence is not None, "a computation with event time has a node of one of the two kinds"
         return SilenceOperator(computation.silence, name, reads, clock, value_bytes)
     parts = (part.rows.begins for table in snapshot.tables for part in table.parts)
     begins = tuple(each for each in parts if each is not None)

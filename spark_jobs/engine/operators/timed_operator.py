@@ -60,7 +60,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
             Exception: Any exception, since expressions run code of libraries (`faults.FAULTS`).
         """
         if state.torn:
-            raise InternalError("a state of an event-time computation is torn")
+            raise InternalError("a state of an event-time computation cannot be used: an earlier step failed midway")
         with state.changing():
             found = self._taken(state, rows, 0, undoable=True)
         partition = int(rows.partitions[0]) if rows.count else 0
@@ -93,7 +93,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
             state.tidy()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> SilentRows:
-        """Return the rows that have become complete as the rows that groups over the computation are matched with."""
+        """Return completed rows in the form in which groups over the computation are matched with them."""
         return SilentRows(stream, self.computation_id, partition, found)
 
     def _taken(self, state: Waiting, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:

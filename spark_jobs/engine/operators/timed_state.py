@@ -55,7 +55,7 @@ class TimedState(LogState):
         self.watermark = BEGINNING
         """The time up to which the partition's events are assumed to be complete, in epoch milliseconds."""
         self.late = 0
-        """The number of events so far that were late, or had no event time."""
+        """The number of events so far that were left out: late, too far in the future, or without an event time."""
         self.marks = NO_MARKS
         """The marks of the clock that a fold of the log must apply: their positions, ascending, and their watermarks.
 
@@ -78,7 +78,7 @@ class TimedState(LogState):
         self.watermark, self.late = watermark, self.late + late
 
     def tidy(self) -> None:
-        """Remove the keys without rows, if most keys have none. There must be no change that can be undone."""
+        """Remove the keys without rows, if most keys have none. Must not be called while a change can be undone."""
         raise NotImplementedError
 
     def passed(self, times: Ints, offsets: Ints, delay_ms: int) -> PassedTimes:
@@ -106,7 +106,7 @@ class TimedState(LogState):
         self.missed.append(_Missed(places, future))
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can no longer be undone."""
+        """Begin a task: earlier changes can no longer be undone."""
         self.missed.clear()
         self._moves.clear()
         super().begin()
@@ -180,7 +180,7 @@ class TimedState(LogState):
         return self.keys.count
 
     def _marked(self, offsets: Ints) -> Ints:
-        """Return the watermark that the marks before each event have set; `BEGINNING` if there is no mark before it."""
+        """Return for each event the watermark that the marks before the event have set; `BEGINNING` without a mark."""
         positions, watermarks = self.marks
         place = np.searchsorted(positions, offsets, side="right")
         highest: Ints = np.concatenate([[BEGINNING], np.maximum.accumulate(watermarks)])

@@ -114,7 +114,7 @@ def debezium_changes(value: bytes | None) -> RowChanges:
 
 
 def _row(raw: msgspec.Raw, name: str) -> bytes | None:
-    """Return a row, also if it is in a text of JSON, as Debezium's connector for MongoDB writes it."""
+    """Return a row. Debezium's connector for MongoDB writes the row as a JSON string that holds the row's JSON."""
     row = bytes(raw)
     if row == _NOTHING:
         return None

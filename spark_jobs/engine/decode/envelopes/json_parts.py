@@ -103,7 +103,7 @@ def array_parts(value: bytes) -> list[bytes] | None:
 
 
 def opened(value: bytes) -> bytes:
-    r"""Return the object whose JSON a text has; return any other value unchanged.
+    r"""Return the object that a JSON string holds as text; return any other value unchanged.
 
     Example:
         >>> opened(rb'"{\"n\": 1}"'), opened(b'"abc"')

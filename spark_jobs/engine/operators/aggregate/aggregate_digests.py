@@ -82,7 +82,7 @@ class AggregateReader(Protocol):
 
 
 class AggregateRequest(NamedTuple):
-    """A destination's question about aggregates: which of its store's matches its digest counts."""
+    """A destination's question about aggregates: it selects the matches that the destination's digest counts."""
 
     destination: AggregateReader
     question: DigestQuestion

@@ -36,7 +36,10 @@ PAIRS = 250_000
 Only a destination with more aggregates has more pairs.
 """
 _BYTES = 16 << 20
-"""The approximate number of bytes of rows, without JSON's escapes, made at once; a single row may have more."""
+"""The approximate largest number of bytes of rows that are made at once, without JSON's escapes.
+
+Only a single row may have more.
+"""
 
 _Spans = Sequence[tuple[int, int]]
 

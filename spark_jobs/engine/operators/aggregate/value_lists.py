@@ -63,7 +63,7 @@ class _KeptValues(AggregateState):
 
 
 class _Ranked(_KeptValues):
-    """The exact value at the percentage of the count, rounded up to a rank. Spark computes an approximation."""
+    """The value at a rank: the percentage of the number of values, rounded up. Exact; Spark approximates this value."""
 
     def __init__(self, percentage: float) -> None:
         self._percentage = percentage

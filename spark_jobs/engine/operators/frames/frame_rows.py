@@ -22,7 +22,7 @@ _FORMAT = b"frame-rows 1\n"
 """The first bytes of each snapshot, which name the format and its version."""
 _KEY, _COLUMN = "key.", "column."
 _RATIO = 4
-"""A part is merged with the preceding part, unless the preceding part has more than this many times as many rows."""
+"""A part is merged with the preceding part if the preceding part has at most this many times its number of rows."""
 
 
 class Reach:
@@ -73,7 +73,7 @@ class FrameRows(LogState):
         return [part.of_keys(keys) for part in self.parts]
 
     def begin(self) -> None:
-        """Begin a task: the rows so far can no longer be undone.
+        """Begin a task: `undo` will keep the rows that the state has now.
 
         Parts are merged, and rows out of reach are forgotten. If most keys have no row, the keys without rows are
         forgotten.
@@ -86,7 +86,10 @@ class FrameRows(LogState):
         super().begin()
 
     def merge(self) -> None:
-        """Merge parts, and forget rows out of reach. There must be no change that can be undone."""
+        """Merge parts, and forget rows out of reach.
+
+        Must not be called after a step of a task, because `changes` finds the task's rows in parts of their own.
+        """
         parts = [*self.parts]
         while len(parts) > 1 and parts[-2].size <= parts[-1].size * _RATIO:
             merged = FramePart.joined(parts[-2:])

@@ -54,7 +54,7 @@ class Frame(NamedTuple):
             times: The times of all rows.
 
         Yields:
-            A slice of the rows with frames; and for each pair the place in this slice of its row, and its row of the
+            A slice of `row`; for each pair, the place of its row in this slice; and for each pair, the row of the
             frame. The pairs ascend.
         """
         sizes = self.row - self.start + 1
@@ -110,12 +110,12 @@ class KeyRows:
         return np.where(there, found, 0), there
 
     def by_time(self, milliseconds: int, clock: Ints, visible: int) -> Frame:
-        """Return frames that contain the rows with times from a length before the row's own time up to its own time.
+        """Return frames that contain the rows whose time is at most a length before the row's own time, and not later.
 
         Args:
             milliseconds: The length.
-            clock: For each row with a frame, the time of the partition's clock. Rows so much earlier than the clock
-                that the state may have forgotten them are left out.
+            clock: For each row with a frame, the time of the partition's clock. A frame leaves out the rows that the
+                state may have forgotten, because they are much earlier than this time.
             visible: The offset of the first row that a frame may contain.
         """
         self._order_times()
@@ -138,7 +138,7 @@ class KeyRows:
         return order
 
     def _lowest(self, visible: int) -> Ints:
-        """Return the first row of the key that each frame may contain; if there is none before it, the row itself."""
+        """Return for each frame the first row of its key that the frame may contain, at the latest its own row."""
         hidden = np.append(0, np.cumsum(self.part.offsets < visible))
         ends = np.append(self._first[1:], self.part.size)
         first = self._first + hidden[ends] - hidden[self._first]

@@ -81,7 +81,7 @@ class FrameOperator(LogOperator[FrameRows]):
             Exception: Any exception, since expressions run code of libraries (`faults.FAULTS`).
         """
         if state.torn:
-            raise InternalError("the state of frames is torn")
+            raise InternalError("the state of frames cannot be used: an earlier step failed midway")
         with state.changing():
             passing = self._passing(rows)
             part, arrived = self._part(state, rows, passing)
@@ -94,7 +94,7 @@ class FrameOperator(LogOperator[FrameRows]):
     def fold(self, state: FrameRows, rows: RowSource) -> None:
         """Keep rows without computing values, and forget rows that no frame reaches any more.
 
-        The state already has the rows before its position, so these rows change nothing.
+        Rows before the state's position change nothing, because the state already has them.
         """
         with state.changing():
             passing = self._passing(rows)

@@ -1,4 +1,4 @@
-"""The exits of a batch: rows with which stays end that have lasted for the interval."""
+"""The exits of a batch: the rows that end a stay, if the stay has lasted for the interval of FOR."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark_jobs.engine.rows.silent_rows import CHAIN, ENTERED
 __all__ = ["FollowedRises", "exit_waits", "found_exits", "with_lows"]
 
 _LOWEST = np.iinfo(np.int64).min
-"""As an upper bound of the constants for which a key is in: the key is in for no query, since no constant is lower."""
+"""The upper bound of a stay's constants if the key is in for no constant, since no constant is lower."""
 
 
 class FollowedRises(NamedTuple):
@@ -53,7 +53,11 @@ def with_lows(rows: KeyedValues, followed: FollowedRises) -> Rises:
 
 
 def exit_waits(exits: Exits, first: Ints, key: Ints) -> Waits:
-    """Return exits as `Waits`, since a later row of their key may turn out to end the stay within the interval."""
+    """Return exits as `Waits`.
+
+    A row of the key that comes later may have an event time within the interval of the stay. Then the stay ended with
+    this row, before its interval did, so there is no exit.
+    """
     return Waits(first, key, exits.until, exits.high, exits.floor, exits.is_floored == 1)
 
 
@@ -69,8 +73,8 @@ def found_exits(
 
     Args:
         batch: The rows.
-        waiting: The rises of the keys that waited for the watermark before the batch.
-        passed: The rises of the keys whose interval the watermark has passed.
+        waiting: The rises of the batch's keys that waited for the watermark when the batch began.
+        passed: The rises of the batch's keys whose interval the watermark had passed.
         new: The rises among the rows.
         node: The computation's node.
         chains: For a query with UNTIL, the packed extremes of each key of the batch before the batch.

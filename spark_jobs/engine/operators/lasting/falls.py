@@ -30,7 +30,7 @@ class Falls(NamedTuple):
 
 
 class OpenStays(NamedTuple):
-    """Stays that began before a batch or with a row of the batch. A key is in for constants in [floor, high)."""
+    """Stays that began before a batch or with a row of it. The key is in for the constants in [floor, high)."""
 
     first: Ints
     """The first row of the batch that may end the stay."""

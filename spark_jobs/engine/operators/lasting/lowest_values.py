@@ -34,15 +34,15 @@ class Waits(NamedTuple):
     first: Ints
     """The first row of the batch that may follow the rise or exit."""
     key: Ints
-    """The index of its key in the batch."""
+    """The index of the key in the batch."""
     until: Ints
-    """The end of its interval: a row follows only if the row's event time is at most `until`."""
+    """The end of the interval: a row follows only if the row's event time is at most `until`."""
     least: Ints
-    """Its lowest value before the batch."""
+    """The lowest value before the batch."""
     floor: Ints
-    """The value above which its lowest value must stay; for a rise, the value of the key's previous row."""
+    """The value above which the lowest value must stay; for a rise, the value of the key's previous row."""
     is_bounded: NDArray[np.bool_]
-    """Whether it is removed once its lowest value is not above `floor`; otherwise `floor` has no effect."""
+    """Whether the rise or exit is removed once `least` is not above `floor`; otherwise `floor` has no effect."""
 
     @classmethod
     def joined(cls, parts: Sequence[Waits]) -> Waits:

@@ -60,7 +60,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return PendingRises()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> LastingRows:
-        """Return the rows that have become complete as the rows that groups over the computation are matched with."""
+        """Return completed rows in the form in which groups over the computation are matched with them."""
         return LastingRows(stream, self.computation_id, partition, found, self.node, stay_rows(self.node, found))
 
     def _taken(self, state: PendingRises, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
@@ -162,7 +162,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         *,
         undoable: bool,
     ) -> LatestMatches:
-        """Add the new rises or exits that must wait to the state; return those whose interval has already ended."""
+        """Add to the state the new rises or exits that must wait; return the ones whose interval has already ended."""
         ended = made.time + self.node.due_after <= state.watermark
         waiting, due = np.flatnonzero(stays & ~ended), np.flatnonzero(stays & ended)
 
@@ -213,7 +213,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _young(
         self, before_offset: Ints, offsets: Ints, is_match: NDArray[np.bool_], partition: int
     ) -> NDArray[np.bool_]:
-        """Tell for which rows some entry began after the key's previous row; this entry ignores the previous row."""
+        """Tell for which rows an entry began after the key's previous row. Such an entry ignores the previous row."""
         places = np.flatnonzero(is_match & (before_offset != NO_MATCH))
         young = np.zeros(offsets.size, np.bool_)
         if places.size:

@@ -66,7 +66,7 @@ class PendingRises(TimedState):
         return min(self.rises.earliest, self.exits.earliest)
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can no longer be undone."""
+        """Begin a task: earlier changes can no longer be undone."""
         self._last.begin()
         for each in self._tables:
             each.begin()
@@ -144,7 +144,7 @@ class PendingRises(TimedState):
 
     @property
     def _replaced(self) -> Ints:
-        """The keys that had events in the last task; not the keys whose rises and exits only ended in this task."""
+        """The keys that had events in the last task. Other keys' rises and exits may have ended in this task, too."""
         return self._last.replaced
 
     def _packed_rows(self, keys: Ints) -> pa.Table:

@@ -25,13 +25,17 @@ class Rises(NamedTuple):
     time: Ints
     """The event time in epoch milliseconds."""
     before: Ints
-    """The value of the key's previous row."""
+    """The value of the key's previous row. For a query with UNTIL, the key's lowest value after `before_offset`."""
     before_offset: Ints
-    """The offset of the key's previous row; `NO_MATCH` if that row was no match for any constants."""
+    """The offset of the key's previous row; `NO_MATCH` if that row was no match for any constants.
+
+    For a query with UNTIL, the offset of the key's last earlier row with at least the value of the rise; `NO_MATCH` if
+    there is none.
+    """
     least: Ints
     """The lowest value of the rise and of the rows within the interval that followed it."""
     young: Ints
-    """1 if an entry began between the key's previous row and the rise, so that it ignores the previous row; else 0."""
+    """1 if an entry began after the row of `before_offset` and not after the rise: it ignores that row; else 0."""
     low: Ints
     """The lowest value of the rise and of all rows that followed it: the key is still in for the constants below."""
     is_open: Ints
@@ -52,7 +56,10 @@ class Exits(NamedTuple):
     is_floored: Ints
     """1 if `floor` is a bound; 0 if the exit is for all constants below `high`."""
     high: Ints
-    """The lowest value from the begin of the stays to before this row, and of later rows within the stays' interval."""
+    """The lowest value that the key had from the begin of the stays until this row, without the value of this row.
+
+    Rows that came later, with event times up to `until`, may have lowered it.
+    """
     begin: Ints
     """The offset of the row with which the stays began: the exit is only for entries that begin there or before."""
     after: Ints
@@ -100,7 +107,7 @@ class WaitingRows(Generic[Fields]):
         return self._rows.nbytes
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can no longer be undone."""
+        """Begin a task: earlier changes can no longer be undone."""
         self._rows.begin()
 
     def undo(self) -> None:
@@ -109,7 +116,7 @@ class WaitingRows(Generic[Fields]):
         self._soonest = self.earliest
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns but some. There must be no change that can be undone."""
+        """Remove all columns but some. Must not be called while a change can be undone."""
         self._rows.keep(names)
 
     def of_keys(self, index: Ints) -> tuple[Ints, Ints]:

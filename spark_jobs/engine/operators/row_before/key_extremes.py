@@ -75,7 +75,17 @@ def with_rows(
 
 
 def _known(name: str, state: LastRows, keys: Ints, minutes: NDArray[np.int32]) -> list[bytes | None]:
-    """Return the packed extremes of some keys; None for a key without extremes, or forgotten at its minute."""
+    """Return the packed extremes of some keys.
+
+    Args:
+        name: The column of extremes.
+        state: The state.
+        keys: The numbers of the keys.
+        minutes: For each key, the time of the clock in minutes.
+
+    Returns:
+        The extremes; None for a key that has none, or that is forgotten at its time of the clock.
+    """
     found: list[bytes | None] = [None] * keys.size
     places = np.flatnonzero(state.offsets(keys, minutes) != NO_ROW)
     for values in state.taken([name], keys[places]).values():

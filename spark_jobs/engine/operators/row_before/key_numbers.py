@@ -19,7 +19,7 @@ from spark_jobs.engine.index.value_index import SoughtValues, ValueIndex
 __all__ = ["KeyNumbers", "distinct_keys", "key_columns", "key_values", "null_masks"]
 
 _RATIO = 8
-"""New keys are merged with the last part, unless the last part has more than this many times as many keys."""
+"""New keys are merged with the last part if the last part has at most this many times their number of keys."""
 _SMALL = 2_000
 """New keys and the last part are also merged if they have at most this many keys together."""
 _LARGEST_BYTES = 1 << 30
@@ -113,7 +113,7 @@ class _Part:
         return len(self.columns[0])
 
     def find(self, probes: SoughtValues) -> tuple[Ints, Ints]:
-        """Return the places of the probes that are keys of this part of the keys, and the numbers of these keys."""
+        """Return the places of the probes that are keys of this part, and the numbers of these keys."""
         probe, row = self._index.find(probes, self._values)
         return probe, row.astype(np.int64) + self.first
 

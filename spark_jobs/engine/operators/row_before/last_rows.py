@@ -53,7 +53,7 @@ class LastRows(LogState):
         self.keys = KeyNumbers()
         self._offsets: Ints = np.empty(0, np.int64)
         self._minutes = np.empty(0, np.int32)
-        """For each key, by its number: the time of the clock when the last row came, in minutes since 1970."""
+        """At each key's number: the time of the clock when the key's last row came, in minutes since 1970."""
         self._columns: dict[str, LastValues] = {}
         self.clock = PartitionClock()
         """The clock of the partition after all rows so far, by their record times."""
@@ -75,7 +75,7 @@ class LastRows(LogState):
         return self._columns
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can no longer be undone.
+        """Begin a task: earlier changes can no longer be undone.
 
         If more than half of the keys are forgotten, all forgotten keys are removed.
         """
@@ -108,8 +108,8 @@ class LastRows(LogState):
         """Prepare the state to read rows again from a position on, because a column lacks them.
 
         A column of extremes that lacks some of these rows is removed, so that it is built again: extremes must be added
-        in the order of the rows. Other columns of extremes do not change. While the rows are read again, the minutes of
-        keys are set anew by these rows; then the earlier minutes are restored.
+        in the order of the rows. Other columns of extremes do not change. While the rows are read again, these rows set
+        the minutes of their keys; afterwards, the earlier minutes are restored.
         """
         extremes = filter(is_extremes, self._columns)
         for name in [name for name in extremes if self._since.get(name, position) > position]:
@@ -145,7 +145,7 @@ class LastRows(LogState):
         return _minutes(each), clock
 
     def forgotten(self, before: NDArray[np.int32], now: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell whether keys whose last rows came in the minutes `before` are forgotten in the minutes `now`."""
+        """Tell whether each key is forgotten in the minute `now`, if its last row came in the minute `before`."""
         gone: NDArray[np.bool_] = (before != _UNKNOWN) & (now - before > self.kept_minutes)
         return gone
 
@@ -238,7 +238,7 @@ class LastRows(LogState):
         self.torn = False
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns but those in `names`. There must be no change that can be undone."""
+        """Remove all columns but those in `names`. Must not be called while a change can be undone."""
         self._columns = {name: column for name, column in self._columns.items() if name in names}
         super().keep(names)
 

@@ -97,7 +97,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
             InternalError: An earlier step failed midway.
         """
         if state.torn:
-            raise InternalError("the state of rows before is torn")
+            raise InternalError("the last rows of keys cannot be used: an earlier step failed midway")
         state.torn = True
         state.kept_minutes = self.kept_minutes
         numbers, (minutes, clock) = self.numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
@@ -147,7 +147,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
         order: Ints,
         again: NDArray[np.bool_],
     ) -> dict[str, tuple[Extremes, pa.Array]]:
-        """Return for each column of extremes the extremes before each row, and each key's packed extremes after them.
+        """Return by column of extremes: the extremes before each row, and each key's packed extremes after all rows.
 
         The columns are those of the state and of the operator, without the columns that already have these rows
         (`LastRows.ready`).
@@ -193,7 +193,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
 def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...]:
     """Return the columns of previous rows that groups read, in the order of their stored texts.
 
-    For changes of a table these are all columns, since the SELECT list of a removed row is a result.
+    For changes of a table these are all columns, since the result of a removal has the SELECT list of the removed row.
     """
     if stream.changes_of:
         return tuple(sorted(Scan(stream).columns, key=lambda column: column.stored))

@@ -43,7 +43,7 @@ class LatestRows(TimedState):
         return int(self._times.min(initial=NEVER))
 
     def begin(self) -> None:
-        """Begin a task: the changes so far can no longer be undone."""
+        """Begin a task: earlier changes can no longer be undone."""
         self._rows.begin()
         super().begin()
         self.tidy()
