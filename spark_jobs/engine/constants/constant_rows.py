@@ -40,7 +40,7 @@ def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class ConstantRows:
-    """Entries of a group with the same constant types, sorted by destination so that removed entries are found fast."""
+    """Entries of a group with the same constant types, sorted by `high` so that removed entries are found fast."""
 
     high: NDArray[np.uint64]
     """First eight bytes of the destination."""
@@ -150,7 +150,7 @@ class ConstantRows:
         return int(self.high.size)
 
     def find(self, ids: NDArray[np.void]) -> Ints:
-        """Return the positions of the rows whose destination is among `ids`; the rows must be sorted by destination."""
+        """Return the positions of the rows whose destination is among `ids`; the rows must be sorted by `high`."""
         high, low = ids["high"].astype(np.uint64), ids["low"].astype(np.uint32)
         first = np.searchsorted(self.high, high, side="left")
         last = np.searchsorted(self.high, high, side="right")

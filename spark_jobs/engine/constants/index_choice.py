@@ -1,4 +1,4 @@
-"""The choice of each constant table's index, which is revised while the evaluator runs, by actual events and constants.
+"""Chooses the indexes of constant tables again while the evaluator runs, by the actual events and constants.
 
 A table is reviewed if its index gives many more candidates than matches. The review indexes a sample of the table's
 rows by each possible access path, looks up a sample of the latest events in each of these indexes, and changes the

@@ -32,7 +32,7 @@ _DEAD = 4
 
 
 class SharedIndex:
-    """An index over the rows of several parts of tables, called members. Rows of a part that is gone are struck out."""
+    """An index over the rows of several parts of tables, called members. Rows of a removed part are struck out."""
 
     def __init__(
         self, key: KeyColumns | None, members: Sequence[SharedPart], tallies: Mapping[SharedKind, ConjunctCost]
@@ -80,7 +80,7 @@ class SharedIndex:
         return bool(np.count_nonzero(~self.alive) * _DEAD <= self.alive.size)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events whose key at least one row has, and the rows with the key of each of these events."""
+        """Return the events whose key equals the key of a row, and for each of these events the rows with its key."""
         return self._keys.find(events)
 
     def only(self, groups: Container[str]) -> SharedIndex | None:
@@ -109,7 +109,7 @@ class _JointKeys:
         self._codes, self._index = _indexed(key, members, starts)
 
     def find(self, events: EventColumns) -> tuple[Ints, Ranges]:
-        """Return the events whose key at least one row has, and the rows with the key of each of these events."""
+        """Return the events whose key equals the key of a row, and for each of these events the rows with its key."""
         codes = self._codes.find(events)
         known = np.flatnonzero(codes >= 0)
         return known, self._index.find(codes[known])

@@ -1,4 +1,4 @@
-"""Converts Avro's values to values of columns: checks them by the column's type, and drops fields that the type lacks."""
+"""Converts Avro's values to values of columns. Checks them by the column's type; drops fields that the type lacks."""
 
 from __future__ import annotations
 

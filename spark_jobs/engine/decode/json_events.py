@@ -198,7 +198,7 @@ class JsonReader:
 
         The faults of the other records are added to `wrong`.
         """
-        assert self._check is not None, "a record may exceed the limit"
+        assert self._check is not None, "`read` calls this method only if there is a check"
         sizes = pc.fill_null(pc.binary_length(values), 0).to_pylist()
         kept = []
         for place, (record, row) in enumerate(zip(zip(*found, strict=True), rows, strict=True)):

@@ -87,7 +87,11 @@ def reading_calls(text: str) -> tuple[str, ...]:
 
 
 def _orders(found: re.Match[str]) -> list[str]:
-    """Return the letters of the fields "first" and "last": the month is next to the year, but behind it with points."""
+    """Return the letters of the fields "first" and "last" in each possible order.
+
+    If the year comes first, the month is before the day. If the parts are separated by points, the day is before the
+    month. In other dates, a number above 12 is the day; without such a number, both orders are possible.
+    """
     parts = found.groupdict()
     if "name" in parts:
         return ["-d"]

@@ -1,4 +1,4 @@
-"""Results as JSON objects: one for each distinct (event, SELECT list), and all of a list are encoded in one call."""
+"""Results as JSON objects. The objects of all events with matches for one SELECT list are encoded in one call."""
 
 from __future__ import annotations
 

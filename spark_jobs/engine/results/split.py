@@ -76,14 +76,14 @@ def split(
 
 
 def _shared(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -> Address:
-    """Shared results: one topic, the partition that the reply named, the destination as key."""
+    """Return the addresses of shared results: one topic, the partition that the reply named, the destination as key."""
     rows = found[chunk]
     keys = hex_keys("d_", matches.destination.take(pa.array(rows)))
     return keys, pa.repeat(pa.scalar(settings.topics.results), len(rows)), pa.array(matches.partition[rows])
 
 
 def _dedicated(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -> Address:
-    """Dedicated results: the destination's own topic of one partition."""
+    """Return the addresses of dedicated results: the destination's own topic, which has one partition."""
     ids = matches.destination.take(pa.array(found[chunk]))
     topics = hex_keys(settings.topics.own_results("d_"), ids).cast(pa.string())
     return hex_keys("d_", ids), topics, pa.array(np.zeros(len(chunk), np.int32))
@@ -104,7 +104,7 @@ def _virtual(
     event: NDArray[np.int32],
     chunk: Ints,
 ) -> Address:
-    """Virtual results: the group's topic, in the partition of the source."""
+    """Return the addresses of virtual results: the group's topic, and the number of the event's source partition."""
     index = pa.array(group[chunk])
     topics = pa.array([settings.topics.own_results(name) for name in groups], pa.string())
     keys = pa.array([name.encode() for name in groups], pa.binary())

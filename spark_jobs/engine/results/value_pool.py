@@ -32,7 +32,7 @@ _POOL_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class ValuePool:
-    """Encoded values, and the matches that want them."""
+    """Encoded values, and the matches that publish them."""
 
     values: pa.BinaryArray
     """The encoded values; null for a value that is too large for a record (`results.encode.EncodedRows`)."""

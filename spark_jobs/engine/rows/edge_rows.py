@@ -36,7 +36,7 @@ class EdgeRows(TakenPlaces):
     """Rows, each with its kind (`rows.row_source.RowSource`)."""
 
     removals: NDArray[np.bool_] | None = None
-    """See `rows.row_source.RowSource`: each row here is a result."""
+    """None, because each row is a result, even if its event removes a row of a table."""
 
     def __init__(self, rows: RowSource, row: Ints, kinds: NDArray[np.int8], before: RowsBefore | None = None) -> None:
         """Take rows.
@@ -61,7 +61,7 @@ class EdgeRows(TakenPlaces):
         None if no row is a delete.
         """
         if deleted.size:
-            assert before is not None, "a delete has a row before"
+            assert before is not None, "a delete has a previous row"
             self._place = row.copy()
             self._place[deleted] = rows.count + np.searchsorted(before.of, row[deleted])
 

@@ -25,7 +25,7 @@ from spark_jobs.engine.rows.arrays import Ints
 __all__ = ["Extremes", "ExtremesBuilder", "extremes_name", "is_extremes", "stored_column"]
 
 _ABOVE, _BELOW = "\x1d>", "\x1d<"
-"""Prefixes of the names of columns of extremes: one if keys enter with large values, and one for small values.
+"""Prefixes of the names of columns of extremes, for keys that enter with large values and with small values.
 
 The stored text of the column follows the prefix. No other name has a control character.
 """

@@ -41,8 +41,9 @@ __all__ = [
 KIND, NOW, BEFORE, BEFORE_OFFSET, IS_MATCH, AFTER = "#kind", "#now", "#before", "#before_offset", "#is_match", "#after"
 """Columns of rows with which stays began or ended. By them, one look-up finds the queries with such a stay.
 
-`KIND` is the kind of the edge. `NOW` is the value now; for an enter, the lowest value of the interval. `BEFORE` and
-`BEFORE_OFFSET` are the value and the offset before. `IS_MATCH` is 1 if the value now is a match for some constants,
+`KIND` is the kind of the edge. `NOW` is the value of the row; but for an enter without UNTIL, the lowest value of the
+interval. `BEFORE` and `BEFORE_OFFSET` are the value and the offset of the previous row; for an exit, the lowest value
+of the stay and the offset of the row with which the stay began. `IS_MATCH` is 1 if `NOW` is a match for some constants,
 else 0. `AFTER` is an offset: the row is only for queries that began after it.
 """
 
@@ -228,8 +229,8 @@ class LastingRows(SilentRows):
         self.now = SilentRows(stream, computation_id, partition, found._replace(columns=values))
         """The same rows, but with `NOW` as their value.
 
-        For an enter, this value is the lowest one of the interval. So an entry that matches it also matches all rows
-        that followed within the interval.
+        For an enter without UNTIL, this value is the lowest one of the interval. So an entry that matches it also
+        matches all rows that followed within the interval.
         """
         self.now.removals = found.columns[IS_MATCH].to_numpy() == 0
         keys, after = [column.stored for column in node.by], found.columns[AFTER].to_numpy()

@@ -59,7 +59,7 @@ class ClockStep:
     def piece(self) -> GroupRows:
         """Make the rows."""
         timed = self._joined.timed
-        assert timed is not None, "an event-time computation"
+        assert timed is not None, "`advanced` makes this step only for event-time computations"
         self.ended = True
         found = timed.operator.advance(timed.state, self._mark.watermark)
         rows = timed.operator.rows(self._task.stream, self._mark.partition, found)

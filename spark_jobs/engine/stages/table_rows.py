@@ -33,10 +33,7 @@ class _TopicRows:
 
     columns: dict[str, pa.Array]
     marks: Ints
-    """Four numbers for each row: its record's position, time and bytes, and the number of the change in the record.
-
-    A matrix with four rows of numbers.
-    """
+    """A matrix with four lines: each row's position, record time and bytes, and its change's number in the record."""
 
     @classmethod
     def joined(cls, runs: Sequence[_TopicRows]) -> _TopicRows:

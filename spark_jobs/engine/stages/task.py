@@ -233,7 +233,7 @@ def _kept_rows(
         stream, computation.before, plans, settings.limits.last_row_days, settings.evaluator.value_bytes
     )
     state = operator.begin() if states is None else states[computation.computation_id]
-    assert isinstance(state, LastRows), "the state of rows before"
+    assert isinstance(state, LastRows), "the computation has a RowBefore"
     return KeptRows(operator, state)
 
 
@@ -244,7 +244,7 @@ def _kept_frames(
         return None
     operator = FrameOperator.over(computation.frames, snapshot, value_bytes)
     state = operator.begin() if states is None else states[computation.computation_id]
-    assert isinstance(state, FrameRows), "the state of frames"
+    assert isinstance(state, FrameRows), "the computation has frames"
     return KeptFrames(operator, state)
 
 
@@ -259,5 +259,5 @@ def _kept_timed(
     if operator is None:
         return None
     state = operator.begin() if states is None else states[computation.computation_id]
-    assert isinstance(state, TimedState), "a state of an event-time computation"
+    assert isinstance(state, TimedState), "the rows of the computation wait for the watermark"
     return KeptTimed(operator, state)
