@@ -27,7 +27,7 @@ def open_admin(settings: Settings) -> Admin:
 
 
 def is_late(error: Exception) -> bool:
-    """Tell whether an error means that Kafka did not answer in time: the broker itself, or a broker that it asked.
+    """Tell whether an error means that Kafka did not answer in time: the asked broker, or a broker that it had to ask.
 
     Example:
         >>> is_late(KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))), is_late(KafkaException("closed"))

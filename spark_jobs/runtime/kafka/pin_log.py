@@ -50,7 +50,7 @@ _decode = msgspec.json.Decoder(_PinRecord).decode
 
 
 class PinLog:
-    """Reads the log, and adds records to it. Only a single thread may use this, of the process that has made it."""
+    """Reads the log, and adds records to it. Only a single thread of the process that made the object may use it."""
 
     def __init__(self, settings: Settings, log: TableLog) -> None:
         """Prepare to connect at the first use.
@@ -65,7 +65,7 @@ class PinLog:
         self._producer = Producer({**options, "enable.idempotence": True, "linger.ms": 0})
         self._read_to = 0
         self._latest: dict[str, _PinRecord] = {}
-        """By `Stream.source_id`: the pins of its latest batch; for each table, those of the batch's first record."""
+        """By `Stream.source_id`: the latest batch with its pins. The first record that has a table gives its pins."""
 
     def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
         """Return the offsets that a batch sees. For a table without offsets in the log, they are the present ends.

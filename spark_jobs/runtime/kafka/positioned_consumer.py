@@ -37,7 +37,7 @@ class PartitionUnreadable(KafkaException):
 
 
 class PositionedConsumer:
-    """Reads partitions from given offsets on. Only a single thread may use this, of the process that has made it."""
+    """Reads partitions from given offsets on. Only a single thread of the process that made the object may use it."""
 
     def __init__(self, settings: Settings, group: str) -> None:
         """Connect.

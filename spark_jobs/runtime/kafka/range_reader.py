@@ -53,7 +53,7 @@ class RecordUnreadable(OperationalError):
 
 
 class RangeReader:
-    """Reads ranges of records. Only a single thread may use this, of the process that has made it."""
+    """Reads ranges of records. Only a single thread of the process that made the reader may use it."""
 
     def __init__(self, settings: Settings, held_bytes: int = _HELD_BYTES) -> None:
         """Connect.

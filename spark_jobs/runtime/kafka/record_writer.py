@@ -52,7 +52,7 @@ GROWTH_SECONDS = 10.0
 """If the topic of a record does not have the record's partition yet, the record waits for it at most this time."""
 _LOOK_SECONDS = 0.1
 _FORGET_SECONDS = 60.0
-"""The time between two calls in which the writer forgets topics without recent records.
+"""The shortest time after which a call of `flush` makes the producer forget topics without recent records again.
 
 The producer asks for the leaders of all known topics from time to time. If a deleted topic were among them, a broker
 might create it again.

@@ -75,7 +75,7 @@ def checkpoint_location(source_id: str, settings: Settings) -> str:
 
 
 def rows_location(settings: Settings) -> str:
-    """Return the location, next to the checkpoints, where workers store states of operators by the ids of sources."""
+    """Return the folder, next to the checkpoints, in which workers store states of operators by the source's id."""
     base = settings.evaluator.checkpoints
     if not base:
         return f"{settings.data.absolute()}/last-rows"

@@ -39,7 +39,7 @@ class TableAway(OperationalError):
 class TableLog:
     """Reads the committed records of topics from given offsets on.
 
-    Only a single thread may use this, of the process that has made it.
+    Only a single thread of the process that made the object may use it.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -107,8 +107,8 @@ class LogStates:
     ) -> dict[str, LogState]:
         """Return the states of a stream's computations at the beginning of a task.
 
-        The state of a computation that is stopped is `torn` and must not be used; so is a state that has become too
-        large while the log was folded.
+        A state is `torn`, and must not be used, if its computation is stopped, or if the state became too large while
+        the log was folded into it.
 
         Args:
             stream: The stream, as the task's batch declares it.
@@ -252,7 +252,7 @@ class LogStates:
         behind: Sequence[_Behind],
         first: int,
     ) -> None:
-        """Bring states to the position `first` by the log. An event that a state already has does not change it."""
+        """Bring states to the position `first` by the log. A state ignores the events that it already has."""
         clocked = [each for each in behind if isinstance(each.state, TimedState)]
         marks = self._marks.of(stream.source_id, partition) if clocked else []
         for each in clocked:

@@ -27,7 +27,7 @@ State = TypeVar("State", bound=LogState)
 
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
-"""If at least this many bytes of a state have changed, it is stored early, unless the whole state has more bytes."""
+"""A state is stored early if at least this many bytes of it have changed, and at least as many as it has in all."""
 _AWAY_SECONDS = 300.0
 _FAULTS = (OSError, pyarrow.ArrowException)
 _KEPT = 2
@@ -94,7 +94,7 @@ class RowSnapshots:
         return None
 
     def keep(self, place: SnapshotPlace, state: LogState) -> None:
-        """Store a state from time to time, if it has changed. The state must have no changes that can be undone."""
+        """Store a state from time to time, if it has changed. Must not be called while a change can be undone."""
         now = self._clock()
         if place not in self._due:
             self._due[place] = now + _EVERY_SECONDS
@@ -148,7 +148,7 @@ class RowSnapshots:
                 return
 
     def forget(self, place: SnapshotPlace) -> None:
-        """Remove the files of a state that nobody needs any more."""
+        """Remove the files of a state."""
         self._due.pop(place, None)
         try:
             system, folder = self._opened(place)

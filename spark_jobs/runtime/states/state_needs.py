@@ -55,7 +55,7 @@ class StateNeeds(Protocol):
         """Return for each name, and for `ALL_ROWS`, the position from which on the state must have the column."""
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Tell the state the needs before a task begins. There must be no changes that can still be undone."""
+        """Give the state the needs before a task begins. Must not be called while a change can be undone."""
 
     def fold(self, state: LogState, rows: RowSource) -> None:
         """Take rows of the log into the state, without results. Rows that the state already has do not change it."""

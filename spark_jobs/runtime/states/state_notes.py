@@ -41,7 +41,7 @@ class _ReportedPartition:
 
 
 class StateNotes:
-    """Makes the reports of a process, for each source partition at most every two seconds, in a single thread."""
+    """Makes the reports of a process, at most every two seconds for each source partition; not for several threads."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Begin without reports.

@@ -99,7 +99,7 @@ def main() -> None:
     """Run the daemon until Spark closes its standard input."""
     drop_archives()
     spare_pandas()
-    import numpy.ma  # noqa: F401  # imported for the workers, as the next two; pyarrow's first array needs it
+    import numpy.ma  # noqa: F401  # for the workers, like the last two imports: pyarrow's first array needs this module
     import pyspark.daemon
 
     import spark_jobs.runtime.kafka.sink  # noqa: F401

@@ -120,7 +120,7 @@ class LaneTask:
         stream_ids = {self._streams.value[each.records.topic].stream_id for each in ranges}
         with PROCESS.lane_task(stream_ids, batch, _unpickled(self._settings), self._fences):
             seconds, times = self._write(task, batch, ranges)
-        # During the flush no stream is noted as under way: while Kafka is away, no stream is at fault.
+        # During the flush no stream is noted as under way, because no stream is at fault while Kafka is away.
         _hand(self._settings).done(task, seconds)
         record_writer(self._settings).flush()
         if times:

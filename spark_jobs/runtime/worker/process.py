@@ -79,7 +79,7 @@ class WorkerProcess:
         self._watches: dict[str, StreamWatch] = {}
         """The observations by stream id."""
         self._altered: dict[str, Stream] = {}
-        """By stream id: the stream with a later declaration than the one with which its query was started."""
+        """By stream id: the stream with its latest declaration, if it was altered after the start of its query."""
         self._used_at: dict[str, float] = {}
         """By stream id: the time at which the stream's tables were last used, in monotonic seconds."""
         self._joined_tables: JoinedTables | None = None

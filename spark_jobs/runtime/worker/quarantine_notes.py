@@ -37,8 +37,8 @@ class QuarantineNotes:
         self._task = 0
         self._users: Mapping[str, Subscriber] | None = None
         self._stopped: Counter[Subscriber] = Counter()
-        """By subscriber: the number of units of which the subscriber is the sole user and that were quarantined within
-        the last hour."""
+        """By subscriber: the number of units that were quarantined within the last hour, and that only this subscriber
+        uses."""
         self.failed: set[str] = set()
         """Units that raised an error in this worker."""
         self.slow: dict[str, Quarantine] = {}
@@ -108,7 +108,7 @@ class QuarantineNotes:
         try:
             self._store.mark(self._stream_id, self._task, units)
         except OperationalError as error:
-            # If the worker dies now, the unit at fault is found only when the unit lets another worker die.
+            # If the worker dies now, the unit at fault is found only when it kills another worker.
             log.warning("units not marked", extra={"stream": self._stream_id, "reason": error.message})
 
     def quarantine(self, reason: str, units: Sequence[str]) -> None:

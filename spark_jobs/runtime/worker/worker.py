@@ -68,7 +68,7 @@ class Evaluation:
     cautious: bool = False
     """Whether tasks ask Redis for quarantined work units from the start, not only after a quarantine of their own."""
     ends: tuple[tuple[int, int], ...] = ()
-    """Pairs of a source partition and the offset before which another checkpoint's query may have evaluated events."""
+    """Pairs: a source partition, and the position before which another checkpoint's query may have evaluated."""
     fences: EvaluatorFences | None = None
     """The fences of the evaluator. With them, its tasks write only until another evaluator takes the stream."""
     begun: MicroBatch | None = None

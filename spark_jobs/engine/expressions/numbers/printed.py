@@ -1,4 +1,4 @@
-"""format_number: writes numbers as java.text.DecimalFormat does, with commas between thousands and given decimals."""
+"""format_number: writes numbers with commas and a given number of decimals, as java.text.DecimalFormat does."""
 
 from __future__ import annotations
 

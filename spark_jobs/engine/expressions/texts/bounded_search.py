@@ -17,9 +17,12 @@ from spark_jobs.engine.rows.cpu_budget import check_cpu
 __all__ = ["in_steps", "searchable"]
 
 _MOST = 300_000_000
-"""The largest number of elements times bytes in one step, and for a single text: some seconds in the worst case."""
+"""The largest product of a pattern's elements and the texts' bytes in one step: some seconds in the worst case.
+
+A single text that exceeds this number is not searched.
+"""
 _MOST_SQUARED = 3_000_000_000
-"""The largest number of elements times squared bytes in one step of a search for all occurrences.
+"""The largest product of the elements and the texts' squared bytes in one step of a search for all occurrences.
 
 A text that exceeds this number has a step of its own.
 """

@@ -112,7 +112,7 @@ def _split(texts: pl.Series, groups: Groups, limit: int) -> pl.Series:
 
 
 def _replace(texts: pl.Series, pattern: Groups, replacement: str) -> pl.Series:
-    """Return the text with each occurrence replaced. A line end before which a last ``$`` matched is kept."""
+    """Return the text with each occurrence replaced. If a last ``$`` matched before a line end, the line end stays."""
     written = rust_replacement(replacement, pattern.number)
     if written is None:
         return pl.select(pl.when(~texts.str.contains(pattern.text)).then(texts)).to_series()

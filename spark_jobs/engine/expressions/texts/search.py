@@ -75,7 +75,7 @@ def _pattern_search(pattern: str) -> _LikeSearch:
 
 
 def _present(text: pl.Series, pattern: Presence) -> pl.Series:
-    """Return for each text whether the pattern occurs in it, which the conditions `pattern` decide."""
+    """Tell for each text whether a pattern occurs in it; `pattern` has the conditions that are equal to this."""
     found = _found(text, pattern)
     if pattern.twice:
         found |= _found(text.str.replace(LAST_LINE_END, ""), pattern)
