@@ -23,8 +23,8 @@ def avro_fields(schema: str) -> dict[str, str | None]:
     """Return the SQL types of a record's fields, by name; None for a field that gets no column.
 
     Some fields get no column: unions of two types other than null, records that contain themselves, types that are
-    nested too deep, decimals of more than 38 digits, bytes of another logical type, and fields whose names Avro does
-    not allow or are too long. A STRUCT leaves these fields out.
+    nested too deep, decimals of more than 38 digits, bytes of another logical type, and fields with names that are too
+    long or that Avro does not allow. A STRUCT leaves these fields out.
 
     Args:
         schema: The JSON of a record's schema.

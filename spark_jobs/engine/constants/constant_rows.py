@@ -166,7 +166,7 @@ class ConstantRows:
         """Whether some entry has a START or an EXPIRE."""
         return self.starts is not None or self.expires is not None
 
-    def counts_at(self, rows: NDArray[np.integer], time_ms: Ints) -> NDArray[np.bool_]:
+    def in_window(self, rows: NDArray[np.integer], time_ms: Ints) -> NDArray[np.bool_]:
         """Tell for each of some rows whether its START and EXPIRE allow a match with an event of a record time.
 
         Args:

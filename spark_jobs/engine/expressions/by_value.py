@@ -55,7 +55,7 @@ def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> lis
     try:
         return [None if None in row else convert(*row) for row in checked(rows)]
     except (ArithmeticError, InputError, TypeError, ValueError) as exc:
-        raise InternalError("a function met a value that it does not know") from exc
+        raise InternalError("a function raised an error about a value") from exc
 
 
 def distinct_rows(columns: Sequence[pl.Series]) -> tuple[list[tuple[Any, ...]], NDArray[np.int64]]:

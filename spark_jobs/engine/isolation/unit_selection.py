@@ -72,11 +72,11 @@ class UnitSelection:
         """Divide units by how they are evaluated; `failed` are the units that have raised an error in this worker."""
         left_out = [unit for unit in units if unit in self.left_out]
         tried = [unit for unit in units if unit not in self.left_out] if left_out else units
-        alone = [unit for unit in tried if unit in failed or unit in self._watched or self._suspected(unit)]
-        chosen = set(alone)
+        separate = [unit for unit in tried if unit in failed or unit in self._watched or self._suspected(unit)]
+        chosen = set(separate)
         together = [unit for unit in tried if unit not in chosen]
-        size = -(-len(alone) // _LOTS) or 1
-        apart = [alone[start : start + size] for start in range(0, len(alone), size)]
+        size = -(-len(separate) // _LOTS) or 1
+        apart = [separate[start : start + size] for start in range(0, len(separate), size)]
         return Division(together, apart, left_out)
 
     def quarantine(self, units: Sequence[str]) -> None:

@@ -76,7 +76,7 @@ class Crossings:
         self._enters = now.without(earlier)
         self._exits = earlier.without(now)
         begins = lookup.rows.begins
-        assert begins is not None, "an entry over rows before"
+        assert begins is not None, "entries of a group with edges have begins"
         self._begins: Begins = begins
         self._young = self._young_entries()
 
@@ -144,12 +144,12 @@ class Crossings:
                 for row, entry in run.pairs(self._entries, first, last):
                     own = self._own_offsets[row]
                     since = self._begins.at(entry, self._rows.partitions[row])
-                    counts = np.where(own < 0, since <= self._offsets[row], since <= own)
-                    yield (*self._counting(row, entry, counts), number)
+                    valid = np.where(own < 0, since <= self._offsets[row], since <= own)
+                    yield (*self._valid(row, entry, valid), number)
         for row, position in self._young_pairs(first, last):
             entry = self._entries[position]
-            counts = self._begins.at(entry, self._rows.partitions[row]) <= self._offsets[row]
-            yield (*self._counting(row, entry, counts), 0)
+            valid = self._begins.at(entry, self._rows.partitions[row]) <= self._offsets[row]
+            yield (*self._valid(row, entry, valid), 0)
 
     def _young_pairs(self, first: int, last: int) -> Iterator[Pairs]:
         """Yield pairs of a row and the position of a young entry that is in the row's own run.
@@ -173,13 +173,11 @@ class Crossings:
             later = (begins[position] > own) & (own >= 0)
             yield row[later], position[later]
 
-    def _counting(
-        self, row: NDArray[np.intp], entry: NDArray[np.int32], counts: NDArray[np.bool_]
-    ) -> tuple[Ints, Ints]:
-        """Return the valid pairs: the entry is live, and the row's time is within the entry's window."""
+    def _valid(self, row: NDArray[np.intp], entry: NDArray[np.int32], valid: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """Return those pairs in `valid` whose entry is live and has the row's time within its window."""
         part = self._lookup.part
         if part.alive is not None:
-            counts &= part.alive[entry]
+            valid &= part.alive[entry]
         if part.rows.windowed:
-            counts &= part.rows.counts_at(entry, self._rows.time_ms[row])
-        return row[counts].astype(np.int64), entry[counts].astype(np.int64)
+            valid &= part.rows.in_window(entry, self._rows.time_ms[row])
+        return row[valid].astype(np.int64), entry[valid].astype(np.int64)

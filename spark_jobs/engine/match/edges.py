@@ -190,8 +190,8 @@ class _EdgeLookup:
             if (after := self.before.after) is None:
                 yield row, position, side
             else:
-                counts = self._begins.at(position, self.rows.partitions[row]) > after[row]
-                yield row[counts], position[counts], side
+                begun = self._begins.at(position, self.rows.partitions[row]) > after[row]
+                yield row[begun], position[begun], side
 
     def _differences(self, first: int, last: int) -> Iterator[tuple[Ints, Ints, int]]:
         """Yield rows, the entry of each of these rows, and their index in `_KINDS_OF`."""
@@ -212,7 +212,7 @@ class _EdgeLookup:
     def _begins(self) -> Begins:
         begins = self._side.lookup.rows.begins
         if begins is None:
-            raise InternalError("an entry over rows before has no begin")
+            raise InternalError("an entry of a group with edges has no begin")
         return begins
 
     def _now(self, first: int, last: int) -> Ints:
@@ -223,7 +223,7 @@ class _EdgeLookup:
         found = []
         for row, position in self.now.lookup.pairs(self.now.events, first, last):
             kept = slice(None) if removals is None else np.flatnonzero(~removals[row])
-            found.append(self._counting(row[kept], position[kept], offsets[row[kept]]))
+            found.append(self._codes(row[kept], position[kept], offsets[row[kept]]))
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
     def _earlier(self, first: int, last: int) -> Ints:
@@ -238,13 +238,13 @@ class _EdgeLookup:
             offsets = before.own_offsets[pair]
             if changes is not None:  # a table's row is valid even if it is older than the entry
                 offsets = np.where(changes[rows.variant[position]], before.offsets[pair], offsets)
-            found.append(self._counting(before.of[pair], position, offsets))
+            found.append(self._codes(before.of[pair], position, offsets))
         return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
-    def _counting(self, rows: NDArray[np.integer], positions: NDArray[np.int32], offsets: Ints) -> Ints:
+    def _codes(self, rows: NDArray[np.integer], positions: NDArray[np.int32], offsets: Ints) -> Ints:
         """Return the codes of those pairs whose entry begins at the pair's offset or before it."""
-        counts = self._begins.at(positions, self.rows.partitions[rows]) <= offsets
-        return (rows[counts].astype(np.int64) << _ROW_BITS) | positions[counts]
+        begun = self._begins.at(positions, self.rows.partitions[rows]) <= offsets
+        return (rows[begun].astype(np.int64) << _ROW_BITS) | positions[begun]
 
 
 def _has_changes(snapshot: Snapshot, lookup: ConstantLookup | None) -> bool:

@@ -273,7 +273,7 @@ class _PairFrame:
             rows = None if self._rows is None else self._rows[of]
             true = _PairFrame(events, places, self._types, self._constants, rows).evaluate(condition).fill_null(False)
             joined[of[true.to_numpy()]] = True
-        return pl.Series(joined != found.alone)
+        return pl.Series(joined != found.is_padded)
 
     def of_slice(self, call: Call, arrays: pl.Series) -> pl.Series:
         """Return the value of a function with a lambda; the lambda's body is evaluated for all elements at once."""

@@ -122,7 +122,7 @@ class SharedIndexLookup:
         owner = shared.owner[rows]
         true = shared.alive[rows]
         if shared.rows.windowed:
-            true &= shared.rows.counts_at(rows, self._source.time_ms[found])
+            true &= shared.rows.in_window(rows, self._source.time_ms[found])
         if shared.ends is not None:
             partitions = np.minimum(self._source.partitions[found], shared.ends.shape[1] - 1)
             true &= self._source.offsets[found] < shared.ends[owner, partitions]

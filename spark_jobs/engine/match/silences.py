@@ -52,6 +52,6 @@ def _pairs(
     if begins is None:
         raise InternalError("an entry over silences has no begin")
     for row, entry in lookup.pairs(events, first, last):
-        counts = begins.at(entry, rows.partitions[row]) <= rows.causes[row]
-        entries = entry[counts]
-        yield MatchedPairs.of(row[counts], lookup.rows, entries, lookup.group_of(entries))
+        begun = begins.at(entry, rows.partitions[row]) <= rows.causes[row]
+        entries = entry[begun]
+        yield MatchedPairs.of(row[begun], lookup.rows, entries, lookup.group_of(entries))

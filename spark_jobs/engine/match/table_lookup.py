@@ -122,7 +122,7 @@ class TableLookup:
         part = self.part
         keep: NDArray[np.bool_] | None = None if part.alive is None else part.alive[rows]
         if not self.part.shape.virtual and part.rows.windowed:
-            inside = part.rows.counts_at(rows, self.source.time_ms[found])
+            inside = part.rows.in_window(rows, self.source.time_ms[found])
             keep = inside if keep is None else keep & inside
         if keep is not None:
             found, rows = found[keep], rows[keep]

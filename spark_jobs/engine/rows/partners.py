@@ -32,7 +32,7 @@ class Partners(NamedTuple):
     """For each row, the place of its first partner among `rows`; its other partners follow."""
     size: Ints
     """For each row, the number of its partners."""
-    alone: NDArray[np.bool_]
+    is_padded: NDArray[np.bool_]
     """Whether each row is padded with NULLs; such a row is in the result if ON is TRUE for none of its partners."""
 
 

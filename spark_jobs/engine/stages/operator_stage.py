@@ -27,7 +27,7 @@ class ClockMark(NamedTuple):
 
 def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
     """Pass the events to the groups over events, and the rows of each computation to the groups over its rows."""
-    yield PlainStep(lambda: then(GroupRows(events, task.alone)))
+    yield PlainStep(lambda: then(GroupRows(events, task.over_events)))
     for each in task.joins:
         yield JoinStep(task, each, events, then)
 

@@ -147,7 +147,7 @@ class Task:
     version: TableVersion
     """The version of the constant tables."""
     guard: UnitGuard
-    alone: Snapshot
+    over_events: Snapshot
     """The constant tables of the groups over the events themselves."""
     joins: Sequence[JoinedGroups]
     counting: AggregateCounting

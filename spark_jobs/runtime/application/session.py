@@ -102,7 +102,7 @@ def silence_jvm() -> None:
     jvm: Any = SparkContext._jvm  # noqa: SLF001  # pyspark has no other way
 
     def silence() -> None:
-        with suppress(Exception):  # py4j's, if the JVM has ended
+        with suppress(Exception):  # py4j raises one if the JVM has ended
             log4j = jvm.org.apache.logging.log4j
             log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
 

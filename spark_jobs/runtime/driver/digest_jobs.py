@@ -75,7 +75,7 @@ class DigestJobThread:
                 continue
             try:
                 write_digests(self._spark, self._settings, job, self._fences)
-            except Exception as error:  # pyspark's and py4j's have no common base
+            except Exception as error:  # the exceptions of pyspark and py4j have no common base
                 if job.of_rows:
                     # The job's only task is over, and its process with it, so nothing goes on writing. The task counts
                     # how often it was tried, and leaves the digests out after too many tries.

@@ -89,7 +89,7 @@ class Leadership:
             waiting()
             self._stop.wait(_LOOK_SECONDS)
         if before is not None:
-            log.warning("taking over, the evaluator before is gone")
+            log.warning("the previous evaluator is gone; this one takes over")
         self._renewed_at = self._clock()
         self.taken.set()
         self._thread.start()

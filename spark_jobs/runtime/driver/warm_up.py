@@ -58,7 +58,7 @@ def warm_up(spark: SparkSession, settings: Settings, broker: Broker) -> None:
             query.stop()
     except OperationalError as error:
         log.warning("not warmed up", extra={"reason": error.line})
-    except Exception as error:  # pyspark's and py4j's have no common base
+    except Exception as error:  # the exceptions of pyspark and py4j have no common base
         log.warning("not warmed up", extra={"reason": str(error).splitlines()[0]})
     with suppress(OperationalError):
         files.remove(location)

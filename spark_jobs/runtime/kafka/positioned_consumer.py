@@ -136,7 +136,7 @@ class PositionedConsumer:
     def _note_end(self, place: SourcePlace, message: Message) -> None:
         """Note the end of a partition, or raise the error that a message has in place of a record."""
         offset, error = int(message.offset() or 0), message.error()
-        assert error is not None, "no record"
+        assert error is not None, "the message is not a record"
         if not message.topic():
             raise KafkaException(error)
         if place not in self.reached:

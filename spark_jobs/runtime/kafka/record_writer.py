@@ -177,7 +177,7 @@ class RecordWriter:
     async def _send(self, batches: Iterable[RecordBatch]) -> None:
         async with self._in_order:
             if self._broken:
-                raise KafkaError("what comes before was not written")
+                raise KafkaError("earlier records were not written")
             self._broken = True  # until all batches are on their way, since no batch may overtake one that was not sent
             self._look_up({batch.topic for batch in batches})
             sent = [(batch, await self._begun(batch)) for batch in batches]

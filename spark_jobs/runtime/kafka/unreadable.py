@@ -71,12 +71,12 @@ def find_unreadable(settings: Settings, topic: str, starts: Mapping[int, int], e
             if time.monotonic() - heard_at > _SILENT_SECONDS:
                 raise OperationalError(f'topic "{topic}" does not give its records', detail=f"{sorted(left)}")
             for message in messages:
-                if _is_read(message, left, readable, found):
+                if _ends_search(message, left, readable, found):
                     left.discard(message.partition())
     return found
 
 
-def _is_read(message: Message, left: set[int], readable: set[int], found: Unreadable) -> bool:
+def _ends_search(message: Message, left: set[int], readable: set[int], found: Unreadable) -> bool:
     """Take a message into account; return whether the search in its partition is over."""
     partition, offset = message.partition(), message.offset()
     assert partition is not None and offset is not None

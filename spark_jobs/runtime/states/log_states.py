@@ -256,7 +256,7 @@ class LogStates:
         clocked = [each for each in behind if isinstance(each.state, TimedState)]
         marks = self._marks.of(stream.source_id, partition) if clocked else []
         for each in clocked:
-            assert isinstance(each.state, TimedState), "chosen so"
+            assert isinstance(each.state, TimedState), "`clocked` has timed states only"
             own = [mark for mark in marks if each.begin <= mark.position < first]
             positions, watermarks = [mark.position for mark in own], [mark.watermark for mark in own]
             each.state.marks = np.array(positions, np.int64), np.array(watermarks, np.int64)

@@ -90,7 +90,7 @@ class RowSnapshots:
                 self._due[place] = self._clock() + _EVERY_SECONDS
                 return state
         except _FAULTS as error:
-            self._leave_alone(error)
+            self._pause(error)
         return None
 
     def keep(self, place: SnapshotPlace, state: LogState) -> None:
@@ -116,7 +116,7 @@ class RowSnapshots:
             for _, old in files[: 1 - _KEPT]:
                 system.delete_file(old)
         except _FAULTS as error:
-            self._leave_alone(error)
+            self._pause(error)
 
     def leave_changes(self, place: SnapshotPlace, state: LogState) -> None:
         """Store the changes of a task that has ended, for other workers of this machine."""
@@ -132,7 +132,7 @@ class RowSnapshots:
             for old in sorted(folder.glob(f"*{_CHANGES}"))[:-_CHANGES_KEPT]:
                 old.unlink(missing_ok=True)
         except _FAULTS as error:
-            self._leave_alone(error)
+            self._pause(error)
 
     def catch_up(self, place: SnapshotPlace, state: LogState, at_most: int) -> None:
         """Apply to a state the changes that other workers have stored, up to a position, as long as there is no gap."""
@@ -155,11 +155,14 @@ class RowSnapshots:
             if self._files(system, folder):
                 system.delete_dir(folder)
         except _FAULTS as error:
-            self._leave_alone(error)
+            self._pause(error)
 
-    def _leave_alone(self, fault: BaseException) -> None:
+    def _pause(self, fault: BaseException) -> None:
         self._away_until = self._clock() + _AWAY_SECONDS
-        log.warning("last rows are neither stored nor read", extra={"place": self._location, "reason": str(fault)})
+        log.warning(
+            "states of operators are not stored or read for some time",
+            extra={"place": self._location, "reason": str(fault)},
+        )
 
     def _opened(self, place: SnapshotPlace) -> tuple[pyarrow.fs.FileSystem, str]:
         if self._folder is not None:

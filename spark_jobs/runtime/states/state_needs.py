@@ -82,7 +82,7 @@ class _EdgeNeeds:
     @classmethod
     def of(cls, settings: Settings, stream: Stream, computation: Computation, snapshot: Snapshot) -> _EdgeNeeds:
         """Collect the needs of the groups over a computation."""
-        assert computation.before is not None, "a computation with rows before"
+        assert computation.before is not None, "the computation has previous rows"
         plans = [table.shape.plan for table in snapshot.tables]
         operator_of = partial(
             RowBeforeOperator.of,

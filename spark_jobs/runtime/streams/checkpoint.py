@@ -169,7 +169,7 @@ class Checkpoint:
         return True
 
     def _tail(self) -> list[str]:
-        """Return the names of the file with the begin of the next micro-batch, and of the file with its end.
+        """Return the names of two files: one has the begin of the next micro-batch, the other has its end.
 
         The second name is missing if the next micro-batch has not begun; both are missing if no micro-batch ever began.
         """

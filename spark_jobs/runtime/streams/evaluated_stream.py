@@ -17,7 +17,7 @@ __all__ = ["EvaluatedStream"]
 _ALONE_SECONDS = 30.0
 """How long a stream must have a query of its own after its first failure in the lane."""
 _MOST_PARTINGS = 5
-"""Each further failure doubles this time, at most this many times."""
+"""The largest number of further failures that double `_ALONE_SECONDS`."""
 _STANDING_SECONDS = 10.0
 """If events have waited for this time without a committed micro-batch, the stream's state is shown as waiting."""
 

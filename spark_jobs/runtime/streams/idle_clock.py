@@ -1,8 +1,9 @@
 """The clock of idle source partitions, which moves their watermarks on and writes marks.
 
 If a partition has no new events for the idle time, its watermark moves on with the clock: the watermark is then its
-last value, plus the time since the last new events, less the idle time. The clock sets a watermark, by a mark, only
-when a result is due. So a stream in which no result is due costs nothing.
+last value, plus the time since the last new events, less the idle time. The clock sets a watermark only when a result
+is due, so a stream in which no result is due costs nothing. A mark is a written note: the position of the next event,
+and the watermark that the clock set before this event.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class IdleClock:
                     known.unsettled = bool(known.marks) and not committed(known.marks[-1].batch)
 
     def at(self, place: TopicPlace, offset: int) -> StateClock | None:
-        """Return the marks of the clock where a task begins; None for a stream without event-time queries.
+        """Return what the clock has set for a partition at an offset; None for a stream without event-time queries.
 
         Args:
             place: The partition.
@@ -121,7 +122,7 @@ class IdleClock:
         return StateClock(None, watermark) if known.unsettled else StateClock(watermark, None)
 
     def open_marks(self, reached: Mapping[str, Mapping[int, int]]) -> dict[TopicPlace, StateClock]:
-        """Return the partitions with a mark whose results Kafka may lack, for a micro-batch that is carried out again.
+        """Return the marks that a micro-batch must use again, by partition: Kafka may lack the results of these marks.
 
         Args:
             reached: By topic and partition, the offset up to which events are evaluated.

@@ -33,7 +33,7 @@ __all__ = ["Evaluate", "Lane"]
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 0.3
-"""The shortest time from a start of the query to a stop by which streams may join, or may leave without `at_once`."""
+"""How long the query runs at least before it is stopped so that streams can join, or can leave without `at_once`."""
 _FIRST_BACKOFF_SECONDS = 0.5
 """How long the query waits after its first failure; each further failure doubles the wait."""
 _LONGEST_BACKOFF_SECONDS = 30.0
@@ -50,7 +50,7 @@ _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 Evaluate = Callable[[Stream, bool, dict[str, int], MicroBatch | None], Evaluation]
 """Returns the function that a stream's tasks run.
 
-The arguments are the stream; whether the tasks must be cautious; by source partition, the offset before which an
+The arguments are the stream; whether the tasks must be cautious; by source partition, the position before which an
 earlier checkpoint may have evaluated events; and the micro-batch that the query of another checkpoint began, or None.
 """
 

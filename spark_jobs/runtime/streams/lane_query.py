@@ -45,7 +45,7 @@ _POOL = "lane"
 Spark gives the next free core to the pool with the fewest running tasks. So quiet streams wait at most for a single
 task of a busy stream, not for all tasks of its micro-batch."""
 _AWAY_LOOKS = 3
-"""If this many look-ups in a row do not find a topic, the query fails; the election of a leader may fail a look-up."""
+"""If this many look-ups in a row do not find a topic, the query fails. The election of a leader may hide a topic."""
 _STOP_SECONDS = 1.0
 """How long `LaneQuery.stop` waits for the micro-batch under way."""
 
@@ -111,7 +111,7 @@ class LaneQuery:
 
         Args:
             cancel: Whether to cancel the job of a micro-batch that does not end within a second. Spark kills the
-                workers of a cancelled job, so new workers must read all that those had in memory.
+                workers of a cancelled job, so new workers must read tables and states again.
         """
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
@@ -138,11 +138,11 @@ class LaneQuery:
                 else:
                     self._stopping.wait(wait)
                     wait = min(wait * _WAIT_GROWTH, _LONGEST_WAIT_SECONDS)
-        except Exception as exc:  # pyspark's and py4j's have no common base
+        except Exception as exc:  # the exceptions of pyspark and py4j have no common base
             if not self._is_cancelled:
                 self.failure = str(exc) or type(exc).__name__
         finally:
-            with suppress(Exception):  # py4j's, if the JVM has ended
+            with suppress(Exception):  # py4j raises one if the JVM has ended
                 self._task.forget()
 
     def _advance(self) -> bool:
@@ -239,7 +239,7 @@ class TopicsAway(Exception):
 
 
 def spread(ranges: list[SourceRange], tasks: int) -> list[list[SourceRange]]:
-    """Return the ranges of each task. Tasks get about equally many records; a task's ranges of a topic are neighbours.
+    """Return the ranges of each task, sorted by topic and partition. Tasks get about equally many records.
 
     Args:
         ranges: All ranges, at least one.

@@ -148,7 +148,7 @@ class Streams:
         self._compare()
 
     def _changed(self, running: EvaluatedStream, stream: Stream) -> EvaluatedStream:
-        """Use the gateway's changes of a stream. A stream whose topic was made anew is evaluated from the beginning."""
+        """Use the gateway's changes of a stream. A stream whose topic was created again is evaluated from the begin."""
         if stream.generation == running.stream.generation:
             running.stream = stream
             self._lane.redefine(stream)
@@ -278,7 +278,9 @@ class Streams:
             return
         form = self._forms.pop(stream.topic, None) or self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
-            raise OperationalError("the topic was made anew", detail="The gateway has not noticed the new topic yet.")
+            raise OperationalError(
+                "the topic was created again", detail="The gateway has not noticed the new topic yet."
+            )
         self._partitions += len(form.partitions) - running.partitions
         running.partitions = len(form.partitions)
         checkpoint = self._checkpoints.of(stream.source_id)

@@ -155,7 +155,7 @@ class WorkerProcess:
             try:
                 return self.store(settings).snapshots.due(stream_id)
             except OperationalError as error:
-                log.warning("owed snapshots not known", extra={"stream": stream_id, "reason": error.message})
+                log.warning("due snapshots not read", extra={"stream": stream_id, "reason": error.message})
                 self._stores.clear()
                 self._sleep(WAIT_SECONDS)
 
@@ -211,7 +211,7 @@ class WorkerProcess:
             self.store(settings).tell_states(stream.stream_id, partition, *report)
         except OperationalError as error:
             self._stores.clear()
-            log.warning("states not told", extra={"stream": stream.stream_id, "reason": error.message})
+            log.warning("states not reported", extra={"stream": stream.stream_id, "reason": error.message})
 
     def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
         """Return a task's stream with the declaration of a revision, which may be later than the start of its query."""
@@ -267,9 +267,9 @@ class WorkerProcess:
             if review:
                 watch.choice.revise(self._tables[stream_id], snapshot.over(""), KeySource(events), watch.sampler.loads)
         except CpuExceeded:
-            log.warning("index not chosen anew", extra={"stream": stream_id, "reason": "its keys take too long"})
+            log.warning("index not chosen again", extra={"stream": stream_id, "reason": "its keys take too long"})
         except FAULTS:
-            log.exception("index not chosen anew", extra={"stream": stream_id})
+            log.exception("index not chosen again", extra={"stream": stream_id})
         statistics = watch.sampler.take(events, version, snapshot)
         if statistics is None:
             return
@@ -277,7 +277,7 @@ class WorkerProcess:
             self.store(settings).tell_statistics(stream_id, *statistics)
         except OperationalError as error:
             self._stores.clear()
-            log.warning("statistics not told", extra={"stream": stream_id, "reason": error.message})
+            log.warning("statistics not reported", extra={"stream": stream_id, "reason": error.message})
 
     def count(self, counts: TaskCount, settings: Settings) -> None:
         """Count the matches and output of a task in a source partition. A task of the lane writes counts at its end."""

@@ -165,4 +165,4 @@ class QuarantineNotes:
             if states:
                 self._store.put(self._stream_id, states)
         except OperationalError as error:
-            log.warning("left out, not noted", extra={"stream": self._stream_id, "reason": error.message})
+            log.warning("quarantines not written", extra={"stream": self._stream_id, "reason": error.message})

@@ -66,7 +66,9 @@ class RecordHeaders:
         try:
             self._notes.tell(self._stream.stream_id)
         except OperationalError as error:
-            log.warning("headers not asked for", extra={"stream": self._stream.stream_id, "reason": error.message})
+            log.warning(
+                "request for headers not written", extra={"stream": self._stream.stream_id, "reason": error.message}
+            )
         first, last = batch["offset"][0].as_py(), batch["offset"][-1].as_py()
         wanted = SourceRange(self._stream.topic, batch["partition"][0].as_py(), first, last + 1)
         found: dict[int, list[dict[str, object]] | None] = {}

@@ -160,6 +160,6 @@ class _FoldedTables:
         try:
             return read_rows(stream, partition, end, self._settings).events()
         except PartitionUnreadable as error:
-            return _TableUnreadable(f"{error.topic} is gone, or was made anew")
+            return _TableUnreadable(f"{error.topic} is gone, or was created again")
         except OperationalError as error:
             return _TableUnreadable(error.detail or error.message)

@@ -69,7 +69,7 @@ class StreamWatch:
             ClockNotes(self._settings, self._fences).tell(self.stream_id)
         except OperationalError as error:
             self._clock_due = now
-            log.warning("the clock is not asked for", extra={"stream": self.stream_id, "reason": error.message})
+            log.warning("request for the clock not written", extra={"stream": self.stream_id, "reason": error.message})
 
     def take_last(self) -> Events | None:
         """Return the latest events, and forget them."""

@@ -222,7 +222,7 @@ class TaskRun:
     def marked(self, watermark: int) -> Iterator[pa.RecordBatch]:
         """Yield the results that are due by a mark of the clock, before the first record."""
         self._observer.begin()
-        assert self._begin is not None, "the task of a partition"
+        assert self._begin is not None, "only a range of a source partition has marks"
         self._is_marked = True
         mark = ClockMark(self._begin.partition, watermark)
         yield from self._counted(self._hang_guard.pieces(evaluate(self._task, mark, CLOCK)))
@@ -233,7 +233,7 @@ class TaskRun:
         """The source partition, and the position after the last record."""
         base = self._task.stream.base
         if self._last is None:
-            assert self._begin is not None, "the task of a partition"
+            assert self._begin is not None, "without records, a task has the begin of its range"
             return self._begin.partition, self._begin.first + base
         return self._last["partition"][-1].as_py(), self._last["offset"][-1].as_py() + base + 1
 

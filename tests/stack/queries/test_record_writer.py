@@ -115,7 +115,7 @@ def test_a_partition_that_does_not_come(ground: Ground, writer: RecordWriter, mo
     writer.write(_rows([(b"k", b"second", topic, 0, _HEADERS)]))
     with pytest.raises(OperationalError, match=rf"{topic} has no partition 1 yet"):
         writer.flush()
-    with pytest.raises(OperationalError, match="what comes before was not written"):
+    with pytest.raises(OperationalError, match="earlier records were not written"):
         writer.flush()
 
 

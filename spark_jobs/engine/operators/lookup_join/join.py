@@ -86,10 +86,10 @@ class LookupJoinOperator:
         waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]
         while waiting:
             first, last = waiting.pop()
-            alone = JoinedEvents(events, np.arange(first, last), {})
+            unjoined = JoinedEvents(events, np.arange(first, last), {})
             try:
                 at_once = min(self.slice_rows, self.event_rows) if last - first > 1 else self.event_rows
-                rows = _joined(alone, self.computation, self.views, self.value_bytes, at_once)
+                rows = _joined(unjoined, self.computation, self.views, self.value_bytes, at_once)
             except _TooManyRows:
                 if last - first == 1:
                     yield last, None
@@ -126,7 +126,7 @@ def join(
     Raises:
         Exception: Any exception, since the expressions of ON run code of libraries (`faults.FAULTS`).
     """
-    return _joined(JoinedEvents.alone(events), computation, views, value_bytes, None)
+    return _joined(JoinedEvents.of_events(events), computation, views, value_bytes, None)
 
 
 class _TooManyRows(Exception):

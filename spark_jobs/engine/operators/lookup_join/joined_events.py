@@ -71,7 +71,7 @@ class JoinedEvents:
         self._encoded: dict[Reference, pa.Array] = {}
 
     @classmethod
-    def alone(cls, events: Events) -> JoinedEvents:
+    def of_events(cls, events: Events) -> JoinedEvents:
         """Return the events before anything is joined with them."""
         return cls(events, np.arange(events.count), {})
 

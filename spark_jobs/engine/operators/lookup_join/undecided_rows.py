@@ -40,9 +40,9 @@ class UndecidedRows(NamedTuple):
             probe: For each row, the input row of which the join made it; ascending.
             row: For each row, the row of the table; -1 for the row of NULLs.
         """
-        alone = np.flatnonzero(row < 0)
+        padded = np.flatnonzero(row < 0)
         beside = np.full(row.size, -1, np.int64)
-        beside[alone] = np.diff(alone, prepend=-1) - 1
+        beside[padded] = np.diff(padded, prepend=-1) - 1
         return cls(None, None, beside)
 
     def taken(self, rows: Columns, probe: Ints) -> UndecidedRows:
@@ -60,5 +60,5 @@ class UndecidedRows(NamedTuple):
         """Return the partners of some of the present rows."""
         places = rows.astype(np.int64) if self.at is None else self.at[rows]
         beside = self.beside[places]
-        alone = beside >= 0
-        return Partners(self.made, places - np.where(alone, beside, 0), np.where(alone, beside, 1), alone)
+        padded = beside >= 0
+        return Partners(self.made, places - np.where(padded, beside, 0), np.where(padded, beside, 1), padded)
