@@ -278,9 +278,7 @@ class Streams:
             return
         form = self._forms.pop(stream.topic, None) or self._broker.form(stream.topic)
         if stream.topic_id not in ("", form.topic_id):
-            raise OperationalError(
-                "the topic was created again", detail="The gateway has not noticed the new topic yet."
-            )
+            raise OperationalError("the topic was created again", detail="The gateway does not know the new topic.")
         self._partitions += len(form.partitions) - running.partitions
         running.partitions = len(form.partitions)
         checkpoint = self._checkpoints.of(stream.source_id)
