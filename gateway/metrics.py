@@ -97,14 +97,16 @@ LATE_EVENTS = Counter(
     "cq_late_events", "events that event-time queries left out: late, or without event time; by stream", ["stream"]
 )
 FUTURE_EVENTS = Counter(
-    "cq_future_events", "events that event-time queries left out for a time too far ahead, by stream", ["stream"]
+    "cq_future_events",
+    "events that event-time queries left out because their time was too far ahead, by stream",
+    ["stream"],
 )
 MISFITS = Gauge(
     "cq_misfits",
     "values of a lenient stream that did not fit and are NULL, by stream and column; beyond ten columns as column *",
     ["stream", "column"],
 )
-REBUILDS = Counter("cq_rebuilds", "how often Redis was filled anew from the catalog")
+REBUILDS = Counter("cq_rebuilds", "how often Redis was filled again from the catalog")
 QUARANTINED = Gauge("cq_quarantined_groups", "groups that are quarantined as a whole or in part, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")
 LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
@@ -112,7 +114,7 @@ REPEATED_MATCHES = Counter(
     "cq_repeated_matches", "matches that were stored once more by a replayed batch, and left out of a digest"
 )
 LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that the evaluator did not reach in time")
-WAITING_DIGESTS = Gauge("cq_waiting_digests", "digests that wait in their cut for room on the disk")
+WAITING_DIGESTS = Gauge("cq_waiting_digests", "digests that wait in their cut for disk space")
 TICK_SECONDS = Histogram(
     "cq_tick_lateness_seconds",
     "seconds from a tick until its digests are written",

@@ -104,7 +104,7 @@ class KeyFile:
         self._state = state
         self.keys, faults = _read(self._path)
         for fault in faults:
-            log.error("a key of tokens cannot be read and counts no more", extra={"reason": fault})
+            log.error("a key for tokens cannot be read and is no longer used", extra={"reason": fault})
         log.info("the keys of tokens were read again", extra={"keys": len(self.keys)})
 
     def _stamp(self) -> tuple[tuple[str, int, int], ...]:
@@ -184,7 +184,7 @@ def _of_pem(name: str, text: bytes) -> TokenKey:
     try:
         key = load_pem_public_key(text)
     except ValueError as error:
-        raise ValueError(f'"{name}.pem" is no public key') from error
+        raise ValueError(f'"{name}.pem" is not a public key') from error
     return TokenKey(key, _algorithm(key, name), (_literal(name),))
 
 

@@ -98,7 +98,7 @@ class TokenCheck:
         auth = settings.auth
         if auth.keys is None and not auth.jwks_url:
             raise OperationalError(
-                "tokens are asked for, and no keys are given", hint="Set CQ_AUTH_KEYS or CQ_AUTH_JWKS_URL."
+                "CQ_AUTH_MODE is token, and no keys are set", hint="Set CQ_AUTH_KEYS or CQ_AUTH_JWKS_URL."
             )
         if auth.token_seconds + 2 * auth.skew_seconds > settings.commands.remember_days * _DAY_SECONDS:
             raise OperationalError(
@@ -189,7 +189,7 @@ class TokenCheck:
         elif self._oidc is None:
             right["text_sha256"] = False
         wrong = [name for name in ("sub", "jti", "aud", "text_sha256") if not right.get(name, True)]
-        return f"Its token is for another command: {', '.join(wrong)}." if wrong else None
+        return f"Its token does not fit the command; the wrong claims are: {', '.join(wrong)}." if wrong else None
 
     def _time_fault(self, claims: _Claims, at: float) -> str | None:
         if not 0 < claims.exp - claims.iat <= self._longest:

@@ -45,17 +45,20 @@ __all__ = [
 Data = Annotated[Path | None, typer.Option("--data", help="Data folder of a `cq up`.", show_default="cq-data")]
 KafkaAt = Annotated[str | None, typer.Option("--kafka", metavar="HOST:PORT", help="Kafka, instead of a data folder.")]
 SubscriberOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Whose CQs.", show_default="the user's name")
+    str | None,
+    typer.Option(
+        metavar="NAME", help="The subscriber who sends statements and has the CQs.", show_default="the user's name"
+    ),
 ]
 _AT_ONCE = 1_000
 """The largest number of statements that are sent before their replies are shown."""
 
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def sql(
-    statement: Annotated[str | None, typer.Argument(help='Such as "CREATE CQ …", "SHOW CQS"; several with ;.')] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="Statements in a file; - for the input.")] = None,
+    statement: Annotated[str | None, typer.Argument(help='Statements separated by ";", such as "SHOW CQS".')] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="File of statements; - for standard input.")] = None,
     data: Data = None,
     kafka: KafkaAt = None,
     subscriber: SubscriberOption = None,
@@ -116,7 +119,7 @@ def tail(
     subscriber: SubscriberOption = None,
     as_json: AsJson = False,
     from_cursor: Annotated[str | None, typer.Option(metavar="TEXT", help="Go on after this cursor.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many results.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of results.")] = None,
 ) -> None:
     """Print a CQ's results, from the first one until the CQ ends. Ctrl-C stops."""
     with (

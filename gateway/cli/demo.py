@@ -142,7 +142,7 @@ def _play(console: Console, bootstrap: str, *, cqs: int, rate: int, seconds: flo
         _stream(console, clients[0], followed, market, tally, rate=rate, seconds=seconds)
         print_sharing(console, clients[0].listing("GROUPS"), everything)
     console.print(
-        f"{tally.events:,} quotes gave {tally.matches:,} matches and {tally.digests:,} digests that count; "
+        f"{tally.events:,} quotes gave {tally.matches:,} matches and {tally.digests:,} digests of counts; "
         f"latency p50 / p99: {latency_text(tally)}.",
         soft_wrap=True,
     )

@@ -18,7 +18,7 @@ def doctor(
     kafka: Kafka = None,
     redis: Redis = None,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired without a loss.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Compare catalog, Redis and topics. The exit code is 1 if there are faults that were not repaired."""
     from gateway.doctor.doctor import Doctor  # imported here, so that other commands start faster

@@ -17,7 +17,7 @@ __all__ = ["logs"]
 
 def logs(
     role: Annotated[
-        str | None, typer.Argument(help="The log of this role alone, such as evaluator.", show_default="all")
+        str | None, typer.Argument(help="Only the log of this role, such as evaluator.", show_default="all")
     ] = None,
     data: Data = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines.")] = False,

@@ -28,7 +28,7 @@ def status(
     data: Data = None,
     kafka: Kafka = None,
     redis: Redis = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Show the roles of a data folder or of given servers. The exit code is 0 only if all roles are ready."""
     settings = given_settings()
@@ -142,18 +142,20 @@ def _show(answer: Mapping[str, Any]) -> None:
         where = f"{counted(totals['streams'], 'stream')}, {counted(totals['tables'], 'table')}"
         print(f"  {counted(totals['cqs'], 'CQ')} in {counted(totals['groups'], 'group')} over {where}")
     for name, stream in answer["streams"].items():
-        waiting = f", {counted(count, 'digest')} waiting for room" if (count := stream.get("digests_waiting")) else ""
+        waiting = (
+            f", {counted(count, 'digest')} waiting for disk space" if (count := stream.get("digests_waiting")) else ""
+        )
         cqs = "" if "cqs" not in stream else f"{counted(stream['cqs'], 'CQ')}, "
         since = f" ({seconds} s)" if (seconds := stream.get("seconds_behind")) else ""
         who = f", by {evaluator}" if (evaluator := stream.get("evaluator")) else ""
         lane = ", in the lane" if stream.get("lane") else ""
         print(f"  stream {name}: {cqs}{counted(stream['behind'], 'event')} behind{since}{waiting}{who}{lane}")
         if "reason" in stream:
-            print(f"    does not go on: {stream['reason']}")
+            print(f"    not evaluated: {stream['reason']}")
         for warning in stream.get("warnings", ()):
             print(f"    {warning}")
         for share, why in stream.get("quarantined", {}).items():
-            print(f"    {share} is not evaluated since {why['since']}: {why['reason']}")
+            print(f"    {share} has not been evaluated since {why['since']}: {why['reason']}")
     for name, table in answer["tables"].items():
         print(f"  table {name}: {_table_line(table)}")
         for warning in table.get("warnings", ()):

@@ -17,9 +17,11 @@ def top(
     data: Data = None,
     kafka: Kafka = None,
     redis: Redis = None,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds from one look to the next.")] = 2.0,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two refreshes.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Show one table, and end.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs: a line for each look.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON at each refresh, for programs.")
+    ] = False,
 ) -> None:
     """Show rates, lag, the groups that cost most, and the subscribers with the most CQs, until Ctrl-C."""
     from rich.console import Console

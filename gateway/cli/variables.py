@@ -19,12 +19,13 @@ def unknown_variables(names: Iterable[str]) -> str | None:
 
     Example:
         >>> unknown_variables(["PATH", "CQ_KAFKA_BOOTSTRAP", "CQ_KAFKA_BOOTSRAP"])
-        'no setting is called CQ_KAFKA_BOOTSRAP, which is ignored. Did you mean "CQ_KAFKA_BOOTSTRAP"?'
+        'CQ_KAFKA_BOOTSRAP is not a setting and is ignored. Did you mean "CQ_KAFKA_BOOTSTRAP"?'
     """
     known = {*variables(), *_OWN}
     unknown = sorted(name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in known)
     if not unknown:
         return None
-    fault = f"no setting is called {' or '.join(unknown)}, which is ignored."
+    verb = "is not a setting and is" if len(unknown) == 1 else "are not settings and are"
+    fault = f"{' and '.join(unknown)} {verb} ignored."
     hints = dict.fromkeys(hint for name in unknown if (hint := near_name(name, known)))
     return " ".join((fault, *hints))

@@ -84,5 +84,5 @@ def _sent_text(request: Request) -> str:
 
 
 def _clipped(text: str) -> str:
-    """Return a statement; a long statement is shortened, because the trail is kept for ever."""
+    """Return a statement; a long statement is shortened, because the trail is kept forever."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"

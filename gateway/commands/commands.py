@@ -45,7 +45,7 @@ Clock = Callable[[], int]
 
 
 _READ_AGAIN_SECONDS = 0.1
-"""Longest time for one reading of commands of which the queue has only the places, to save memory."""
+"""The longest time for reading commands again. To save memory, the queue may have only their places."""
 UNIT_BYTES = 64 << 20
 """Approximate bytes of replies and dead letters that end a unit of work, so that Redis and Kafka accept the unit."""
 

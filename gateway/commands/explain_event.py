@@ -42,7 +42,7 @@ def explain_event(
     now_ms: int,
     evaluate: Callable[[EventQuestion], EventOutcome],
 ) -> dict[str, Any]:
-    """Return the result of the reply: `event` as data, and the same facts as `text`.
+    """Return the result of EXPLAIN CQ … FOR: `event` as data, and the same facts as `text`.
 
     Args:
         statement: The statement, which gives the event, rows of tables and fields of the record.
@@ -120,7 +120,7 @@ def _headers_of(text: str) -> tuple[tuple[str, bytes], ...]:
         return tuple((name, value.encode()) for name, value in _headers(text.encode("utf-8", "surrogatepass")).items())
     except msgspec.MsgspecError as error:
         raise InputError(
-            "the headers are no JSON object of strings",
+            "the headers are not a JSON object of strings",
             code="stream-mismatch",
             detail=f"{error}.",
             hint="""Write WITH (_headers = '{"ce_type": "order"}').""",
@@ -145,7 +145,7 @@ def _rows_by_table(given: Mapping[str, str], joined: Mapping[str, Table]) -> dic
             rows[table_id] = [bytes(row) for row in _rows(text.encode("utf-8", "surrogatepass"))]
         except msgspec.MsgspecError as error:
             raise InputError(
-                f'the rows of "{joined[table_id].name}" are no JSON array',
+                f'the rows of "{joined[table_id].name}" are not a JSON array',
                 code="stream-mismatch",
                 detail=f"{error}.",
                 hint="""Write WITH (profiles = '[{"symbol": "INTC"}]').""",
@@ -174,14 +174,18 @@ def _delivery(
         return False, f"it becomes a dead letter ({outcome.dead_letter})", None
     edges, matches = destination.edges, outcome.matches
     if edges is not None and matches is not None and edges.edge in ("both", "changes", "enter" if matches else "exit"):
-        return None, "the event before it of the same key decides", None
+        return None, "the previous event of the same key decides", None
     if edges is not None and matches:
         return False, "the event can only enter, and the CQ reports exits", None
     if not outcome.matches:
         return outcome.matches, "it does not match" if outcome.matches is False else "it is not known to match", None
     trigger = destination.trigger
     if not trigger.timed:
-        through = "its readers find it among the group's events" if destination.mode == "virtual" else "at once"
+        through = (
+            "the CQ's readers find the event among the events of the group"
+            if destination.mode == "virtual"
+            else "at once"
+        )
         return True, through, None
     tick_ms = next_tick_of(cq, trigger, max(at_ms, now_ms))
     if cq.expire_ms is not None and (tick_ms is None or tick_ms > cq.expire_ms):

@@ -138,7 +138,7 @@ class RequestReader:
 
     def _malformed(self, record: Record, error: MalformedCommand) -> Request:
         refusal = InputError(
-            "the record is no command",
+            "the record is not a command",
             code="malformed-command",
             detail=error.detail,
             hint="Send an object with command_id, subscriber and text.",
@@ -191,7 +191,7 @@ def _command_letter(topic: str, source: str, detail: str, key: bytes | None, val
     Args:
         topic: The topic of dead letters.
         source: The topic, partition and offset of the record, as text.
-        detail: Why the record is no command.
+        detail: Why the record is not a command.
         key: The record's key.
         value: The record's value.
 

@@ -51,7 +51,7 @@ def check_notes(
     streams = working.inventory.streams
     if lost := {streams[stream_id].name for stream_id in notes.streams_without_totals(streams)}:
         detail = f"Redis has lost the match counts of the CQs of {shown(lost, 'stream')}."
-        hint = "A running gateway writes them again; else DESCRIBE CQ counts anew. Nothing else depends on them."
+        hint = "A running gateway writes them again; otherwise DESCRIBE CQ counts from zero. No result depends on them."
         yield Finding("match-totals-missing", "", detail, hint, names=frozenset(lost))
 
 

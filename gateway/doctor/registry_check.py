@@ -15,7 +15,7 @@ from grouping.settings.settings import Settings
 
 __all__ = ["REFILL_HINT", "check_registry", "differences"]
 
-REFILL_HINT = "The gateway fills Redis anew from the catalog: cq doctor --repair."
+REFILL_HINT = "The gateway fills Redis again from the catalog: cq doctor --repair."
 
 
 def check_registry(settings: Settings, catalog: CatalogState, inventory: Inventory) -> Iterator[Finding]:

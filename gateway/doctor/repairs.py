@@ -57,9 +57,9 @@ class Repairs:
         while self._store.epoch() in (None, epoch):
             if waited >= _REFILL_SECONDS:
                 raise OperationalError(
-                    "no gateway has filled Redis anew",
+                    "no gateway has filled Redis again",
                     detail=f"The order to fill Redis was given {waited:.0f} seconds ago.",
-                    hint="Start a gateway: it does so first.",
+                    hint="Start a gateway: it fills Redis when it starts.",
                 )
             self._pause(0.5)
             waited += 0.5

@@ -28,7 +28,7 @@ micro-batches are too large."""
 def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now_ms: int) -> Iterator[Finding]:
     """Yield findings about roles that do not run, and streams and groups that are not evaluated.
 
-    A role runs if its lease has a holder. A further finding is a Redis that may lose keys.
+    A role runs if its lease has a holder. A Redis that may evict keys, or has unconfirmed tables, is a finding too.
 
     Raises:
         StoreUnavailable: Redis does not answer.
@@ -36,7 +36,7 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
     evaluators: list[tuple[LeaseTaker, str]] = [("evaluator", name) for name in Assignment.of(settings).names]
     for role, name in (("gateway", ""), *evaluators):
         if Lease(settings, role, name).holder() is None:
-            hint = "Start it; the runbook has its alert."
+            hint = "Start it; the runbook describes its alert."
             yield Finding(f"{role}-down", role_title(role, name), "Nobody holds its lease.", hint)
     if store.epoch() is None:
         hint = "The gateway confirms them when it has recovered; its log says what it waits for."
@@ -55,8 +55,8 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
     for stream_id, shares in known.items():
         for share, state in shares.items():
             if state.holds(now_ms) and group_of(share) in inventory.groups(stream_id):
-                detail = f"{share} is not evaluated since {instant(state.since_ms)}: {state.reason}."
-                hint = "SHOW GROUPS names its queries; drop the one that does harm."
+                detail = f"{share} has not been evaluated since {instant(state.since_ms)}: {state.reason}."
+                hint = "SHOW GROUPS names its queries; drop the query that is the cause."
                 yield Finding("quarantined", f"stream {inventory.streams[stream_id].name}", detail, hint)
 
 
@@ -85,6 +85,7 @@ def _check_streams(streams: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding
         elif figures["behind"] and quiet > _QUIET_SECONDS:
             detail = f"{figures['behind']} events wait, and no micro-batch was committed for {quiet:.0f} s."
             hint = (
-                "Look for a step that hangs in the evaluator's log, and for its cores; see EventsBehind in the runbook."
+                "Look in the evaluator's log for a step that hangs, and check whether its cores are busy; "
+                "see EventsBehind in the runbook."
             )
             yield Finding("stream-stuck", f"stream {name}", detail, hint)

@@ -28,17 +28,15 @@ def check_topics(
         KafkaUnavailable: Kafka does not answer.
     """
     for topic, wrong in misformed(settings, topics).items():
-        yield Finding(
-            "own-topic", topic, wrong, "The gateway brings it into form at its start.", "bring the topics into form"
-        )
+        yield Finding("own-topic", topic, wrong, "The gateway repairs it when it starts.", "bring the topics into form")
     there = topics.names()
     for topic in sorted(_wanted(settings, memberships) - there):
-        hint = "Without it a result has nowhere to go: the stream stands still."
+        hint = "The evaluator cannot write a result to it, so the stream is not evaluated any further."
         yield Finding(
             "result-topic-missing", topic, "A CQ publishes to it, and Kafka has no such topic.", hint, "make the topic"
         )
     for topic in sorted(_unknown(settings, there, catalog, memberships)):
-        detail, hint = "No CQ publishes to it, or did lately.", "The topic costs the brokers partitions."
+        detail, hint = "No CQ publishes to it or has done so recently.", "The topic uses partitions of the brokers."
         yield Finding("result-topic-unknown", topic, detail, hint, "delete the topic")
     for kind in ("stream", "table"):
         for source in catalog.sources[kind].values():

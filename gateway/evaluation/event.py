@@ -103,7 +103,7 @@ def _counts(standing: StandingQuery, judgement: Judgement, at_ms: int) -> bool:
 
 
 def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing: Sequence[str]) -> EventOutcome:
-    """Return the outcome by the conjuncts that read only columns of the stream, if rows of tables were not given."""
+    """Return the outcome if rows of some tables were not given, from the conjuncts that read only the stream."""
     pieces = list(decode_pieces(source_batch([record]), standing.stream, _SETTINGS))
     for _, letters in pieces:
         if letters is not None:

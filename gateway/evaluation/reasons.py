@@ -124,7 +124,7 @@ def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
     if not reasons and not failed and standing.query.plan.nodes and not conjuncts:
         return "it meets no row of the tables that it is joined with"
     if not reasons and not failed and standing.query.edge == "silence":
-        return "its key was not silent for the interval, as far as the rows go, or its time was late"
+        return "its key was not silent for the interval, within the given rows, or its time was late"
     if not reasons and standing.query.plan.lasting is not None:
         return _no_lasting_edge(standing.query.edge, failed)
     if not reasons and standing.query.edge and standing.query.edge != "silence":
@@ -142,7 +142,7 @@ def _no_lasting_edge(edge: Edge, failed: Sequence[str]) -> str:
         return why if edge == "enter" else f"{why}, and no stay of the interval ended with it, or its time was late"
     if edge == "exit":
         return "it is a match, which is no exit"
-    return "its key was in already, or did not stay in for the interval, as far as the rows go, or its time was late"
+    return "its key was in already, or did not stay in for the interval, within the given rows, or its time was late"
 
 
 def _no_edge(edge: Edge, failed: Sequence[str], *, stays: bool) -> str:

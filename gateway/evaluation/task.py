@@ -56,8 +56,8 @@ class TaskOutput:
     """The output of a task for some records."""
 
     pieces: list[Events]
-    """The events of the records that could be decoded. There are several pieces only if the records have many elements
-    that are events."""
+    """The events of the records that could be decoded. There are several pieces only for a stream with
+    `explode` whose records have very many elements."""
     snapshot: Snapshot
     """The constant tables with which the events were evaluated."""
     framed: dict[int, ExtendedRows] = field(default_factory=dict)

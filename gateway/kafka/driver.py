@@ -54,7 +54,7 @@ NOT_YET = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-"""Error codes with which a broker may answer for a topic that was made a moment ago, also to a request for offsets."""
+"""Error codes of a broker that does not know a topic or its offsets yet, because the topic was made a moment ago."""
 
 
 FITTING_BYTES = LARGEST_RECORD - (64 << 10)

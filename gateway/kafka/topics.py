@@ -75,7 +75,7 @@ class Topics:
         return None if form is None else form.partitions
 
     def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return topic → form, for those of the topics that exist. The request never creates a topic."""
+        """Return topic → its id, partitions and replicas, for those of the topics that exist. No topic is created."""
         names = sorted(set(topics))
         if not names:
             return {}
@@ -86,7 +86,7 @@ class Topics:
         return {name: form.partitions for name, form in self.forms(topics).items()}
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the forms of topics; wait for topics that were made a moment ago, which a broker may not know yet.
+        """Return the same as `forms`; wait for topics that were made a moment ago, which a broker may not know yet.
 
         Raises:
             KafkaUnavailable: A topic did not appear.

@@ -100,7 +100,7 @@ class TransactionalWriter:
         self._outdated = self._lost = False
 
     def _hear(self, error: KafkaError) -> None:
-        """Note that a broker went away. The client may then wait for it for ever, so the client is outdated.
+        """Note that a broker went away. The client may then wait for it forever, so the client is outdated.
 
         A client asks only once which broker is the coordinator of a group. If this broker then leaves the metadata, as
         each broker does during a restart, the client never sends the offsets, whatever its timeout is (librdkafka
@@ -236,7 +236,7 @@ class TransactionalWriter:
 def _ending_if_stuck() -> Iterator[None]:
     """End the process if the driver does not return. The next process finishes the commit from the journal.
 
-    If a broker dies during the call, the driver may wait for ever (see `_hear`).
+    If a broker dies during the call, the driver may wait forever (see `_hear`).
     """
     watchdog = threading.Timer(_STUCK_SECONDS, _end)
     watchdog.daemon = True

@@ -99,4 +99,4 @@ def _reason(lines: list[str]) -> str:
         for line in lines:
             if sign in line:
                 return line.strip(": \t")
-    return lines[-1] if lines else "Ivy said nothing"
+    return lines[-1] if lines else "Ivy gave no reason"

@@ -105,7 +105,7 @@ def ensure_jars(
         except OSError as error:
             raise OperationalError(
                 f'the jars cannot be kept in "{folder}": {(error.strerror or str(error)).lower()}',
-                hint="Make room or give another folder: CQ_JARS_CACHE.",
+                hint="Free disk space, or give another folder: CQ_JARS_CACHE.",
             ) from error
     return folder
 

@@ -64,8 +64,8 @@ class RunFolder:
             ) from error
         if free < ROOM:
             raise OperationalError(
-                f'there is too little room for the data folder "{self.data}": {free >> 20} MiB are free',
-                hint=f"Make room ({ROOM >> 20} MiB) or give a folder on another disk: --data DIR.",
+                f'there is too little disk space for the data folder "{self.data}": {free >> 20} MiB are free',
+                hint=f"Free disk space ({ROOM >> 20} MiB) or give a folder on another disk: --data DIR.",
             )
 
     @contextlib.contextmanager

@@ -133,7 +133,7 @@ class Supervisor:
             for role in self._roles:
                 role.renew_log(self._log_bytes)
         except OSError as error:  # a full disk must not end running roles
-            log.warning("log not begun anew", extra={"reason": str(error)})
+            log.warning("log not rotated", extra={"reason": str(error)})
 
     def _announce(self) -> None:
         self._announced = True

@@ -36,7 +36,7 @@ class SupervisorWatchdog:
         return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
 
     def close(self) -> None:
-        """End the watchdog. No role may run any more."""
+        """End the watchdog. The supervisor must have stopped all roles before."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=20)

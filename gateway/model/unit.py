@@ -68,20 +68,20 @@ class Unit:
         self.ended_notes: dict[DestinationId, TimedNote] = {}
         """Timer-based destination that this unit ends → its last note."""
         self.last_expiries: dict[DestinationId, int] = {}
-        """Timer-based destination → EXPIRE of its CQ that was removed last, at its EXPIRE, in this unit."""
+        """Timer-based destination → EXPIRE of the last CQ that this unit removed because its EXPIRE had come."""
         self.bumped: set[StreamId] = set()
         """Streams whose tables get a new version in this unit, even if no table changes."""
         self.begun_edges: set[DestinationId] = set()
-        """New destinations whose edges begin with this unit, even if the command is refused after their creation."""
+        """New destinations with edges that begin with this unit, including those of commands that were then refused."""
         self.moved_edges: set[DestinationId] = set()
-        """Destinations and stores with edges whose beginning this unit moves."""
+        """Destinations and stores with changed `edges`: another beginning, or a snapshot that is now written."""
         self.new_readers: set[DestinationId] = set()
         self.joined: list[tuple[DestinationId, DestinationId]] = []
         """Stores, each with a timer-based destination that begins to read it."""
         self.requested: dict[DestinationId, Destination] = {}
         """Id → requested destination, with the fields that it gets if it is created now."""
         self.left: dict[CqKey | DestinationId, int] = {}
-        """CQ that left its destination, or ended destination → when, in epoch milliseconds; a new stay begins later."""
+        """CQ that left its destination, or ended destination → when, epoch milliseconds. A new stay begins after it."""
         self.left_until: dict[CqKey, tuple[int, ...]] = {}
         """CQ that left its destination → offsets, by source partition, up to which events still count for this stay."""
 
@@ -163,7 +163,7 @@ class Unit:
             self.set_field("topic-founders", owner_id, None)
 
     def note_last_expiry(self, destination_id: DestinationId, expire_ms: int) -> None:
-        """Note EXPIRE of a removed CQ: if only paused CQs are left, the destination still sends the CQ's matches."""
+        """Note EXPIRE of a removed CQ, up to which a destination with only paused CQs still sends matches."""
         self.last_expiries[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
@@ -249,8 +249,8 @@ class Unit:
     def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
         """Return, by source partition, the offset at which a new CQ's edges begin: earlier events count for the old CQ.
 
-        The result is empty if no further events count for the old CQ: if the new CQ has no edges and gets all events
-        that are not evaluated yet, or if the old CQ is timer-based or virtual.
+        The result is empty if no further events count for the old CQ. There are two cases: the new CQ has no edges, so
+        it gets all events that are not evaluated yet; or the old CQ is timer-based or virtual.
         """
         edges, membership = destination.edges, self.memberships[old.destination_id]
         if edges is None or destination.destination_id not in self.begun_edges or membership is None:

@@ -30,8 +30,8 @@ __all__ = [
 
 SPLIT_KEYS_WARNING = (
     "Keys of PARTITION KEY are in several partitions of the topic; in each partition they count as separate keys. The "
-    "likely cause is a producer whose partitioner differs from the other's (librdkafka's default is not Java's; set "
-    "partitioner = murmur2_random), or a topic that got more partitions."
+    "likely cause is a producer whose partitioner differs from that of other producers (librdkafka's default is not "
+    "Java's; set partitioner = murmur2_random), or a topic that got more partitions."
 )
 _AHEAD_MS = 60_000
 """The time by which a watermark must be ahead of the clock for a warning."""
@@ -83,8 +83,8 @@ class TimeFigures(NamedTuple):
             return None
         minutes = counted((latest - now_ms) // _AHEAD_MS, "minute")
         return (
-            f"The watermark of partition {partition} is {minutes} ahead of the clock: events with the right time are "
-            "late there until then. The likely cause is the clock of a producer."
+            f"The watermark of partition {partition} is {minutes} ahead of the clock: until the clock reaches it, "
+            "events with correct times are late in this partition. The likely cause is the clock of a producer."
         )
 
 
@@ -110,7 +110,7 @@ def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamI
 def time_figures(
     notes: EvaluatorNotes, streams: Sequence[Stream], progress: Callable[[str], Mapping[str, object]], now_ms: int
 ) -> dict[StreamId, TimeFigures]:
-    """Return the watermarks of streams, and how many events event-time queries left out; Redis is asked once.
+    """Return the watermarks of streams, and the numbers of late and future events; Redis is asked once.
 
     Args:
         notes: Reads the evaluator's notes in Redis.

@@ -310,7 +310,7 @@ class Placement:
             "there are too many dedicated destinations",
             code="quota-exceeded",
             detail=f"There {are(live)} {counted(live, 'live dedicated destination')}{ended}; the limit is {limit}.",
-            hint="Publish SHARED, or leave the word out."
+            hint="Publish SHARED, or leave DEDICATED out."
             if self._settings.results.shared
             else "Drop CQs that are not needed any more.",
         )
@@ -322,7 +322,7 @@ class Placement:
                 code="not-allowed",
                 detail="Other subscribers could read the results. With the gateway's settings, each destination must "
                 "have a topic of its own.",
-                hint="Publish DEDICATED, or leave the word out.",
+                hint=f"Publish DEDICATED, or leave {word.upper()} out.",
             )
 
     def _in_mode(self, wanted: Destination, mode: str) -> Destination:

@@ -301,7 +301,7 @@ async def connect(
     """Connect to a gateway through its Kafka servers, and return a client. See `client.connect`.
 
     Raises:
-        TransportError: Kafka is not reached, or the gateway's topics do not exist.
+        TransportError: Kafka cannot be reached, or the gateway's topics do not exist.
 
     Example:
         async with await aio.connect("127.0.0.1:9092", "alice") as client:

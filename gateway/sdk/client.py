@@ -298,7 +298,7 @@ def connect(
         signing_key: The key that signs commands, if the gateway requires tokens.
 
     Raises:
-        TransportError: Kafka is not reached, or the gateway's topics do not exist.
+        TransportError: Kafka cannot be reached, or the gateway's topics do not exist.
 
     Example:
         with connect("127.0.0.1:9092", "alice") as client:

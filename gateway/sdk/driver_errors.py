@@ -35,7 +35,7 @@ _PASSING = frozenset(
 
 def _note(error: KafkaError) -> None:
     # librdkafka reconnects to brokers that come and go by itself; the SDK's deadlines report longer failures.
-    log.info("kafka connection trouble", extra={"error": error.str()})
+    log.info("kafka connection error", extra={"error": error.str()})
 
 
 CLIENT_OPTIONS = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_000}
@@ -66,7 +66,7 @@ def gone(doing: str, detail: str) -> ResultsGone:
     return ResultsGone(
         f"{doing}: the topic or its records were deleted",
         detail=detail,
-        hint="Begin anew without the cursor, or keep results longer (results.retention_hours).",
+        hint="Begin again without the cursor, or keep results longer (results.retention_hours).",
     )
 
 
@@ -81,7 +81,7 @@ def mapped(error: KafkaError, doing: str) -> TransportError:
         return gone(doing, f"{error.str()}.")
     if passing(error):
         return TransportError(
-            f"{doing}: Kafka is not reached", detail=f"{error.str()}.", hint="Check the bootstrap address."
+            f"{doing}: Kafka cannot be reached", detail=f"{error.str()}.", hint="Check the bootstrap address."
         )
     if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
         return TransportError(f"{doing}: the record is too large for Kafka", detail=f"{error.str()}.")

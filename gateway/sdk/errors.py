@@ -133,7 +133,7 @@ class NoReply(TransportError):
         earlier = "" if postponed is None else f" Before, the gateway could not carry it out: {postponed.message}."
         super().__init__(
             f'no reply to command "{command_id}" within {seconds:g} s',
-            detail=f"The gateway may be down or not reached; the command may still be carried out.{earlier}",
+            detail=f"The gateway may be down or unreachable; the command may still be carried out.{earlier}",
             hint="Send it again with the same command_id: that never carries it out twice.",
         )
         self.command_id = command_id

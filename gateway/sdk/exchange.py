@@ -56,7 +56,7 @@ class Exchange:
         """Begin to read replies, unless reading has begun; wait at most `seconds` for Kafka. `submit` calls this too.
 
         Raises:
-            TransportError: Kafka is not reached, or the gateway's topics do not exist.
+            TransportError: Kafka cannot be reached, or the gateway's topics do not exist.
         """
         with self._lock:
             self._listen(seconds)
@@ -71,7 +71,7 @@ class Exchange:
                 statement gets a new id.
 
         Raises:
-            TransportError: Kafka is not reached, or the gateway's topics do not exist.
+            TransportError: Kafka cannot be reached, or the gateway's topics do not exist.
             ClientClosed: The client was closed.
         """
         with self._lock:

@@ -85,7 +85,7 @@ class Inbox:
         """Return the offset that the partition's next record will have; wait at most `seconds` for Kafka.
 
         Raises:
-            TransportError: Kafka is not reached.
+            TransportError: Kafka cannot be reached.
         """
         try:
             offsets = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=seconds)
@@ -99,7 +99,7 @@ class Inbox:
         """Return how many partitions a topic has now; wait at most `seconds` for Kafka.
 
         Raises:
-            TransportError: Kafka is not reached.
+            TransportError: Kafka cannot be reached.
         """
         try:
             return len(self._consumer.list_topics(topic, timeout=seconds).topics[topic].partitions)
@@ -207,7 +207,7 @@ class Inbox:
                     continue  # the error is about a partition that is no longer read
                 if not follow_new_topic and self._ends_before(where):
                     # The partition is shorter than before, so the topic is a new one, with results of other queries.
-                    self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made anew.")
+                    self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made again.")
                     continue
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
                 self._consumer.incremental_unassign([where])

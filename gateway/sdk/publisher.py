@@ -106,7 +106,7 @@ class Publisher:
         """Check that a topic exists. Without this check, the driver would look for a missing topic for half a minute.
 
         Raises:
-            TransportError: The topic does not exist, or Kafka is not reached.
+            TransportError: The topic does not exist, or Kafka cannot be reached.
         """
         until = time.monotonic() + min(timeout, _NEW_TOPIC_SECONDS)
         while topic not in self._topics:

@@ -75,7 +75,7 @@ class Sender:
         """Tell whether Kafka knows a topic; wait at most `seconds` for Kafka.
 
         Raises:
-            TransportError: Kafka is not reached.
+            TransportError: Kafka cannot be reached.
         """
         try:
             error = self._producer.list_topics(topic, timeout=seconds).topics[topic].error
@@ -87,7 +87,7 @@ class Sender:
         """Return how many partitions a topic has; wait at most `seconds` for Kafka.
 
         Raises:
-            TransportError: Kafka is not reached, or reports an error for the topic, for example that it is missing.
+            TransportError: Kafka cannot be reached, or reports an error for the topic, for example that it is missing.
         """
         try:
             found = self._producer.list_topics(topic, timeout=seconds).topics[topic]

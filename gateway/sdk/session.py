@@ -63,7 +63,7 @@ class Session:
         """Describe the subscriber's CQs with these names. CQs that no longer exist are left out.
 
         Raises:
-            TransportError: Kafka is not reached, or a reply did not come.
+            TransportError: Kafka cannot be reached, or a reply did not come.
             ClientClosed: The connections were closed.
         """
         outcomes: list[Outcome] = []

@@ -278,7 +278,7 @@ def _no_objects(values: Sequence[bytes | None], topic: str, explode: str | None,
     elif filled and filled[0][:1] == b"\x00":
         hint = "A byte 0 begins records with an id of a schema: WITH (framing = 'confluent'), and the format."
     return InputError(
-        f'the records of topic "{topic}" are no JSON objects',
+        f'the records of topic "{topic}" are not JSON objects',
         code="stream-mismatch",
         detail=f"This holds for {len(faults)} of {len(values)} sampled records, for the first because: {faults[0]}",
         hint=hint,

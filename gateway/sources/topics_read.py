@@ -112,7 +112,7 @@ def _check_partitions(
     if have + wanted > limit:
         raise too_many(owner, "partitions", present, limit, kind)
     if have + lingering + wanted > 2 * limit:
-        present += f"; topics of dropped ones have {lingering} more, and may have as many as live ones"
+        present += f", and topics of dropped ones have {lingering} (together at most twice the limit)"
         raise too_many(owner, "partitions", present, limit, kind)
     return found
 

@@ -210,7 +210,9 @@ class Commits:
         return OutgoingRecord(self._settings.topics.catalog, CatalogKey.of("commit"), mark.encode(), (), 0)
 
     def refresh(self, now_ms: int) -> None:
-        """Write the last mark and the offsets of all partitions again, since Kafka deletes old offsets; note the time.
+        """Write the last mark and the offsets of all partitions again, since Kafka deletes old offsets.
+
+        The catalog position in Redis also gets the present time.
 
         Raises:
             OperationalError: A server failed.

@@ -1,9 +1,9 @@
 """The number of matches of each destination, and the time of the last match, for DESCRIBE.
 
-Each task pushes a tally of its matches, by the numbers of destinations; the gateway adds tallies to arrays. While no
-gateway takes tallies, workers add them up. Matches of a replayed micro-batch are counted once. After a crash, matches
-of some tasks may be missing, and after the loss of a checkpoint, some matches are counted twice. No decision depends on
-these figures.
+Each task pushes a tally of its matches by `Membership.number` of the destination; the gateway adds tallies to arrays.
+While no gateway takes tallies, workers add them up. Matches of a replayed micro-batch are counted once. After a crash,
+matches of some tasks may be missing, and after the loss of a checkpoint, some matches are counted twice. No decision
+depends on these figures.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class MatchCounts:
         return int(counts[number]), int(self._last_ms[stream_id][number])
 
     def forget(self, freed: Iterable[tuple[StreamId, int]]) -> None:
-        """Reset the counts of numbers, given with their streams, so that new destinations start at zero."""
+        """Reset the counts of ended destinations, given by stream and number: new destinations get these numbers."""
         for stream_id, number in freed:
             counts = self._counts.get(stream_id)
             if counts is not None and number < len(counts):

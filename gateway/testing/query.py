@@ -65,7 +65,7 @@ def checked(
     statement = parse(f"CREATE CQ query AS {text}" if _begins_select(text) else text)
     if not isinstance(statement, CreateCq):
         raise InputError(
-            "this is no CREATE CQ", code="unknown-statement", detail="A SELECT or a CREATE CQ is wanted here."
+            "this is not a CREATE CQ", code="unknown-statement", detail="A SELECT or a CREATE CQ is required here."
         )
     catalog = Catalog([stream.declared], [table.declared for table in tables])
     for name, select in (views or {}).items():

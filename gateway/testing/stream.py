@@ -77,7 +77,9 @@ def _declared(declaration: str, form: str, schema: str | None, framing: str) -> 
     statement = parse(text)
     if not isinstance(statement, CreateStream):
         raise InputError(
-            "this is no CREATE STREAM", code="unknown-statement", detail="A stream's name and columns are wanted here."
+            "this is not a CREATE STREAM",
+            code="unknown-statement",
+            detail="A stream's name and columns are required here.",
         )
     if statement.from_topic:
         raise InputError(

@@ -39,7 +39,9 @@ class Table:
         statement = parse(f"CREATE TABLE {declaration} WITH (topic = 'rows', format = 'json')")
         if not isinstance(statement, CreateTable):
             raise InputError(
-                "this is no table", code="unknown-statement", detail="A table's name and columns are wanted here."
+                "this is not a CREATE TABLE",
+                code="unknown-statement",
+                detail="A table's name and columns are required here.",
             )
         self.declared = CatalogTable(
             table_id=f"t_{statement.name.casefold()}",

@@ -1,8 +1,8 @@
 """Limits the CPU time of HAVING and SELECT lists over aggregates, which the gateway evaluates in its main thread.
 
-A query that takes longer is quarantined, as in a worker (docs/design/039-quarantine.md). Its digests are refused until
-the quarantine ends. If a call of a library does not return, the query is quarantined and the gateway's process ends;
-the next gateway then does not evaluate the query.
+A query that exceeds its budget of CPU time is quarantined, as in a worker (docs/design/039-quarantine.md). Its digests
+are refused until the quarantine ends. If a call of a library does not return, the query is quarantined and the
+gateway's process ends; the next gateway then does not evaluate the query.
 """
 
 from __future__ import annotations

@@ -229,7 +229,9 @@ class BigTicks:
         if not self._alone_on or self._jobs.withdraw(job) != self._alone_on:
             self._alone_on = ""
             return False
-        log.info("nobody takes the orders, they are carried out here", extra={"orders": len(self._orders.open)})
+        log.info(
+            "no evaluator takes the orders, the gateway carries them out", extra={"orders": len(self._orders.open)}
+        )
         self._answers = {}
         return True
 
@@ -271,7 +273,9 @@ class BigTicks:
         failures = {each.destination_id: each.failure for each in answered if each.failure}
         if not failures:
             return {}
-        log.error("digests find no room, they are tried again", extra={"reasons": sorted(set(failures.values()))})
+        log.error(
+            "the disk has no space for digests, they are tried again", extra={"reasons": sorted(set(failures.values()))}
+        )
         order = self._orders.at(offset)
         named = tuple(
             (each.destination_id, each.tick_ms, each.from_ms)

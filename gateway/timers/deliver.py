@@ -1,8 +1,8 @@
 """Delivery of digests: first the cut, in a transaction of its own, then the digests with their cursors.
 
 If a gateway dies after the cut and before the digests, its successor finds the cut on `cq.ticks` and writes the same
-digests. So no two digests with the same id differ, even for readers of uncommitted records. A cursor at a tick, or at a
-later tick, shows that the tick's digest is written.
+digests. So no two digests with the same id differ, even for readers of uncommitted records. The digest of
+a tick is written if the cursor is at this tick or at a later tick.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Delivery:
 
     def _letter(self, destination: Destination, tick_ms: int, fate: str, reason: str, code: str) -> OutgoingRecord:
         digest = f"{destination.destination_id}/{tick_ms}/1"
-        log.error("a digest is not whole", extra={"digest": digest, "fate": fate, "reason": reason})
+        log.error("a digest is refused or shortened", extra={"digest": digest, "fate": fate, "reason": reason})
         detail = f"{fate} {reason}"
         headers = (("code", code.encode()), ("detail", detail.encode()), ("source", digest.encode()))
         return OutgoingRecord(self._settings.topics.deadletters, None, None, headers)
@@ -220,7 +220,7 @@ class Delivery:
     def move(self, cursors: Mapping[str, Cursor], letters: Sequence[OutgoingRecord] = ()) -> None:
         """Write the cursors of destinations without a digest at their tick, with dead letters that replace digests.
 
-        Without cursors, nothing is written.
+        Without cursors, nothing is written: each dead letter belongs to one of the cursors.
         """
         if cursors:
             encode = cursor_encoder()

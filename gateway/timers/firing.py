@@ -197,7 +197,7 @@ class TickRun:
             return digest._replace(late=0) if answer.positions else digest
         except RowsUnavailable as error:
             fields = {"destination": destination.destination_id, "reason": error.detail}
-            log.error("a digest finds no room, it is tried again", extra=fields)
+            log.error("the disk has no space for a digest, it is tried again", extra=fields)
             return None
 
     def _due(self, each: DueDestination, tick: int, answer: DigestAnswer, digest: Digest, cursor: Cursor) -> DueDigest:

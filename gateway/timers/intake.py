@@ -54,7 +54,7 @@ class Intake:
         Args:
             settings: The gateway's settings.
             working: The gateway's working copy.
-            topics: The broker's offsets.
+            topics: Asks Kafka for the ends of `cq.pending`.
             state: The readers of stores, and the event list.
             checkpoints: The checkpoints of positions.
             progress: Returns a stream's progress.

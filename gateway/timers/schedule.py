@@ -40,9 +40,9 @@ class MissedTicks(NamedTuple):
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
     """Return a destination's first tick later than an instant; None if its last CQ expires before this tick.
 
-    At the EXPIRE of the last CQ there is no tick, since the last digest replaces it. For digests of a table's rows
-    there is: the EXPIRE is the last tick. No tick comes before the CQ was accepted, nor before the instant from which
-    EVERY counts. Matches may have earlier times, since publishers set the record times.
+    The EXPIRE of the last CQ is no tick, since the last digest takes the place of a tick. For digests of a table's
+    rows, however, the EXPIRE is the last tick. No tick comes before the CQ was accepted, nor before the instant from
+    which EVERY counts. Matches may have earlier times, since publishers set the record times.
 
     Args:
         membership: The destination with its members.
@@ -222,7 +222,7 @@ def following_tick(
 
 
 def _past(at_ms: int, runs: Collection[Run]) -> int:
-    """Return an instant; 0 if it lies within a run in the future, because the clock was turned back after it."""
+    """Return an instant, or 0 if the instant is within a run in the future: the clock was turned back later."""
     return 0 if runs and any(first_ms <= at_ms <= last_ms for first_ms, last_ms in runs) else at_ms
 
 

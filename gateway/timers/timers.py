@@ -58,7 +58,7 @@ class Timers:
         Args:
             settings: The gateway's settings.
             working: The gateway's working copy.
-            topics: The broker's offsets.
+            topics: Asks Kafka for the ends of topics, and deletes records.
             commits: Writes the gateway's units of work and records.
             clock: The present, epoch milliseconds.
         """
@@ -203,9 +203,10 @@ class Timers:
 
     @property
     def taken_in(self) -> int:
-        """The number of times that all matches of the evaluator's commits were taken in; 0 with untried open cuts.
+        """The number of completed probes; 0 while an open cut, left by a crash, was not tried again.
 
-        If the number has grown by two since an instant, all matches committed before this instant are taken in.
+        If the number has grown by two since an instant, one of these probes has begun after the instant. So all matches
+        that the evaluator committed before the instant are taken in.
         """
         return 0 if self._cuts.untried else self._probes.completed
 

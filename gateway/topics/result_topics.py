@@ -118,13 +118,12 @@ class ResultTopics:
     def room(self, live: int, by_word: bool = True) -> int:
         """Return how many topics may still be made for dedicated destinations.
 
-        Live destinations may have at most as many topics as the limit says, and live and ended destinations together at
-        most twice as many.
+        The limit is for topics of live destinations. Live and ended destinations together may have twice the limit.
 
         Args:
             live: The number of live destinations with a topic.
             by_word: Whether the CQs have PUBLISH DEDICATED. For other CQs, live and ended destinations together may
-                have only one and a half times as many topics as the limit says.
+                have only one and a half times the limit.
         """
         limit = self._settings.results.dedicated_limit
         most = 2 * limit if by_word else limit + limit // 2
@@ -208,7 +207,7 @@ class ResultTopics:
                 "there are too many groups with virtual destinations",
                 code="quota-exceeded",
                 detail=f"{counted(groups, 'group')} have a topic, ended groups included, and the limit is {limit}.",
-                hint="Publish SHARED, or leave the word out.",
+                hint="Publish SHARED, or leave VIRTUAL out.",
             )
 
     def lose(self, topics: Iterable[str]) -> None:

@@ -27,10 +27,11 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
     """
     if settings.topics.is_own(topic):
         raise _refusal(
-            f'topic "{topic}" belongs to the gateway', f'Topics that begin with "{settings.prefix}" are its own.'
+            f'topic "{topic}" belongs to the gateway',
+            f'Topics that begin with "{settings.prefix}" are for its own use.',
         )
     if topic.startswith("__"):
-        raise _refusal(f'topic "{topic}" belongs to Kafka', 'Topics that begin with "__" are its own.')
+        raise _refusal(f'topic "{topic}" belongs to Kafka', 'Topics that begin with "__" are for its own use.')
     patterns = [pattern.strip() for pattern in settings.streams.topics.split(",")]
     if not any(fnmatchcase(topic, pattern) for pattern in patterns):
         raise _refusal(f'topic "{topic}" may not be read', f"Streams may read topics like {', '.join(patterns)}.")
@@ -46,7 +47,7 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
     for other in gateway_prefixes(topics.names()):
         if TopicNames(other).is_own(topic) and _is_gateway(topics, TopicNames(other)):
             raise _refusal(
-                f'topic "{topic}" belongs to another gateway', f'Topics that begin with "{other}" are a gateway\'s own.'
+                f'topic "{topic}" belongs to another gateway', f'Topics that begin with "{other}" are for its own use.'
             )
 
 

@@ -73,7 +73,9 @@ class SourceWatch:
         catalog = [source_record(new) for _, new in changed]
         for table in tables:
             if (form := forms.get(table.topic)) is not None and form.topic_id != table.topic_id:
-                log.warning("the topic of a table was made anew", extra={"table": table.name, "topic": table.topic})
+                log.warning(
+                    "the topic of a table was deleted and made again", extra={"table": table.name, "topic": table.topic}
+                )
                 renewed = msgspec.structs.replace(table, topic_id=form.topic_id)
                 self._working.unit.sources.put_table(renewed)
                 catalog.append(source_record(renewed))

@@ -32,7 +32,7 @@ class OffsetQuestions(Protocol):
         """Return the end offset of each partition."""
 
     def known_ends(self, places: _AskedPartitions, committed: bool = True) -> _EndOffsets:
-        """Return the ends of the existing partitions: of their committed records, or of all records."""
+        """Return the end offset of each existing partition; without `committed`, uncommitted records count too."""
 
 
 class TopicQuestions(Protocol):
@@ -42,10 +42,10 @@ class TopicQuestions(Protocol):
         """Return the names of all topics."""
 
     def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the forms of the existing topics."""
+        """Return topic → its id, partitions and replicas, for those of the topics that exist."""
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the forms of new topics, which some brokers may not know yet."""
+        """Return the same as `forms`; wait for new topics, which some brokers may not know yet."""
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """Return the configurations of the existing topics."""

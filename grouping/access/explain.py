@@ -119,9 +119,9 @@ def _shown(value: ConstantValue) -> Any:
 def _group_lines(groups: dict[str, Any], number: int) -> list[str]:
     """Return the steps of an aggregate query: partial aggregates, and HAVING at the tick."""
     by = f" by {', '.join(groups['keys'])}" if groups["keys"] else ""
-    lines = [f"  {number}. counted{by}: {', '.join(groups['aggregates']) or 'nothing'}; what counts alike waits as one"]
+    lines = [f"  {number}. aggregated{by}: {', '.join(groups['aggregates']) or 'nothing'}; equal keys wait as one row"]
     if groups["having"]:
-        lines.append(f"  {number + 1}. at the tick the groups where {' AND '.join(groups['having'])}")
+        lines.append(f"  {number + 1}. at the tick, the groups where {' AND '.join(groups['having'])}")
     return lines
 
 
@@ -132,19 +132,19 @@ def _text(plan: dict[str, Any]) -> str:
     looked_up = f" on {' AND '.join(plan['keys'])}" if plan["keys"] else " of all rows"
     lines.append(f"  {len(lines) - 1}. {plan['index']}{looked_up}")
     if plan["residual"]:
-        lines.append(f"  {len(lines) - 1}. of the candidates those where {' AND '.join(plan['residual'])}")
+        lines.append(f"  {len(lines) - 1}. the candidates where {' AND '.join(plan['residual'])}")
     if "groups" in plan:
         lines += _group_lines(plan["groups"], len(lines) - 1)
     lines.append(f"  {len(lines) - 1}. {', '.join(plan['select'])} to the destinations")
     expected, observed = plan["expected"], plan["observed"]
     if expected["matches_per_event"] is not None:
         lines.append(
-            f"  expected of this query: {figure(expected['candidates_per_event'], 'candidate')} and "
+            f"  expected for this query: {figure(expected['candidates_per_event'], 'candidate')} and "
             f"{figure(expected['matches_per_event'], 'match')} per event"
         )
     if observed is not None:
         lines.append(
-            f"  observed of its group ({figure(observed['rows'], 'row')}): "
+            f"  observed for its group ({figure(observed['rows'], 'row')}): "
             f"{figure(observed['candidates_per_event'], 'candidate')} and "
             f"{figure(observed['matches_per_event'], 'match')} per event, "
             f"{observed['cost_per_event_us']:g} µs per event"

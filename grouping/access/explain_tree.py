@@ -190,9 +190,12 @@ def _line(node: dict[str, Any]) -> str:
                 return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
             if by := node.get("lasting_by"):
                 interval = timedelta(milliseconds=node["lasting_milliseconds"])
-                rows = f"the rows with which {', '.join(by)} enters and stays in for {interval}, and leaves after that"
+                rows = (
+                    f"for each {', '.join(by)}, the rows with which it enters and stays in for {interval}, "
+                    "and leaves after that"
+                )
                 return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
-            return f"computation {node['computation']} ({cqs} in {groups}): {rows} an event{before}{frames}"
+            return f"computation {node['computation']} ({cqs} in {groups}): {rows} per event{before}{frames}"
         case "table":
             rows = "" if node["rows"] is None else f", {counted(node['rows'], 'row')}"
             return f"{node['join']} join with table {node['table']} ({cqs}{rows}) on {node['on']}"

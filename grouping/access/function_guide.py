@@ -113,7 +113,7 @@ def _index(example: str) -> dict[str, object]:
     try:
         plan = compile_select(f"SELECT symbol FROM quotes WHERE {where}", _SAMPLE).plan
     except InputError:  # values with parts, such as MAPs, are not compared
-        return {"index": False, "note": "Its value does not compare with a constant."}
+        return {"index": False, "note": "Its value cannot be compared with a constant."}
     path = choose_index(plan.conjuncts).kind
     return {"index": path != "scan", "note": _SERVED[path]}
 

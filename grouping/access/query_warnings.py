@@ -106,7 +106,8 @@ def _whole_warnings(call: Call, row: ConstantRow) -> Iterator[str]:
         number = _number(other, row) if isinstance(operand, Call) and operand.args[0] is text else None
         write = f"{number}.0 instead of {number}" if number is not None else f"CAST({shown} AS DOUBLE)"
         yield (
-            f'"{shown}" is a STRING beside a whole number and is read as BIGINT, so that a text such as 99.5 is NULL. '
+            f'"{shown}" is a STRING in a comparison with a whole number: it is read as BIGINT, and a text such as '
+            "99.5 is NULL. "
             f"Write {write} to compare as DOUBLE."
         )
 

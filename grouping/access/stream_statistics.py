@@ -29,7 +29,7 @@ _UNKNOWN = 0.1
 _ENOUGH = 100
 """The least number of sampled events for an estimate."""
 _STALE_MS = 60_000
-"""In milliseconds: statistics of a partition are ignored if the newest statistics are younger by this time."""
+"""Statistics of a partition are ignored if they are this many milliseconds older than the newest statistics."""
 _TEXT = 64
 
 Rounded = float | str
@@ -126,7 +126,7 @@ class StreamStatistics:
         return self._columns[name]
 
     def group(self, group_id: GroupId) -> GroupLoad | None:
-        """Return the cost of a group; None if no event was evaluated for the group lately."""
+        """Return the cost of a group; None if no event was evaluated for the group recently."""
         if group_id not in self._groups:
             loads = [part.groups[group_id] for part in self._parts if group_id in part.groups]
             last = max(loads, key=lambda load: load.events, default=None)

@@ -181,7 +181,7 @@ def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
         )
     known = [name for name in names if name is not None]
     if len({name.casefold() for name in known}) < len(known):
-        raise unsupported("a STRUCT with two fields of one name", "Names of fields must differ.", "Use zip_with.")
+        raise unsupported("a STRUCT with two fields of the same name", "Names of fields must differ.", "Use zip_with.")
     fields = [(name, _parts(array, "arrays_zip")) for name, array in zip(known, arrays, strict=True)]
     return Term("arrays paired", tuple(arrays), array_of(struct_of(fields)))
 
@@ -234,7 +234,7 @@ def named_struct(name: str, *args: Bound) -> Bound:
         raise mismatch(f'function "{name}" takes names and values in turn', f"There {are(len(args))} {len(args)}.")
     names = [fixed(key, STRING, "the name of a field") for key in args[::2]]
     if len({str(key.value).casefold() for key in names}) < len(names):
-        raise unsupported("a STRUCT with two fields of one name", "Names of fields must differ.")
+        raise unsupported("a STRUCT with two fields of the same name", "Names of fields must differ.")
     for value in args[1::2]:
         if is_null(value):
             raise mismatch("a field is NULL", "Its type is not known.", "CAST it.")
@@ -253,7 +253,11 @@ def _alike(name: str, arrays: Sequence[Bound]) -> tuple[Bound, ...]:
     made = tuple(_literal_of(array, kinds[0], name) if _is_literal(array) else array for array in arrays)
     for array in made:
         if array.type != kinds[0]:
-            raise mismatch(f'"{name}" of {kinds[0]} and {array.type}', "The arrays must be of one type.", "CAST one.")
+            raise mismatch(
+                f'"{name}" cannot combine {kinds[0]} and {array.type}',
+                "The arrays must have the same type.",
+                "CAST one.",
+            )
     return made
 
 
@@ -278,11 +282,15 @@ def _member(value: Bound, of: SqlType, name: str) -> Bound:
         raise mismatch(f'an argument of "{name}" is NULL', "Its type is not known.")
     if not isinstance(value, Constant) or value.type == of:
         if value.type != of:
-            raise mismatch(f'"{name}" of an ARRAY<{of}> and a {value.type}', "They must be of one type.", "CAST one.")
+            raise mismatch(
+                f'"{name}" cannot combine ARRAY<{of}> and {value.type}', "They must have the same type.", "CAST one."
+            )
         return _as_it_is(value, of) if of.is_number and isinstance(value, Constant) else value
     wider = of == BIGINT and value.type == INT
     if not wider and not (of == DOUBLE and value.type in (INT, BIGINT) and value.reader):
-        raise mismatch(f'"{name}" of an ARRAY<{of}> and a {value.type}', "They must be of one type.", "CAST one.")
+        raise mismatch(
+            f'"{name}" cannot combine ARRAY<{of}> and {value.type}', "They must have the same type.", "CAST one."
+        )
     return _as_it_is(coerce(value, DOUBLE) if of == DOUBLE else value, of)
 
 

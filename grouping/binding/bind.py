@@ -149,7 +149,7 @@ class Binder(PredicateBinder):
 
     def _dot(self, node: exp.Expr) -> Bound:
         if not isinstance(node.expression, exp.Identifier):
-            raise unsupported("a call behind a dot", "A dot is followed by the name of a field.")
+            raise unsupported("a call after a dot", "A dot is followed by the name of a field.")
         return field(self.bind(node.this), node.expression.name)
 
     def _bracket(self, node: exp.Expr) -> Bound:
@@ -264,7 +264,7 @@ class Binder(PredicateBinder):
         parts = (node.this, *(node.expressions or (node.expression,)))
         if None in parts:
             detail = "The operator shifts bits by a number."
-            raise InputError('an operand is missing behind ">>>"', code="syntax-error", detail=detail)
+            raise InputError('an operand is missing after ">>>"', code="syntax-error", detail=detail)
         operands = [self.bind(part) for part in parts]
         return bitwise(name, *operands) if len(name) == 1 else apply(name, operands)
 

@@ -89,7 +89,7 @@ def nodes(bound: Bound) -> Iterator[Bound]:
 class TypedLiteral(Term, frozen=True):
     """A whole literal with a type suffix, such as ``5L``, bound as a CAST.
 
-    In arithmetic with a DECIMAL, the precision of such a literal is its number of digits.
+    In arithmetic with a DECIMAL, such a literal has the precision of its digits, not the precision of its type.
     """
 
 

@@ -99,7 +99,7 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
     column = column_text(beside)
     other = f"{column[0].upper()}{column[1:]}" if column else "The other operand"
     raise InputError(
-        f'"{constant.text or constant.value}" does not compare with {column or sql_type}',
+        f'"{constant.text or constant.value}" cannot be compared with {column or sql_type}',
         code="type-mismatch",
         detail=f"The constant is {shown}. {other} is {sql_type}.",
         hint="Write a constant of that type, or CAST one side.",

@@ -105,7 +105,7 @@ def interval_literal(text: str, *, is_string: bool, position: int | None, first:
     reader = f"{'' if is_string else 'number of '}interval {first}{f' TO {last}' if last else ''}"
     if reader not in INTERVAL_READERS:
         raise InputError(
-            f"an interval of {first} TO {last} is not supported" if is_string else f'"{text}" is no interval',
+            f"an interval of {first} TO {last} is not supported" if is_string else f'"{text}" is not an interval',
             code="unsupported-query" if is_string else "type-mismatch",
             detail="The larger unit comes before TO, and the value is a string.",
             hint="Write INTERVAL '1-2' YEAR TO MONTH, or INTERVAL '1 02:03' DAY TO MINUTE.",

@@ -141,7 +141,7 @@ def reduction(array: Bound, start: Bound, columns: tuple[Column, Column], body: 
     if is_null(body) or body.type != sql_type:
         raise mismatch(
             f"the lambda of reduce returns {body.type}",
-            f"The start is {sql_type}; both must have one type.",
+            f"The start is {sql_type}; both must have the same type.",
             "CAST one.",
         )
     return Term("reduce", (array, start, *columns, body), sql_type)

@@ -37,15 +37,15 @@ def equal_rows(row: Sequence[Bound], other: Sequence[Bound]) -> Bound:
     """
     if len(row) != len(other):
         raise mismatch(
-            "rows of different lengths are compared",
+            "rows of different lengths cannot be compared",
             f"The first has {counted(len(row), 'value')}, and another has {counted(len(other), 'value')}.",
         )
     terms = []
     for left, right in zip(row, other, strict=True):
         if is_null(left) or is_null(right) or left.type != right.type:
             raise unsupported(
-                f"{left.type} beside {right.type} in a row of values",
-                "Values in the same position of the rows must have one type.",
+                f"{left.type} and {right.type} at the same position of rows of values",
+                "Values at the same position of the rows must have the same type.",
                 "CAST one, or compare the values one by one, with AND.",
             )
         pair = comparable((left, right))

@@ -89,7 +89,11 @@ def _map_concat(name: str, *maps: Bound) -> Bound:
     entries = [entries_of(base, name) for base in maps]
     for base in maps:
         if base.type != maps[0].type:
-            raise mismatch(f'"{name}" of {maps[0].type} and {base.type}', "The MAPs must be of one type.", "CAST one.")
+            raise mismatch(
+                f'"{name}" cannot combine {maps[0].type} and {base.type}',
+                "The MAPs must have the same type.",
+                "CAST one.",
+            )
     return Term("map_from_entries", (concat_arrays(name, *entries),), maps[0].type)
 
 

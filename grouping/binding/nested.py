@@ -49,7 +49,9 @@ def field(base: Bound, name: str) -> Bound:
     if sql_type.name == "MAP" and sql_type.element:
         return Term("element", (base, Value(name, "STRING")), sql_type.element)
     if within.name != "STRUCT":
-        raise unsupported(f'"{name}" of {sql_type}', "Only a STRUCT has fields.", _hint_of(sql_type))
+        raise unsupported(
+            f'field "{name}" of a value of type {sql_type}', "Only a STRUCT has fields.", _hint_of(sql_type)
+        )
     for shown, of in within.fields:
         if shown.casefold() == name.casefold():
             return Term("field", (base, Value(shown, "STRING")), of if within is sql_type else array_of(of))
@@ -103,13 +105,17 @@ def _array_contains(name: str, array: Bound, value: Bound) -> Bound:
     if (listed := _listed(array)) is not None:
         if not value.type.is_like(of):
             raise mismatch(
-                f"an {array.type} holds no {value.type}", "array_contains takes a value of the elements' type."
+                f"an {array.type} has no elements of type {value.type}",
+                "array_contains takes a value of the elements' type.",
             )
         return Term("in", comparable_among(value, listed), BOOLEAN)
     if isinstance(value, Constant):
         value = _as_element(value, of)
     elif not value.type.is_like(of) or of.is_decimal or value.type.is_decimal:
-        raise mismatch(f"an {array.type} holds no {value.type}", "array_contains takes a value of the elements' type.")
+        raise mismatch(
+            f"an {array.type} has no elements of type {value.type}",
+            "array_contains takes a value of the elements' type.",
+        )
     return Term("array_contains", (array, value), BOOLEAN)
 
 
@@ -117,7 +123,9 @@ def _as_element(value: Constant, of: SqlType) -> Constant:
     """Return a constant read as an element; if the elements are whole numbers, a number with a fraction is refused."""
     if value.type == STRING and of != STRING:
         raise mismatch(
-            f"an ARRAY<{of}> holds no STRING", "A STRING is not converted to the elements' type.", f"CAST it to {of}."
+            f"an ARRAY<{of}> has no elements of type STRING",
+            "A STRING is not converted to the elements' type.",
+            f"CAST it to {of}.",
         )
     read = coerce(value, of, "decimal")
     if of.is_decimal or (of.is_number and of != DOUBLE and not isinstance(read.value, int)):
@@ -144,7 +152,9 @@ def _arrays_overlap(name: str, one: Bound, other: Bound) -> Bound:
         some = Term(">", (Term("size", (one,), INT), Constant(0, BIGINT)), BOOLEAN)
         return Term("and", (some, contained), BOOLEAN)
     if one.type != other.type or not element_type(one, "arrays_overlap").is_ordered:
-        raise mismatch("arrays_overlap takes arrays of one type", f"The arguments are {one.type} and {other.type}.")
+        raise mismatch(
+            "arrays_overlap takes arrays of the same type", f"The arguments are {one.type} and {other.type}."
+        )
     return Term("arrays_overlap", (one, other), BOOLEAN)
 
 
@@ -237,7 +247,7 @@ def delimiter_of(delimiter: Bound) -> Value:
     if not _DELIMITER.fullmatch(sign):
         raise unsupported(
             f'the delimiter "{sign[:20]}"',
-            "Spark reads the delimiter as a regular expression, and this character alone is an operator."
+            "Spark reads the delimiter as a regular expression, and this character is an operator."
             if len(sign) == 1
             else "Spark reads the delimiter as a regular expression; only a plain text is supported here.",
             "Escape an operator: '\\|'.",

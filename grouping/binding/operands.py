@@ -83,7 +83,7 @@ def comparable(operands: Sequence[Bound], *, looked_up: bool = True, among: bool
     sql_type = DOUBLE if {FLOAT, DOUBLE} & {*kinds} else kinds[0] if kinds else _constants_type(operands)
     if sql_type == VARIANT:
         raise mismatch(
-            "a VARIANT is compared",
+            "a VARIANT cannot be compared",
             "A VARIANT has no type that could be compared, as in Spark.",
             "variant_get(value, '$.name', 'DOUBLE') returns a part that can be compared.",
         )
@@ -127,8 +127,8 @@ def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
     """Return operands in which each text that is no constant is CAST as in Spark.
 
-    A STRING column beside a constant of another type is not CAST: such a comparison is nearly always a mistake, and the
-    caller refuses it.
+    A STRING column that is compared with a constant of another type is not CAST: such a comparison is nearly always a
+    mistake, and the caller refuses it.
     """
     read = read_as([operand.type for operand in operands if not is_null(operand)])
     texts = [operand for operand in operands if operand.type == STRING and not isinstance(operand, Constant)]
@@ -165,14 +165,14 @@ def _digits(operand: Bound) -> Bound:
         return Constant(digits.zfill(len(digits) + len(digits) % 2) if known else None, STRING)
     if operand.type not in (BINARY, STRING):
         raise mismatch(
-            f"BINARY does not compare with {operand.type}", "The other operand is BINARY.", "CAST one of them."
+            f"BINARY cannot be compared with {operand.type}", "BINARY is compared with BINARY or STRING.", "CAST one."
         )
     return Term("hex", (operand,), STRING)
 
 
 def _incomparable(*operands: Bound) -> InputError:
     """Return the refusal to compare two non-constant operands of different types."""
-    kinds = " does not compare with ".join(str(operand.type) for operand in operands)
+    kinds = " cannot be compared with ".join(str(operand.type) for operand in operands)
     shown = " and ".join(f"{column_text(operand) or 'an expression'} is {operand.type}" for operand in operands)
     return mismatch(kinds, f"{shown[0].upper()}{shown[1:]}.", "CAST one.")
 
@@ -209,7 +209,7 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     if sql_type is None:
         if all(one.is_number for one in known):
             raise unsupported(what, f"{_listed(known, ' and ')} have no common DECIMAL type.")
-        raise mismatch(f"{what} mixes kinds", f"The operands are {_listed(known)}.", "CAST them.")
+        raise mismatch(f"{what} mixes types", f"The operands are {_listed(known)}.", "CAST them.")
     is_read = sql_type in (DOUBLE, DATE, TIMESTAMP)
     operands = [Constant(None, sql_type) if is_null(one) else one for one in operands]
     return tuple(coerce(one, sql_type) if isinstance(one, Constant) and is_read else one for one in operands)
@@ -307,7 +307,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
     if not sql_type.is_ordered:
         raise unsupported(f"CAST of {operand.type} to {sql_type}", f"Only a VARIANT is CAST to {sql_type.name}.")
     castable = CASTS.get(operand.type.name, frozenset())
-    # An untyped NULL stays in a CAST if a string would, so that queries with a NULL or a string share a signature.
+    # An untyped NULL stays in a CAST in which a string literal would stay, so that both queries share a signature.
     if is_null(operand) and (operand.type != STRING or sql_type.name not in castable or sql_type in (DATE, TIMESTAMP)):
         return Constant(None, sql_type)
     if sql_type.name not in castable:

@@ -50,7 +50,7 @@ def timed(op: str, left: Bound, right: Bound) -> Bound:
     if op == "/" and is_interval(left):
         raise unsupported("division of an interval", "Spark rounds the result.", "Multiply the other side instead.")
     raise mismatch(
-        f'"{op}" of {left.type} and {right.type}',
+        f'"{op}" cannot combine {left.type} and {right.type}',
         "An interval can be added or subtracted, and for a DATE also a number of days of type INT.",
         "Write INTERVAL 5 MINUTES.",
     )

@@ -64,7 +64,9 @@ def unit_call(name: str, unit: exp.Expr, args: Sequence[Bound]) -> Bound:
     between = UNIT_CALLS[name] == "timestampdiff"
     if written not in _UNITS or (between and written == "DAYOFYEAR"):
         raise mismatch(
-            f'"{unit.name}" is no unit of "{name}"', f"The units are {', '.join(_UNITS)}.", near_name(unit.name, _UNITS)
+            f'"{unit.name}" is not a unit of "{name}"',
+            f"The units are {', '.join(_UNITS)}.",
+            near_name(unit.name, _UNITS),
         )
     value = Value("DAY" if written == "DAYOFYEAR" else written, "STRING")
     if between:
@@ -83,7 +85,7 @@ def field_of(written: str, time: Bound) -> Bound:
     if field is None:
         known = sorted(_FIELDS)
         raise InputError(
-            f'"{written}" is no field of a time',
+            f'"{written}" is not a field of a time',
             code="type-mismatch",
             detail=f"The fields are {', '.join(known)}.",
             hint=near_name(written.upper(), known),

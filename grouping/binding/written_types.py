@@ -112,7 +112,7 @@ class _SparkTypeText(TypeText):
 
     def _wrong(self) -> Exception:
         read = self._text[: self._at].strip()
-        detail = f'The error is behind "{read[-60:]}".' if read else "A name is missing at the beginning."
+        detail = f'The error is after "{read[-60:]}".' if read else "A name is missing at the beginning."
         return unsupported(f'{self._what} "{self._text[:60]}"', detail, _EXAMPLES[self._what])
 
     @staticmethod
@@ -131,5 +131,5 @@ def _checked(found: SqlType) -> SqlType:
     if found.name == "MAP" and found.key != STRING:
         raise unsupported(f"type {found}", "The keys of a MAP are STRING.")
     if len({name.casefold() for name, _ in found.fields}) < len(found.fields):
-        raise unsupported("a STRUCT with two fields of one name", "Names of fields are not case-sensitive.")
+        raise unsupported("a STRUCT with two fields of the same name", "Names of fields are not case-sensitive.")
     return found

@@ -275,7 +275,7 @@ def _fit(argument: Bound, kind: str, name: str) -> Bound:
         if not isinstance(value, int | float | Decimal) or not least <= value <= most:
             hint = "Write a percentile for each percentage." if kind == "PERCENTAGE" else None
             raise mismatch(
-                f'the {kind.lower()} of "{name}" is no constant in its range',
+                f'the {kind.lower()} of "{name}" is not a constant in its range',
                 f"The {kind.lower()} must be {what}.",
                 hint,
             )

@@ -33,7 +33,7 @@ def without_keys(conditions: Iterable[Bound], prefix: str, name: str) -> InputEr
     for equality in filter(None, (_equality(condition, prefix) for condition in conditions)):
         return unsupported(
             f"a join of {equality.left.type} with {equality.column.type}",
-            "Both sides of the equality must have one type.",
+            "Both sides of the equality must have the same type.",
             "CAST the stream's side.",
         )
     return unsupported(

@@ -258,7 +258,7 @@ def _with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, agg
         raise emit.without_by
     if aggregation:
         if emit.edge == "changes":
-            raise unsupported("EMIT CHANGES with aggregates", "The changes are of single rows.", "Name the columns.")
+            raise unsupported("EMIT CHANGES with aggregates", "Each change is of a single row.", "Name the columns.")
         raise unsupported(
             "EMIT ON ENTER or EXIT with aggregates",
             "Edges belong to single events.",

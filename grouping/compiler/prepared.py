@@ -82,7 +82,7 @@ class Preparer:
         command = parse(text)
         if not isinstance(command, CreateCq):
             raise InputError(
-                "this is no CREATE CQ", code="unknown-statement", detail="This method compiles CREATE CQ only."
+                "this is not a CREATE CQ", code="unknown-statement", detail="This method compiles CREATE CQ only."
             )
         try:
             return command, compile_draft(command.select, self._catalog if seen is None else seen)

@@ -47,7 +47,7 @@ class MatchPlaces:
         """The offset of the rolled record that replaces all records before `rolled_before`; None without one."""
         self.rolled_before = rolled_before
         self.earliest_ms = earliest_ms
-        """All readers are armed for matches from this time on (epoch milliseconds); None if they are not armed."""
+        """All readers are armed for matches with this time (epoch milliseconds) or later times; None if not armed."""
         self.idle: set[DestinationId] = set()
         """The readers that must be armed when the next match comes."""
         self.readers = 0
@@ -77,7 +77,10 @@ class MatchPlaces:
             self.older = max(self.older, before) if self.positions else None
 
     def forget_before(self, offset: int, held: set[int]) -> None:
-        """Forget the positions before an offset, except positions in `held`."""
+        """Forget the positions before an offset, except positions in `held`.
+
+        If `older` is set, and a position before the first known position is still needed, only `older` moves up.
+        """
         if self.rolled is not None and self.rolled < offset and self.rolled not in held:
             self.rolled = None
         if self.older is not None:

@@ -53,8 +53,11 @@ class StorePlaces(msgspec.Struct, array_like=True, frozen=True):
     """The positions of a store's matches that a destination's cursor has not passed; a snapshot of `MatchPlaces`."""
 
     partition: int
+    """The partition of `cq.pending` with the store's matches."""
     older: int | None
+    """If set, each record from this offset to the first of `positions` may have matches too."""
     positions: tuple[int, ...]
+    """Offsets of records with matches, ascending."""
 
 
 def places_after(stored: MatchPlaces | None, cursor: Cursor, most: int = _MANY) -> StorePlaces | None:
@@ -99,7 +102,7 @@ class DigestOrder(msgspec.Struct, array_like=True, frozen=True):
     reached: int
     """The offset in the store's partition of `cq.pending` at which the tick's records end."""
     of_rows: tuple[GroupId, SelectId, str] | None = None
-    """For a digest of a table's rows: its group, its SELECT list and its constants, as a destination keeps them."""
+    """For a digest of a table's rows: its group, its SELECT list and its constants (`canonical_constants`)."""
 
     @property
     def clause(self) -> DigestClause:
@@ -113,9 +116,9 @@ class TableCut(msgspec.Struct, array_like=True, frozen=True):
     stream: bytes
     """The stream of the table's changes, as JSON."""
     ends: SourceOffsets
-    """By source partition, a position. The rows are those that the records before these positions have set."""
+    """Source partition → position up to which the table's records are read; these records make the rows."""
     segment: bytes
-    """An encoded `Segment` with an entry for each store of the digests. An entry's number is the place of its store."""
+    """An encoded `Segment` with an entry for each store of the digests; the entries are numbered from 0."""
     plans: bytes
     """The plans of the groups, as JSON."""
     selects: bytes
@@ -182,7 +185,7 @@ class OrderOutcome(msgspec.Struct, array_like=True, frozen=True):
 
 
 class DigestFault(NamedTuple):
-    """A dead letter about a digest: the digest, or some of its rows, are left out."""
+    """A dead letter that reports that a digest, or some of its rows, could not be written."""
 
     code: str
     """The code of the dead letter."""

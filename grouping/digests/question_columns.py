@@ -1,4 +1,7 @@
-"""Questions about aggregates, as arrays: the offsets of their cuts and cursors, and the times that they see."""
+"""Questions about aggregates as arrays: the offsets that cuts and cursors cover, and the visible record times.
+
+An *item* is a partial aggregate; it covers a range of offsets of one source partition (`PendingAggregates`).
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ class CoveredOffsets:
                 self._limits[number, list(map(int, some))] = list(some.values())
 
     def holds_all(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell for each item whether its question covers the last offset of its range."""
+        """Tell for each item whether its question covers the whole range of the item's offsets."""
         limits: QuestionNumbers = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.last < limits
 
     def holds(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell for each item whether its question covers the first offset of its range."""
+        """Tell for each item whether its question covers at least the first offset of the item's range."""
         limits: QuestionNumbers = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.first < limits
 
@@ -72,7 +75,10 @@ class EarlierDigests:
 
 
 class VisibleTimes:
-    """The visible times of questions at a version of the tables; neighbouring records mostly have the same version."""
+    """The visible record times of questions at one version of the tables.
+
+    Only the last selected version is kept, since neighbouring records mostly have the same version.
+    """
 
     def __init__(self, visibility: Sequence[tuple[VisibilityInterval, ...]]) -> None:
         self._visibility = visibility

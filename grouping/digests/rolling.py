@@ -1,4 +1,4 @@
-"""Decides which stored aggregates may be merged: two of which every later digest of each reader has both or neither.
+"""Decides which stored aggregates may be merged, so that each later digest of each reader has both or neither.
 
 Two aggregates may be merged under these conditions: They have the same pane and source partition. Their ranges of
 offsets are committed, so each later cut covers both. Each reader saw both or neither at their versions of the tables.

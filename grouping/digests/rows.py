@@ -105,7 +105,7 @@ class RowFile:
         with _kept():
             read = os.pread(self._file.fileno(), wanted, begin)
             if len(left) + len(read) < least:
-                raise OSError("the file is shorter than what was written")
+                raise OSError("the file is shorter than the data that were written")
         return left + read, 0, begin + len(read)
 
 

@@ -152,12 +152,12 @@ class Stream(msgspec.Struct, frozen=True):
         )
 
     def declared_as(self, other: Stream, revision: int) -> Stream:
-        """Return this stream with a declaration that another state of it keeps, and with the other state's event time.
+        """Return this stream with a declaration that a later state of the stream keeps, and with the later event time.
 
         Args:
-            other: The other state, of this revision or a later revision.
-            revision: The number of the wanted declaration. If the other state does not keep this declaration any more,
-                the result has the oldest kept declaration.
+            other: The later state of the stream, of this revision or a higher revision.
+            revision: The number of the wanted declaration. If `other` does not keep this declaration any more, the
+                result has the oldest declaration that it keeps.
 
         Example:
             >>> old = Stream("s_1", "quotes", (StreamColumn("a", "INT"),), "quotes", "json", {}, "")

@@ -134,7 +134,7 @@ def parse_path(text: str) -> RecordPath:
         raise InputError(
             f'path "{text[:_SHOWN]}" cannot be read',
             code="syntax-error",
-            detail=f"Character {min(at, len(text)) if text.startswith('$') else 0} begins no step of a path.",
+            detail=f"Character {min(at, len(text)) if text.startswith('$') else 0} cannot begin a step of a path.",
             hint="A path is $ and then .name, [\"name\"] or [0], as in '$.data.price'.",
         )
     if len(steps) > _MOST_STEPS or len(text) > _LONGEST:

@@ -58,7 +58,7 @@ def _read(path: Path) -> int | None:
         found = None
     if not isinstance(found, int):
         raise OperationalError(
-            f'"{path}" does not tell the format of its data folder',
+            f'"{path}" does not say the format of its data folder',
             hint="Put back the file of a backup, or give another folder: --data DIR.",
         )
     return found

@@ -64,7 +64,7 @@ class SchemaRegistry:
         except (OSError, ValueError) as error:
             raise self._away(schema_id, f"{type(error).__name__}: {str(error)[:200]}") from None
         except http.client.HTTPException as error:  # its text quotes the answer, which may have any bytes
-            raise self._away(schema_id, f"its answer is no whole HTTP ({type(error).__name__})") from None
+            raise self._away(schema_id, f"its answer is not complete HTTP ({type(error).__name__})") from None
         try:
             answer = msgspec.json.decode(body, type=dict[str, Any])
             if status == http.client.NOT_FOUND and answer.get("error_code") == _NO_SUCH_SCHEMA:
@@ -105,7 +105,7 @@ class SchemaRegistry:
             connection.close()
             second.close()
         if late.is_set():
-            raise TimeoutError(f"no whole answer within {_SECONDS:g} seconds")
+            raise TimeoutError(f"no complete answer within {_SECONDS:g} seconds")
         if len(body) > _MOST_BYTES:
             raise ValueError(f"the answer is longer than {_MOST_BYTES} bytes")
         return status, body

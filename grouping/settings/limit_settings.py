@@ -14,13 +14,14 @@ class LimitSettings(BaseModel):
     streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")
     partitions_per_subscriber: int = Field(
         4_096,
-        description="partitions of the topics of one subscriber's live streams and tables; topics created for "
-        "dropped ones may have as many again",
+        description="partitions of the topics of one subscriber's live streams and tables; together with topics "
+        "created for dropped ones, twice as many are allowed",
     )
     tables_per_subscriber: int = Field(100, description="live tables that one subscriber has created")
     views_per_subscriber: int = Field(1_000, description="live views that one subscriber has created")
     joins_per_stream: int = Field(
-        1_000, description="different joins with tables, keys of edges, and frames of the live CQs of a stream"
+        1_000,
+        description="different joins with tables, keys of edges, and frames, over all live CQs of a stream",
     )
     dedicated_per_subscriber: int = Field(
         250,
@@ -28,7 +29,9 @@ class LimitSettings(BaseModel):
         "ones until they are deleted",
     )
     virtual_per_subscriber: int = Field(
-        100, description="topics of groups with virtual destinations, created for one subscriber, with ended ones"
+        100,
+        description="topics created for groups with virtual destinations of one subscriber, including those of ended "
+        "groups until they are deleted",
     )
     commands_per_second: int = Field(
         0, description="commands of one subscriber a second, as an average of ten seconds; 0 for no limit"
@@ -41,18 +44,19 @@ class LimitSettings(BaseModel):
     )
     residual_micros: float = Field(
         5_000.0,
-        description="expected time to check conjuncts that no index decides, per event of one group, in µs; and to "
-        "read the rows of frames, per event of one stream",
+        description="expected time in µs to check conjuncts that no index decides, per event of one group; the same "
+        "limit holds for reading the rows of frames, per event of one stream",
     )
     batch_milliseconds: float = Field(
         2_000.0,
-        description="expected time that the groups and joins of one stream add to a micro-batch, whatever its events",
+        description="expected time that the groups and joins of one stream add to a micro-batch, however few events "
+        "it has",
     )
     statement_words: int = Field(
         6_000,
-        description="words and signs of a statement, since other commands wait while it is parsed; counted as "
-        "one are two constants or commas, twelve constants of a long IN list, and two equalities "
-        "of a long OR",
+        description="words and signs of a statement, since other commands wait while it is parsed; two "
+        "constants or commas count as one, as do twelve constants of a long IN list, and two "
+        "equalities of a long OR",
     )
     normal_form: int = Field(
         10_000, description="operators, columns and constants of a predicate in its normal form; an IN list is one"

@@ -77,7 +77,7 @@ class KafkaSettings(BaseModel):
         if self.mechanism and not self.username:
             raise ValueError(f"mechanism {self.mechanism} needs kafka.username")
         if (self.mechanism == "OAUTHBEARER") != bool(self.token_url):
-            raise ValueError("kafka.token_url goes with mechanism OAUTHBEARER, and it with kafka.token_url")
+            raise ValueError("mechanism OAUTHBEARER needs kafka.token_url, and no other mechanism has it")
         return self
 
 
@@ -118,7 +118,7 @@ class CommandSettings(BaseModel):
     """Commands and replies."""
 
     partitions: int = Field(4, description="partitions of cq.commands and of cq.replies when the gateway creates them")
-    batch: int = Field(5000, description="most commands executed in one commit")
+    batch: int = Field(5000, description="largest number of commands executed in one commit")
     remember_days: float = Field(7.0, description="days for which a command id is remembered")
     text_bytes: int = Field(512 * 1024, description="longest statement, in bytes")
 
@@ -143,8 +143,8 @@ class StreamSettings(BaseModel):
     )
     compaction_lag_ms: int = Field(
         86_400_000,
-        description="least `min.compaction.lag.ms` of a table's compacted topic, so that a replay finds the "
-        "rows that changed since, in ms",
+        description="least `min.compaction.lag.ms` of a table's compacted topic, in ms, so that a replayed "
+        "micro-batch finds the same rows as its first run",
     )
 
 
@@ -153,7 +153,9 @@ class ResultSettings(BaseModel):
 
     partitions: int = Field(32, description="partitions of cq.results when the gateway creates it")
     dedicated_limit: int = Field(
-        500, description="most dedicated destinations, and most topics of ended ones; 0 for none"
+        500,
+        description="largest number of dedicated destinations; 0 for none. With ended destinations, there may be "
+        "twice as many topics",
     )
     compression: Codec = Field(
         "lz4", description="compression of results: `lz4`, `gzip` or `none`; replies, ends and digests use gzip"
@@ -161,7 +163,7 @@ class ResultSettings(BaseModel):
     shared: bool = Field(
         True, description="whether subscribers may share topics of results, as SHARED and VIRTUAL destinations do"
     )
-    virtual_limit: int = Field(200, description="most topics of groups with virtual destinations")
+    virtual_limit: int = Field(200, description="largest number of topics of groups with virtual destinations")
     retention_hours: float = Field(168.0, description="hours for which results are kept")
     linger_seconds: float = Field(3600.0, description="seconds after its cq.end at which a dedicated topic is deleted")
 
@@ -233,7 +235,8 @@ class TimerSettings(BaseModel):
     wait_seconds: float = Field(30.0, description="seconds that a tick waits for events published before it")
     spark_from: int = Field(
         100_000,
-        description="number of destinations due at one time from which Spark computes their digests; 0 for never",
+        description="if at least this number of destinations are due at one time, Spark computes their digests; "
+        "0 for never",
     )
 
 
@@ -279,7 +282,7 @@ class Settings(BaseSettings):
     @classmethod
     def _is_a_folder(cls, data: Path) -> Path:
         if re.match(r"[a-z][a-z0-9+.-]+:/", str(data), re.IGNORECASE):
-            raise ValueError("data is a folder of this machine; a URL for checkpoints is evaluator.checkpoints")
+            raise ValueError("data is a folder of this machine; give a URL for checkpoints in evaluator.checkpoints")
         return data
 
     @classmethod

@@ -147,7 +147,7 @@ def _check_emit(tokens: Tokens) -> None:
     """
     word = tokens.word()
     if (instead := _NOT_IN_EMIT.get(word)) is not None:
-        raise unsupported(f"{'AT MOST' if word == 'AT' else word} behind EMIT", instead, CLAUSE_HINTS.get(word))
+        raise unsupported(f"{'AT MOST' if word == 'AT' else word} after EMIT", instead, CLAUSE_HINTS.get(word))
 
 
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
@@ -225,7 +225,7 @@ def _read_clause(tokens: Tokens, clauses: Clauses, allowed: tuple[str, ...], sho
     field, read = CLAUSE_READERS[word]
     if getattr(clauses, field) is not None:
         raise InputError(
-            f'"{word}" is given twice', code="syntax-error", detail="Each clause may stand once, in any order."
+            f'"{word}" is given twice', code="syntax-error", detail="Each clause may occur once, in any order."
         )
     tokens.index += 1
     setattr(clauses, field, read(tokens))
@@ -290,7 +290,7 @@ def _digest(tokens: Tokens) -> DigestClause:
             columns.append(tokens.name("a column of the SELECT list"))
         return DigestClause("latest", tuple(columns))
     if tokens.accept("TOP"):
-        rows = tokens.number("how many rows", highest=_MOST_ROWS)
+        rows = tokens.number("the number of rows", highest=_MOST_ROWS)
         tokens.expect("BY")
         return DigestClause("top", (tokens.name("a column of the SELECT list"),), rows)
     raise tokens.unexpected("ALL, LATEST BY, COUNT or TOP")
@@ -311,7 +311,7 @@ def _every(tokens: Tokens) -> TimerBased | CronBased:
         zone = tokens.string("the name of a time zone")
     if tokens.accept("OVER"):
         raise InputError(
-            "OVER LAST cannot stand beside CRON",
+            "OVER LAST cannot be combined with CRON",
             code="bad-interval",
             detail="The window of OVER LAST has ticks at equal distances, unlike the times of a cron expression.",
             hint="Write EVERY and an interval.",

@@ -26,16 +26,16 @@ _DEFAULT_DECIMAL = (10, 0)
 _LONGEST_TYPE = 200
 """The largest number of tokens that are read for the type of another system."""
 _BEHIND = ("ARRAY", "LARGE", "LIST", "SIGNED", "UNSIGNED", "VARYING", "ZEROFILL")
-"""Words that are a part of a type's name in other systems."""
+"""Words that may follow a type's name in other systems, and belong to the name."""
 _ZONED = ("WITH", "WITHOUT")
 _UNKNOWN = 'Use "STRING" for a text, or "VARIANT" for any JSON value.'
 _ELSEWHERE = {
-    "HEADER": "Write FROM HEADER 'name' behind the type.",
+    "HEADER": "Write FROM HEADER 'name' after the type.",
     "HEADERS": "Leave the column out: _headers has all headers.",
-    "KEY": "Write FROM KEY behind the type.",
+    "KEY": "Write FROM KEY after the type.",
     "METADATA": "Leave the column out: _time, _key, _partition, _offset and _headers need no declaration.",
 }
-"""Word behind a type in ksqlDB or Flink → the hint."""
+"""Word after a type in ksqlDB or Flink → the hint."""
 
 
 def read_type(tokens: Tokens, depth: int = 0) -> SqlType:
@@ -98,7 +98,7 @@ def _check_behind(tokens: Tokens, name: str) -> None:
     raise InputError(
         what,
         code="syntax-error",
-        detail="Only DECIMAL(p,s), STRUCT, ARRAY and MAP have anything behind the name of the type.",
+        detail="Only DECIMAL(p,s), STRUCT, ARRAY and MAP have anything after the name of the type.",
         hint=nearest_type(f"{name} {_written(tokens)}"),
     )
 
@@ -118,7 +118,7 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
     if tokens.type(1) is not TokenType.LT or (word == "MAP" and tokens.word(2) != "STRING"):
         hint = nearest_type(_written(tokens))
         tokens.index += 1
-        wanted = "STRING, the type of the keys" if tokens.accept_symbol(TokenType.LT) else f'"<" behind {word}'
+        wanted = "STRING, the type of the keys" if tokens.accept_symbol(TokenType.LT) else f'"<" after {word}'
         raise tokens.unexpected(wanted, hint=hint)
     tokens.index += 2
     if word == "STRUCT":

@@ -163,7 +163,7 @@ def _select_hint(tokens: Tokens) -> str | None:
     if tokens.word() == "NOT":
         return "CREATE OR REPLACE CQ changes a CQ that exists."
     if tokens.source() in ("-", ".", ":") or tokens.word(1) in ("AS", "SELECT"):
-        return 'A name of several words, or with other signs, stands in double quotes: "my-cq".'
+        return 'A name of several words, or with other signs, is written in double quotes: "my-cq".'
     return near_name(tokens.word(), ["SELECT"])
 
 
@@ -233,7 +233,7 @@ def _page(tokens: Tokens) -> tuple[str | None, str | None, int | None]:
             tokens.index += 1
             texts[word] = tokens.string("a pattern" if word == "LIKE" else "a name")
         elif limit is None and tokens.accept("LIMIT"):
-            limit = tokens.number("how many", highest=HIGHEST_LIMIT)
+            limit = tokens.number("the number of items", highest=HIGHEST_LIMIT)
         else:
             raise tokens.unexpected("LIKE, AFTER or LIMIT, each at most once")
     return texts.get("LIKE"), texts.get("AFTER"), limit

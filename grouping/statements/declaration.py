@@ -155,7 +155,7 @@ def read_options(tokens: Tokens, known: Sequence[str], choices: Choices) -> Opti
         tokens.index += 1
         tokens.expect_symbol(TokenType.EQ, "=")
         if option == "partitions":
-            options[option] = tokens.number("how many partitions", highest=_MOST_PARTITIONS)
+            options[option] = tokens.number("the number of partitions", highest=_MOST_PARTITIONS)
         elif option == "lenient":
             options[option] = _boolean(tokens)
         elif option == "idle":
@@ -211,9 +211,9 @@ def check_options(options: OptionValues, what: str) -> None:
     topic = str(options["topic"])
     if not _TOPIC.fullmatch(topic):
         raise InputError(
-            f'topic "{clipped(topic)}" cannot exist',
+            f'"{clipped(topic)}" cannot be the name of a topic',
             code="stream-mismatch",
-            detail='Kafka\'s topics have 1 to 249 ASCII letters, digits, "_", "." and "-".',
+            detail='The name of a Kafka topic has 1 to 249 ASCII letters, digits, "_", "." and "-".',
         )
     _check_descriptor(options)
     if options["format"] == "avro":

@@ -79,7 +79,7 @@ def _check_predicates(tokens: Sequence[Token]) -> None:
             if condition.is_unclear:
                 raise unsupported(
                     "a comparison of comparisons",
-                    f'Line {token.line}, column {token.col}: "{token.text}" stands behind another one without'
+                    f'Line {token.line}, column {token.col}: "{token.text}" follows another comparison without'
                     " parentheses.",
                     "Put one of them in parentheses, as in (a = b) IS NULL.",
                 )

@@ -32,7 +32,7 @@ _EVENTS = "Each event is evaluated as it is."
 _SETS = "A query is one SELECT."
 _EMIT = "Matches are results at once, and aggregates at the ticks of EVERY."
 _LEAVE_OUT = "Leave it out; an aggregate needs EVERY '5 minutes' in its place."
-_EMIT_PLACE = "EMIT stands directly behind the SELECT of a CQ, before clauses such as EVERY; a view cannot have it."
+_EMIT_PLACE = "EMIT comes directly after the SELECT of a CQ, before clauses such as EVERY; a view cannot have it."
 _EMIT_FORM = "CREATE CQ name AS SELECT … WHERE … EMIT ON ENTER BY symbol."
 _COUNTED = "EVERY '10 minutes' DO PUBLISH DIGEST COUNT EVEN IF EMPTY tells the number of matches each 10 minutes."
 _STAYS = "WHERE … EMIT ON ENTER BY symbol FOR '5 minutes' reports a symbol that is a match for 5 minutes."
@@ -55,7 +55,7 @@ _FORMS: dict[tuple[str, ...], _Refusal] = {
     ("EMIT", "ON", "ENTER"): _Refusal("EMIT ON ENTER here", _EMIT_PLACE, _EMIT_FORM),
     ("EMIT", "ON", "EXIT"): _Refusal("EMIT ON EXIT here", _EMIT_PLACE, _EMIT_FORM),
     ("EMIT", "ON", "SILENCE"): _Refusal("EMIT ON SILENCE here", _EMIT_PLACE, _EMIT_FORM),
-    ("FOR", "'"): _Refusal("FOR '…' here", "FOR stands behind EMIT ON ENTER or EXIT and its BY.", _STAYS),
+    ("FOR", "'"): _Refusal("FOR '…' here", "FOR comes after EMIT ON ENTER or EXIT and its BY.", _STAYS),
     **{
         (word, "'"): _Refusal(f"{word} '…'", "Each match is a result.", _QUIET)
         for word in ("COOLDOWN", "THROTTLE", "SUPPRESS", "DEDUPLICATE")
@@ -80,7 +80,7 @@ _FORMS: dict[tuple[str, ...], _Refusal] = {
 }
 """Successive words → refusal. "(" stands for a parenthesis, "'" for a string."""
 CLAUSE_HINTS = {
-    **dict.fromkeys(("DIGEST", "EVEN"), "DIGEST stands behind DO PUBLISH: EVERY '10 minutes' DO PUBLISH DIGEST ALL."),
+    **dict.fromkeys(("DIGEST", "EVEN"), "DIGEST comes after DO PUBLISH: EVERY '10 minutes' DO PUBLISH DIGEST ALL."),
     **dict.fromkeys(("FOR", "WITHIN", "HOLD"), _STAYS),
     **dict.fromkeys(("COOLDOWN", "THROTTLE", "SUPPRESS", "DEDUPE", "DEDUPLICATE"), _QUIET),
     "ONCE": "EXPIRE AFTER '1 day' ends a CQ; DROP CQ name ends it after the first result.",

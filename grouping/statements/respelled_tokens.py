@@ -58,7 +58,7 @@ _RESPELLED = frozenset((TokenType.PLUS, TokenType.DOUBLE, TokenType.VAR, TokenTy
 
 
 def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
-    """Return the respelled tokens: ``+x`` with `UNARY_PLUS`, FLOAT apart from DOUBLE, ``4S`` as a SMALLINT, …."""
+    """Return the respelled tokens, such as `UNARY_PLUS` for the sign of ``+x``, and a SMALLINT for ``4S``."""
     made: list[Token] = []
     tokens = _with_intervals(tokens)
     if _SHIFTS.search(text):
@@ -85,9 +85,9 @@ def respelled(tokens: Sequence[Token], text: str) -> list[Token]:
                 made += _typed(tokens[place - 1], token, word)
         elif kind is TokenType.HEX_STRING and token.end - token.start + 1 == len(token.text) + len("0x"):
             raise InputError(
-                f'"0x{token.text[:40]}" is no number',
+                f'"0x{token.text[:40]}" is not a number',
                 code="syntax-error",
-                detail=f"Line {token.line}, column {token.col}: a number has decimal digits.",
+                detail=f"Line {token.line}, column {token.col}: a number is written in decimal digits.",
                 hint="X'1F' is a BINARY.",
             )
         else:
@@ -119,23 +119,30 @@ def _check_typed(number: Token, letter: Token, word: str, *, signed: bool) -> No
     Raises:
         InputError: ``type-mismatch``; Spark refuses the number too.
     """
-    digits = number.text.replace(".", "")
+    kind, digits = _SUFFIXES[word].name, number.text.replace(".", "")
     whole = number.text.isdecimal()
     within = not whole or word not in _BITS or int(number.text) < 2 ** (_BITS[word] - 1) + signed
     within = within and (word != "F" or Decimal(number.text) <= _LARGEST_FLOAT)
     if not within or (word in _BITS and not whole) or (word == "BD" and not digits.isdecimal()):
         raise InputError(
-            f'"{number.text[:40]}{letter.text}" is no number of that type',
+            f'"{number.text[:40]}{letter.text}" is not a {kind}',
             code="type-mismatch",
-            detail=f"Line {letter.line}, column {letter.col}: it is out of range, or has a fraction.",
+            detail=f"Line {letter.line}, column {letter.col}: a {kind} ends in {word}, and is {_typed_form(word)}.",
         )
+
+
+def _typed_form(word: str) -> str:
+    """Return the numbers that may stand before a letter."""
+    if (bits := _BITS.get(word)) is not None:
+        return f"a whole number from {-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}"
+    return f"at most {_LARGEST_FLOAT}" if word == "F" else "written without an exponent"
 
 
 def _typed_whole(number: Sequence[Token], letter: Token, kind: str) -> list[Token]:
     """Return the tokens of a whole number with a letter.
 
-    In arithmetic with a DECIMAL, the precision of the number is its number of digits. A CAST would give the precision
-    of its type.
+    The tokens are not a CAST: in arithmetic with a DECIMAL, Spark gives such a number the precision of its digits, but
+    gives a CAST the precision of its type.
     """
     call = [renamed(letter, TokenType.VAR, TYPED_LITERAL), renamed(letter, TokenType.L_PAREN, "("), *number]
     of_type = [renamed(letter, TokenType.COMMA, ","), renamed(letter, TokenType.STRING, kind)]
@@ -195,7 +202,7 @@ def _is_shift(three: Sequence[Token]) -> bool:
 
 
 def _with_intervals(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Return the tokens with each INTERVAL literal as a call, or as a sum of calls for several numbers and units."""
+    """Replace each INTERVAL literal by a call of `INTERVAL_LITERAL`, or by a sum of calls if it has several units."""
     if not any(token.token_type is TokenType.INTERVAL for token in tokens):
         return tokens
     made: list[Token] = []

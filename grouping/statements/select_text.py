@@ -140,10 +140,10 @@ def _check_angle(token: Token, behind: Sequence[Token]) -> None:
         return
     follower = behind[0]
     if follower.token_type is token.token_type and follower.start > token.end + 1:
-        raise _misplaced(follower, f'it stands behind another "{token.text}"')
+        raise _misplaced(follower, f'it follows another "{token.text}"')
     if follower.token_type is TokenType.L_BRACKET and token.token_type is TokenType.GT:
         raise unsupported(
-            "a place in brackets behind a type",
+            "an index in brackets after a type",
             f"Line {follower.line}, column {follower.col}: it is read as a part of the type.",
             "Put the CAST in parentheses: (v::array<int>)[0].",
         )
@@ -165,7 +165,7 @@ def _check_list(token: Token, behind: Sequence[Token]) -> None:
 def _check_comma(token: Token, behind: Sequence[Token]) -> None:
     """Refuse a comma without a following item, which sqlglot would ignore."""
     if not behind or behind[0].token_type in _BEHIND_LISTS:
-        raise _misplaced(token, "nothing stands behind it")
+        raise _misplaced(token, "nothing follows it")
 
 
 def _check_variable(_: Token, behind: Sequence[Token]) -> None:
@@ -173,9 +173,9 @@ def _check_variable(_: Token, behind: Sequence[Token]) -> None:
     if [each.token_type for each in behind[1:]] == [TokenType.R_PAREN, TokenType.ARROW]:
         name = behind[0]
         raise InputError(
-            "the one variable of a lambda stands in parentheses",
+            "the only variable of a lambda is in parentheses",
             code="syntax-error",
-            detail=f"Line {name.line}, column {name.col - len(name.text) + 1}: parentheses are for two of them.",
+            detail=f"Line {name.line}, column {name.col - len(name.text) + 1}: parentheses are for several variables.",
             hint=f"Write {name.text} -> ….",
         )
 
@@ -332,8 +332,8 @@ def _syntax_error(error: ParseError, tokens: Sequence[Token], text: str) -> Inpu
     colon = next((place for place, token in enumerate(tokens) if token.token_type is TokenType.COLON), 0)
     typed = any(token.text.upper() == "STRUCT" for token in tokens[:colon])  # fields of a STRUCT have colons
     if colon and not typed and (path := _PATH.match(text, tokens[colon - 1].start)):
-        place = f"Line {tokens[colon].line}, column {tokens[colon].col}: it is no operator of Spark."
-        raise unsupported('a path behind ":"', place, f"Write {_path_call(path)}.")
+        place = f"Line {tokens[colon].line}, column {tokens[colon].col}: Spark has no such operator."
+        raise unsupported('a path after ":"', place, f"Write {_path_call(path)}.")
     return unread(tokens, line, column, source.removeprefix(FUNCTION_MARK))
 
 

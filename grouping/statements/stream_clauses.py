@@ -45,7 +45,7 @@ def read_stream_clauses(tokens: Tokens) -> tuple[tuple[str, ...], EventTime | No
         elif watermark is None and tokens.accept("WATERMARK", "FOR"):
             watermark = _read_watermark(tokens)
         else:
-            raise tokens.unexpected("PARTITION KEY or WATERMARK FOR, each once and behind the last column")
+            raise tokens.unexpected("PARTITION KEY or WATERMARK FOR, each once and after the last column")
         if not tokens.accept_symbol(TokenType.COMMA):
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return key, watermark
@@ -117,7 +117,7 @@ def read_idle(tokens: Tokens) -> int:
         raise InputError(
             f'the idle time "{clipped(text)}" is too short',
             code="bad-interval",
-            detail="A partition is idle after 1 second without new events, or after longer.",
+            detail="The idle time of a partition must be at least 1 second.",
             hint="Write idle = '1 minute'.",
         )
     return idle // _MILLISECOND
@@ -153,7 +153,7 @@ def declared_time(
     name, sql_type = found
     if sql_type != TIMESTAMP:
         raise mismatch(
-            f'column "{name}" is no TIMESTAMP',
+            f'column "{name}" is not a TIMESTAMP',
             f"The type of the column is {sql_type}, and an event time is a TIMESTAMP.",
             f"Declare {name} TIMESTAMP; with timestamps = 'millis' a JSON stream reads numbers as times.",
         )

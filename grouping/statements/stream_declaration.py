@@ -223,7 +223,7 @@ def check_envelope_field(form: str, column: str) -> None:
     if column not in known:
         row = {"maxwell-json": "data", "canal-json": "data[0]"}.get(form, "after")
         raise InputError(
-            f'column "{column}" is no field of a change',
+            f'column "{column}" is not a field of a change',
             code="stream-mismatch",
             detail=f"The event of a stream of {form} is the change, with the fields {', '.join(known)}.",
             hint=f"FROM '$.{row}.{column}' is a column of the row.",
@@ -242,7 +242,7 @@ def read_alter_stream(tokens: Tokens) -> AlterStream:
     if at_clause(tokens):
         raise unsupported(
             "another WATERMARK FOR or PARTITION KEY of a stream",
-            "The states of queries were made by the declared ones, and must be the same in each replay.",
+            "The states of queries depend on the declared ones, and must be the same in each replay.",
             "Declare them in CREATE STREAM under another name, over the same topic.",
         )
     if is_set:

@@ -37,9 +37,9 @@ _WORDS = {
     **dict.fromkeys(("ENDS", "ENDSWITH"), "Write endswith(text, 'A'), or text LIKE '%A'."),
     **dict.fromkeys(("~", "MATCHES", "MATCH"), "Write text RLIKE 'pattern'."),
     "&&": "Write AND.",
-    "=>": "Greater or equal is >=.",
+    "=>": "Write >= for greater or equal.",
     "#": "A comment begins with --.",
-    "%": "% is the rest of a division; ten percent are 0.1.",
+    "%": "% is the remainder of a division; ten percent are 0.1.",
 }
 """Unexpected word or sign → the form to write."""
 _KEYWORDS = """AND AS BETWEEN CASE ELSE END EVERY EXPIRE FROM GROUP HAVING JOIN LIKE SELECT START THEN WHEN
@@ -62,7 +62,7 @@ def check_quotes(tokens: Sequence[Token], text: str) -> None:
         if token.token_type is TokenType.VAR and (found := _ROUND_QUOTES.search(token.text)):
             column = token.col - len(token.text) + 1 + found.start()
             raise InputError(
-                f'"{found[0]}" is no quote of SQL',
+                f'"{found[0]}" is not a quote of SQL',
                 code="syntax-error",
                 detail=f"Line {token.line}, column {column}: it would be a part of a name.",
                 hint=f"Write a string in straight quotes: '{_ROUND_QUOTES.sub('', clipped(token.text))}'.",
@@ -79,13 +79,13 @@ def unread(tokens: Sequence[Token], line: int, column: int, shown: str) -> Input
         shown: The token as written; empty for the end of the SELECT.
     """
     if not tokens:
-        return InputError("the SELECT is empty", code="syntax-error", detail="The text has comments alone.")
+        return InputError("the SELECT is empty", code="syntax-error", detail="The text has only comments.")
     if (unbalanced := _unbalanced(tokens)) is not None:
         return unbalanced
     place = next((n for n, token in enumerate(tokens) if (token.line, token.col) == (line, column)), len(tokens) - 1)
     if place == len(tokens) - 1 and tokens[place].text.lower() in _NEVER_LAST:
         last = tokens[place]
-        return _error("the SELECT ends too early", last, f'nothing stands behind "{clipped(last.text)}"')
+        return _error("the SELECT ends too early", last, f'nothing follows "{clipped(last.text)}"')
     clause = next((near for near in (place, place - 1) if near >= 0 and _word(tokens, near) in _CLAUSES), None)
     if clause is not None and clause + 1 < len(tokens):
         return _of_clause(tokens, clause)
@@ -128,7 +128,7 @@ def _error(message: str, token: Token, reason: str, hint: str | None = None) -> 
 
 
 def _of_clause(tokens: Sequence[Token], clause: int) -> InputError:
-    """Return the refusal of the text after the word of a clause, or after CRON or AFTER."""
+    """Return the refusal of the token after EVERY, EXPIRE or START, or after their second word CRON or AFTER."""
     wanted, hint = _CLAUSES[_word(tokens, clause)]
     if _word(tokens, clause + 1) in ("CRON", "AFTER") and clause + 2 < len(tokens):
         wanted = "an expression in single quotes" if _word(tokens, clause + 1) == "CRON" else "an interval in quotes"
@@ -137,7 +137,7 @@ def _of_clause(tokens: Sequence[Token], clause: int) -> InputError:
     found = tokens[clause + 1]
     shown = clipped(found.text) if found.text != "(" else "INTERVAL"
     return _error(
-        f'"{shown}" is not expected here', found, f"behind {_word(tokens, clause)} there should be {wanted}", hint
+        f'"{shown}" is not expected here', found, f"after {_word(tokens, clause)} there should be {wanted}", hint
     )
 
 
@@ -150,15 +150,15 @@ def _hint(tokens: Sequence[Token], place: int) -> str | None:
     if word == "/" and _word(tokens, place + 1) == "/":
         return _WORDS["#"]
     if before == "<" and earlier == "=":
-        return "Less or equal is <=."
+        return "Write <= for less or equal."
     if earlier == "LIKE" and before in ("*", "%"):
-        return "A pattern stands in quotes, and % in it for any text: LIKE '%INTC%'."
+        return "A pattern is a string in quotes; % in it stands for any text: LIKE '%INTC%'."
     if before == "TOP" and token.token_type is TokenType.NUMBER:
         return "DO PUBLISH DIGEST TOP 10 BY price EVERY '10 minutes' keeps the largest matches of each tick."
     if word.removesuffix("S") in UNITS and tokens[place - 1].token_type is TokenType.NUMBER:
         return f"Write INTERVAL {tokens[place - 1].text} {word}."
     if (before == "," and earlier.isdecimal() and word.isdecimal()) or (word.startswith("_") and before.isdecimal()):
-        return "A number has no marks between its digits, and a point before its fraction: 1000.5."
+        return "A number has no separators between its digits, and a point before its fraction: 1000.5."
     if word == "," and "BETWEEN" in (earlier, _word(tokens, place - 3)):
         return "Write BETWEEN low AND high."
     if before == "," and _called(tokens, place) in ("CAST", "TRY_CAST"):

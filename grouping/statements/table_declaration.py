@@ -48,7 +48,7 @@ def read_table(tokens: Tokens) -> CreateTable:
             f'table "{name}" has no PRIMARY KEY',
             code="syntax-error",
             detail="A table holds the latest row for each key.",
-            hint="Write PRIMARY KEY behind a column, or PRIMARY KEY (a, b) behind the last one.",
+            hint="Write PRIMARY KEY after a column, or PRIMARY KEY (a, b) after the last column.",
         )
     tokens.expect("WITH")
     options = read_options(tokens, _OPTIONS, _CHOICES)
@@ -85,5 +85,5 @@ def _check_places(form: str, places: Mapping[str, str]) -> None:
     kinds = {"avro": (), "json": ("key",)}.get(form, ("key", "value"))
     for name, text in places.items():
         if ColumnPlace.of(text).kind not in kinds:
-            detail = f'Column "{name}" is the field of its name.'
+            detail = f'Column "{name}" is read from the field of the same name.'
             raise unsupported("FROM in a TABLE", detail, "A column of a STREAM can have FROM.")

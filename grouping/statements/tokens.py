@@ -194,9 +194,9 @@ class Tokens:
     def _quoted_name(self) -> str | None:
         """Return a hint if the next word or string would be a name in double quotes; None for any other token."""
         if self.type() is TokenType.STRING:
-            return f'A name stands bare or in double quotes: "{clipped(self._tokens[self.index].text)}".'
+            return f'A name is written without quotes, or in double quotes: "{clipped(self._tokens[self.index].text)}".'
         if self.word() in _RESERVED and self.word(1) in ("", "AS", "STRING"):
-            return f'This word is a name in double quotes: "{self.source()}".'
+            return f'As a name, this word must be in double quotes: "{self.source()}".'
         return None
 
     def stream_name(self) -> str:

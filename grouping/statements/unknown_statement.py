@@ -75,7 +75,7 @@ def _object_hint(tokens: Tokens, verb: str, objects: list[str]) -> str | None:
     if verb == "DELETE" and second == "FROM":
         return "A record without a value, produced to the Kafka topic of a table, deletes the row of its key."
     if verb == "ALTER" and second in ("TABLE", "VIEW"):
-        return f"Drop the {second} and create it anew."
+        return f"Drop the {second} and create it again."
     if verb == "SHOW" or not second or tokens.source(2) not in ("", ";"):
         return None
     kind = "STREAM" if verb == "DESCRIBE" else single[0]

@@ -47,7 +47,7 @@ def _client(url: str, options: Mapping[str, Any]) -> redis.Redis:
         client = redis.Redis.from_url(url, **options)
         client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
     except (ValueError, TypeError):
-        raise OperationalError("setting CQ_REDIS_URL is not valid: an option behind its ? cannot be read") from None
+        raise OperationalError("setting CQ_REDIS_URL is not valid: an option after its ? cannot be read") from None
     return client
 
 

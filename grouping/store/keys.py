@@ -186,7 +186,7 @@ class RedisKeys:
     committed = _OfStream("committed:{stream}", "string", "evaluator", "gateway",
                           "`CommittedNote`: how far events are evaluated", kept=True)
     next_batch = _OfStream("evaluator:next-batch:{stream}", "string", "evaluator", "",
-                           "the first uncommitted micro-batch: earlier ones are pinned no more", kept=True)
+                           "the first uncommitted micro-batch: earlier ones are no longer pinned", kept=True)
     checkpoint = _OfStream("evaluator:checkpoint:{stream}", "string", "evaluator", "",
                            "the checkpoint that the stream was evaluated by last", kept=True)
     owner = _Each[StreamId]("evaluator:owner:{stream}", "string", "evaluator", "gateway",

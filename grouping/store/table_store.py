@@ -144,7 +144,7 @@ class TableStore:
         with mapped():
             yield from net(map(log.pieces, reversed(spans)), oldest=bool(spans) and not spans[0].since)
         if self.epoch() != epoch:
-            raise StoreUnavailable("the constant tables were filled anew while they were read")
+            raise StoreUnavailable("the constant tables were filled again while they were read")
 
     def pieces(self, stream_id: StreamId) -> Iterator[Segment]:
         """Yield the pieces of all stored segments of a stream.

@@ -93,7 +93,7 @@ def _counted(text: str, unit: str) -> int:
 def _months(text: str) -> int:
     found = _YEARS.fullmatch(text)
     if found is None or int(found[3]) >= _MONTHS["YEAR"]:
-        raise ValueError("no such form as '1-2' in it")
+        raise ValueError("no text of the form '1-2' in it")
     months = int(found[2]) * _MONTHS["YEAR"] + int(found[3])
     return -months if found[1] == "-" else months
 
@@ -119,7 +119,7 @@ def _clock(text: str, first: str, last: str) -> int:
 
 def unreadable(text: str, why: ValueError) -> InputError:
     """Return the refusal of a text that is no interval."""
-    return InputError(f'"{text}" is no interval', code="type-mismatch", detail=f"There is {why}.", hint=_FORMS)
+    return InputError(f'"{text}" is not an interval', code="type-mismatch", detail=f"There is {why}.", hint=_FORMS)
 
 
 def _reader(first: str, last: str) -> Callable[[str], tuple[SqlType, int]]:

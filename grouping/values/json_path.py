@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from grouping.model.errors import InputError
+from grouping.model.wording import counted
 
 __all__ = ["EVERY", "JsonPath", "parse_json_path"]
 
@@ -39,7 +40,7 @@ def parse_json_path(text: str) -> JsonPath:
         raise InputError(
             f'path "{text[:60]}" is not supported',
             code="unsupported-query",
-            detail=f"After {min(at, len(text))} characters there is no further field or place.",
+            detail=f"After {counted(min(at, len(text)), 'character')} no further field or element can be read.",
             hint="A path is $ and then .name, ['name'], [0] or [*].",
         )
     return tuple(steps)

@@ -50,9 +50,9 @@ def check_escapes(pattern: str, escape: str = "\\") -> None:
     """
     if escape in pattern and like_parts(pattern, escape) is None:
         raise InputError(
-            f'"{pattern[:_SHOWN]}" is no pattern of LIKE',
+            f'"{pattern[:_SHOWN]}" is not a pattern of LIKE',
             code="type-mismatch",
-            detail=f'The escape character "{escape}" stands at the end, or not before %, _ or itself.',
+            detail=f'The escape character "{escape}" is at the end, or is not followed by %, _ or itself.',
             hint="Write the escape character twice for the character itself.",
         )
 

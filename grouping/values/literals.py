@@ -145,7 +145,7 @@ def _cast_timestamp(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _precise(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number beside a DECIMAL. As in Spark, the precision of a whole number is its number of digits."""
+    """Read a number that is used with a DECIMAL. As in Spark, a whole number has the precision of its digits."""
     sql_type, value = _literal(text)
     if isinstance(value, int):
         value = Decimal(value)
@@ -164,7 +164,7 @@ def _count(text: str) -> tuple[SqlType, ConstantValue]:
     sql_type, value = _literal(text)
     if sql_type != INT or not isinstance(value, int) or value > LARGEST_COUNT:
         raise InputError(
-            f'"{text}" is too large or no INT',
+            f'"{text}" is too large, or not an INT',
             code="unsupported-query",
             detail=f"The length or number of repetitions of a string is an INT of at most {LARGEST_COUNT:,}.",
         )
@@ -243,7 +243,7 @@ def _zone(text: str) -> tuple[SqlType, ConstantValue]:
         time_zone(text)
     except ValueError:
         raise InputError(
-            f'"{text[:_SHOWN]}" is no time zone',
+            f'"{text[:_SHOWN]}" is not a time zone',
             code="unsupported-query",
             detail="A zone is one of the IANA database, in its spelling, or an offset.",
             hint="Write 'Europe/Madrid' or '+01:00'.",
@@ -310,9 +310,9 @@ OF_STRINGS = frozenset(
 def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
     form = sql_type and {DATE: "2026-11-21", TIMESTAMP: "2026-11-21T10:00:00Z"}.get(sql_type)
     return InputError(
-        f'"{text}" is no {sql_type or "number"}',
+        f'"{text}" is not a {sql_type or "number"}',
         code="type-mismatch",
-        detail=f"A {sql_type} is written in ISO 8601." if form else "The value is out of range, or no number.",
+        detail=f"A {sql_type} is written in ISO 8601." if form else "The value is out of range, or not a number.",
         hint=f"Write it as '{form}'." if form else None,
     )
 

@@ -22,7 +22,8 @@ _HINT = (
     "(?<=…) and (?<!…) at the beginning; (?<!…) also before a last $."
 )
 _PLAIN_HINT = (
-    "A negative look there holds characters and sets, as in (?!abc) or (?<![a-z]); or write NOT (a RLIKE 'b')."
+    "A negative look-around there may have only characters and sets, as in (?!abc) or (?<![a-z]); or write "
+    "NOT (a RLIKE 'b')."
 )
 
 
@@ -60,7 +61,7 @@ def without_looks(pattern: str, branches: tuple[Branch, ...]) -> PatternConditio
     for listed in (whole, *also, *never, unless):
         for node in all_nodes(listed):
             if isinstance(node, LookAround):
-                raise refused_pattern(pattern, node.at, "a look around a place", _HINT)
+                raise refused_pattern(pattern, node.at, "a look-around at this place", _HINT)
     return PatternConditions(whole, tuple(also), tuple(never), unless)
 
 
@@ -118,7 +119,7 @@ def _bounded(pattern: str, branches: tuple[Branch, ...], at: int) -> tuple[Branc
     for node in all_nodes(branches):
         if isinstance(node, Repetition) and (node.bounds in ("*", "+") or node.bounds.endswith(",}")):
             raise refused_pattern(
-                pattern, at, "a look behind without a greatest length", "Write a count such as {1,9}."
+                pattern, at, "a look-behind without a greatest length", "Write a count such as {1,9}."
             )
     return branches
 
@@ -133,9 +134,13 @@ def _beside(pattern: str, branches: tuple[Branch, ...], at: int, *, ahead: bool)
     for branch in branches:
         chars = [node for node in branch if isinstance(node, Chars)]
         if len(chars) != len(branch) or not chars:
-            raise refused_pattern(pattern, at, "a negative look for anything but a sequence of characters", _PLAIN_HINT)
+            raise refused_pattern(
+                pattern, at, "a negative look-around for anything but a sequence of characters", _PLAIN_HINT
+            )
         texts.append(chars if ahead else chars[::-1])
-    return _not_beside(texts, refused_pattern(pattern, at, "a negative look for sets that overlap", _PLAIN_HINT), ahead)
+    return _not_beside(
+        texts, refused_pattern(pattern, at, "a negative look-around for sets that overlap", _PLAIN_HINT), ahead
+    )
 
 
 def _not_beside(texts: list[list[Chars]], refusal: InputError, ahead: bool) -> PatternGroup:

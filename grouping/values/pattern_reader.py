@@ -147,7 +147,7 @@ class _Reader:
             return None
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise self._refused("a group within too many others", "Write fewer parentheses.")
+            raise self._refused("a group within too many other groups", "Write fewer parentheses.")
         branches = self._alternatives()
         self._depth -= 1
         if self._peek() != ")":
@@ -204,7 +204,7 @@ class _Reader:
         self._at += 1
         other = self._set()
         if self._peek() != "]":
-            raise self._refused('"&&" in a set', "Write [a-z&&[^aeiou]], with one set behind &&.")
+            raise self._refused('"&&" in a set', "Write [a-z&&[^aeiou]], with one set after &&.")
         self._at += 1
         return Chars(f"[{''.join(items)}&&{other.text}]", ends & other.ends, weight=max(weight, other.weight))
 
@@ -309,11 +309,11 @@ class _Reader:
     def _no_count(self) -> None:
         if self._peek() == "+":
             raise self._refused(
-                "a possessive repetition, or a repetition of a place",
-                "Leave the second + out: whether there is a match is nearly always the same.",
+                "a possessive repetition, or a repetition of an anchor",
+                "Leave the second + out: nearly always, the same texts match.",
             )
         if self._peek() and self._peek() in "*?{":
-            raise self._refused("a repetition of a repetition or of a place", "Write one repetition, around (?:…).")
+            raise self._refused("a repetition of a repetition or of an anchor", "Write one repetition, around (?:…).")
 
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grouping.model.errors import InputError
+from grouping.model.wording import counted
 
 __all__ = ["nearest_form", "refused_pattern"]
 
@@ -13,9 +14,9 @@ _HINT = (
     "(?i) (?s) (?m) work."
 )
 _NEAREST = {
-    "?>": "Write (?:…): whether there is a match is nearly always the same.",
+    "?>": "Write (?:…): nearly always, the same texts match.",
     "?P": "Write (?<name>…).",
-    "B": r"Write the character beside the place, as in \wing instead of \Bing.",
+    "B": r"Write the neighbouring character too, as in \wing instead of \Bing.",
     "G": "Leave \\G out.",
     "X": "Write . or a set of characters.",
     "N": r"Write the character itself, or its code as in \x{1F600}.",
@@ -34,7 +35,7 @@ def refused_pattern(pattern: str, at: int, what: str, hint: str = _HINT) -> Inpu
     return InputError(
         f'regular expression "{shown}" is not supported',
         code="unsupported-query",
-        detail=f"After {at} characters there is {what}.",
+        detail=f"After {counted(at, 'character')} there is {what}.",
         hint=hint,
     )
 

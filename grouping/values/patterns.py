@@ -144,7 +144,7 @@ def rust_groups(pattern: str) -> Groups:
     for node in nodes:
         match node:
             case LookAround(at=at):
-                raise refused_pattern(pattern, at, "a look around a place", _GROUP_HINT)
+                raise refused_pattern(pattern, at, "a look-around", _GROUP_HINT)
             case TextPlace("line start" | "line end", at):
                 raise refused_pattern(pattern, at, '"^" or "$" under (?m)', r"Write (?:^|\n) or (?:\n|\z).")
             case TextPlace("end", at) if not ends or node is not last[0]:

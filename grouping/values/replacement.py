@@ -59,7 +59,7 @@ def _parts(text: str) -> list[str]:
             while end < len(text) and text[end] in "0123456789":
                 end += 1
             if end == at:
-                raise _refused(text, 'A "$" in it has no number behind it.')
+                raise _refused(text, 'A "$" in it is not followed by a number.')
             parts.append("$" + text[at:end])
             at = end
         else:

@@ -67,7 +67,7 @@ def read_format(pattern: str, *, reads: bool) -> list[PatternPart]:
         field = part.letter * part.times
         known = field in _READ if reads else part.times <= _WRITTEN.get(part.letter, 0)
         if part.letter and part.letter not in "[]" and not known:
-            raise _refused(pattern, f'"{field}" is not {"read" if reads else "written"} here')
+            raise _refused(pattern, f'"{field}" cannot be {"read" if reads else "written"}')
     if reads:
         _check_read(pattern, parts)
     return parts
@@ -106,17 +106,17 @@ def _check_read(pattern: str, parts: list[PatternPart]) -> None:
     letters = [part.letter for part in parts if part.letter and part.letter not in "[]"]
     fields = [_FIELD_OF.get(letter, letter) for letter in letters]
     if len(set(fields)) < len(fields):
-        raise _refused(pattern, "a field stands twice")
+        raise _refused(pattern, "a field occurs twice")
     if ("a" in letters) != bool(_HALF_DAYS & set(letters)):
         raise _refused(pattern, "a and h or K belong together")
     if "D" in fields and {"M", "d"} & set(fields):
-        raise _refused(pattern, "D stands beside M or d")
+        raise _refused(pattern, "D is combined with M or d")
     for one, other in pairwise(part for part in parts if part.letter not in ("[", "]")):
         touching = {one.letter, other.letter} <= _NUMERIC and one.letter and other.letter
         if touching and (1 in (one.times, other.times) or "S" in (one.letter, other.letter)):
-            raise _refused(pattern, "numbers without a fixed width touch")
+            raise _refused(pattern, "numbers without a fixed width follow each other")
     if not all(part.text.isascii() for part in parts):
-        raise _refused(pattern, "a text in it is not of ASCII")
+        raise _refused(pattern, "a text in it is not ASCII")
 
 
 def _refused(pattern: str, why: str) -> InputError:

@@ -114,7 +114,7 @@ def parse_delay(text: str) -> timedelta:
     """
     interval = _read_interval(text)
     if not timedelta(0) <= interval <= LONGEST_INTERVAL:
-        raise _bad_interval(text, f"A delay is not negative, and at most {LONGEST_INTERVAL.days} days.")
+        raise _bad_interval(text, f"A delay is at least 0 and at most {LONGEST_INTERVAL.days} days.")
     return interval
 
 
@@ -144,7 +144,7 @@ def parse_every(text: str) -> TimerBased:
     """
     interval = parse_interval(text)
     if interval < SHORTEST_EVERY:
-        raise _bad_interval(text, "The shortest EVERY is 1 second.", "Without EVERY results come as events match.")
+        raise _bad_interval(text, "The shortest EVERY is 1 second.", "Without EVERY, each match is published at once.")
     return TimerBased(interval)
 
 

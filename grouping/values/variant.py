@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from grouping.model.errors import InputError
+from grouping.model.wording import counted
 from grouping.values.java_double import json_double
 
 __all__ = [
@@ -270,7 +271,7 @@ def parse_variant_path(text: str) -> VariantPath:
         raise InputError(
             f'path "{text[:60]}" is not supported',
             code="unsupported-query",
-            detail=f"After {min(at, len(text))} characters there is no further field or place.",
+            detail=f"After {counted(min(at, len(text)), 'character')} no further field or element can be read.",
             hint="A path is $ and then .name, ['name'] or [0].",
         )
     return tuple(steps)

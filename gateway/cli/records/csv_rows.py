@@ -102,7 +102,7 @@ class CsvRows:
             column = self._columns.get(name)
             if column is None:
                 hint = near_name(name, self._columns)
-                self.warnings.append(f'"{name}" is no column of the stream' + (f". {hint}" if hint else ""))
+                self.warnings.append(f'"{name}" is not a column of the stream' + (f". {hint}" if hint else ""))
             elif column.place.kind != "value" or not all(isinstance(step, str) for step in column.place.path or (0,)):
                 raise OperationalError(
                     f'column "{name}" is FROM {column.from_text}, and CSV can write fields of JSON objects only',
@@ -121,7 +121,7 @@ class CsvRows:
         key_value = None
         for name, text in zip(names, row, strict=True):
             if any("\ud800" <= character <= "\udfff" for character in text):
-                raise BrokenLine(f'column "{name}" is no valid UTF-8')
+                raise BrokenLine(f'column "{name}" is not valid UTF-8')
             value = self._value(name, text)
             if value is None:
                 continue
@@ -169,7 +169,7 @@ def _json(name: str, text: str) -> bytes:
     try:
         msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BrokenLine(f'column "{name}" is no JSON: {error}') from None
+        raise BrokenLine(f'column "{name}" is not JSON: {error}') from None
     return raw
 
 

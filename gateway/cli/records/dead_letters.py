@@ -29,9 +29,9 @@ _TIMEOUT = 30.0
 
 def dead_letters(
     stream: Annotated[str | None, typer.Argument(help="The stream; all dead letters without one.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with new ones; Ctrl-C leaves.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with new dead letters; Ctrl-C stops.")] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Publish the records again that fit the stream as it is now declared.")
+        bool, typer.Option("--replay", help="Publish again the records that fit the stream as it is declared now.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Replay without asking.")] = False,
     data: Data = None,
@@ -40,7 +40,7 @@ def dead_letters(
 ) -> None:
     """List dead letters: time, code, place of the record, reason. With --replay, publish their records again."""
     if replay and (stream is None or follow):
-        raise typer.BadParameter("--replay needs a stream, and goes without --follow")
+        raise typer.BadParameter("--replay needs a stream, and cannot be combined with --follow")
     settings, declared = settings_of(data, kafka, None), None
     if stream is not None:
         with client_of(data, kafka, subscriber) as client:

@@ -46,9 +46,9 @@ def _checked(line: bytes, key_path: RecordPath | None, longest: int) -> bytes | 
     try:
         value = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BrokenLine(f"the line is no JSON: {error}") from None
+        raise BrokenLine(f"the line is not JSON: {error}") from None
     if not isinstance(value, dict | list):
-        raise BrokenLine("the line is JSON, but no object")
+        raise BrokenLine("the line is JSON, but not an object")
     key = None if key_path is None else _key(line, key_path)
     if len(line) + len(key or b"") > longest:
         raise BrokenLine(f"key and value are longer than {longest:,} bytes, the size of a record")

@@ -74,10 +74,10 @@ def why_not_replayed(letter: DeadLetter, stream: Stream, settings: Settings) -> 
     Example:
         >>> letter = DeadLetter(datetime(2026, 11, 29, tzinfo=UTC), "events-deleted", "quotes/0/7", "7 to 9.")
         >>> why_not_replayed(letter, Stream("s_1", "quotes", (), "quotes", "json", {}, ""), Settings())
-        'the letter holds no record'
+        'the dead letter has no record'
     """
     if letter.code not in _OF_RECORDS or letter.value is None or letter.source.rsplit("/", 2)[0] != stream.topic:
-        return "the letter holds no record"
+        return "the dead letter has no record"
     if stream.registry:  # whether the record fits is unknown, since only the evaluator knows the registry's schemas
         return None
     batch = source_batch([PlacedRecord(letter.value, letter.key, letter.time, 0, 0)])

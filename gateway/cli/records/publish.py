@@ -48,8 +48,8 @@ class Form(StrEnum):
 
 
 def publish(
-    stream: Annotated[str, typer.Argument(help="The stream, of format json or of changes.")],
-    file: Annotated[Path, typer.Argument(help="JSON lines, or CSV (.csv); - for the input.")] = Path("-"),
+    stream: Annotated[str, typer.Argument(help="The stream; its format is json or a format of changes.")],
+    file: Annotated[Path, typer.Argument(help="JSON lines, or CSV (.csv); - for standard input.")] = Path("-"),
     form: Annotated[
         Form | None, typer.Option("--format", help="The form of the input.", show_default="by the file's name")
     ] = None,
@@ -116,7 +116,7 @@ class _Publication:
                 self._show()
         except KeyboardInterrupt:
             left = self._delivery.unwritten
-            self._console.print(f"stopped: {left} more may be written" if left else "stopped")
+            self._console.print(f"stopped: {left} more records may have been written" if left else "stopped")
             self._count()
             raise typer.Exit(_STOPPED) from None
         except OperationalError:
@@ -147,12 +147,12 @@ class _Publication:
             return
         if is_change_format(self._stream.format):
             raise OperationalError(
-                f"a row of CSV is no record of format {self._stream.format}",
+                f"a row of CSV is not a record of format {self._stream.format}",
                 hint="Publish JSON lines, each of which is one change.",
             )
         if self._stream.explode:
             raise OperationalError(
-                "a row of CSV is no record of a stream with explode",
+                "a row of CSV is not a record of a stream with explode",
                 hint=f"Publish JSON lines, each with the array at {self._stream.explode}.",
             )
         rows = CsvRows(self._stream.columns, self._stream.lenient, self._stream.timestamps, longest)

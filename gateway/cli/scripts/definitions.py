@@ -37,13 +37,15 @@ def create_statement(source: Mapping[str, Any]) -> str:
 
 
 def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
-    """Yield the statements that create a CQ. If its text is not a single statement, print a note and yield none."""
+    """Yield the statements that create a CQ; print a note and yield none if `cq sql` cannot send its text."""
     try:
         statements = statements_of(text)
     except InputError:
         statements = []
     if len(statements) != 1 or begins_change(statements[0]):
-        typer.echo(f"cq: CQ {quoted(name)} is left out: its text is not one statement", err=True)
+        typer.echo(
+            f"cq: CQ {quoted(name)} is left out: its text is not a single statement that `cq sql` can send", err=True
+        )
         return
     yield from statements
     if paused:

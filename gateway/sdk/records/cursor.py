@@ -58,7 +58,7 @@ _decode_positions = msgspec.msgpack.Decoder(list[_ReadingPosition]).decode
 
 
 class CursorWriter:
-    """Makes the cursors of a subscription fast, since a program may take one per result, even with thousands of CQs."""
+    """Makes the cursors of a subscription quickly: a program may take one per result, even with thousands of CQs."""
 
     def __init__(self) -> None:
         self._queries: Sequence[ContinuousQuery] = ()
@@ -91,7 +91,7 @@ def decode_cursor(text: str) -> list[ReadingPlace]:
         BadCursor: The text was cut or changed, or is not a cursor.
     """
     if not text.startswith((_FORM, _FIRST_FORM)):
-        raise BadCursor("the text is no cursor", hint="Pass what Subscription.cursor gave.")
+        raise BadCursor("the text is not a cursor", hint="Pass a text that Subscription.cursor returned.")
     try:
         if text.startswith(_FIRST_FORM):
             return _decode_first(_unpacked(text.removeprefix(_FIRST_FORM)))

@@ -65,8 +65,8 @@ class Recovery:
         """Recover, and return the epoch that is confirmed afterwards.
 
         Args:
-            now_ms: The present, epoch milliseconds; a new epoch is at least the present in seconds, so it is new even
-                if Redis lost everything.
+            now_ms: The present, epoch milliseconds. A new epoch is a number not below the present in seconds, so it is
+                higher than all earlier epochs, even if Redis has lost them.
             rebuild: Whether to wipe Redis and fill it from the whole catalog, because its state may be inconsistent.
 
         Raises:

@@ -129,7 +129,7 @@ def _check_alike(name: str, args: Sequence[Bound]) -> None:
     """Refuse a STRING together with another type, since only CASE and coalesce have an implicit CAST."""
     kinds = [argument.type for argument in args if not is_null(argument) or is_text_null(argument)]
     if STRING in kinds and len({*kinds}) > 1:
-        raise mismatch(f'"{name}" mixes kinds', f"The operands are {', '.join(map(str, kinds))}.", "CAST them.")
+        raise mismatch(f'"{name}" mixes types', f"The operands are {', '.join(map(str, kinds))}.", "CAST them.")
 
 
 def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
@@ -142,7 +142,7 @@ def _null_if(args: Sequence[Bound]) -> tuple[Bound, ...]:
     first, other = comparable(args, looked_up=False)
     if isinstance(args[0], Constant) and args[0].type != first.type and not is_null(first):
         if not first.type.is_number:
-            raise unsupported('"nullif" of a text beside a date', "The result would be a STRING.", "CAST it.")
+            raise unsupported('"nullif" of a text and a date', "The result would be a STRING.", "CAST it.")
         if common_type((args[0].type, other.type)) is None:
             raise unsupported('"nullif" of numbers this wide', "No DECIMAL holds both.", "CAST one to DOUBLE.")
     return args[0], other

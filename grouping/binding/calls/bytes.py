@@ -22,7 +22,7 @@ def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
         args: The arguments, in the right number; positions and lengths are INT.
 
     Raises:
-        InputError: ``unsupported-query`` for texts beside BINARY, ``type-mismatch`` for other types.
+        InputError: ``unsupported-query`` for STRING together with BINARY, ``type-mismatch`` for other types.
     """
     if name == "concat":
         return _joined(args)

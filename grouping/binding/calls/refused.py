@@ -35,8 +35,8 @@ _REFUSED: dict[type[exp.Expr], tuple[str, str, str | None]] = {
     exp.Placeholder: (*_PARAMETER, _CONSTANT),
     exp.Parameter: (*_PARAMETER, _CONSTANT),
     exp.JSONBContainsTopKey: ('"?"', _NO_OPERATOR, "map_contains_key(attrs, 'key') asks whether a MAP has a key."),
-    exp.Kwarg: ('"=>"', _NO_OPERATOR, "A lambda has ->, and greater or equal is >=."),
-    exp.PropertyEQ: ('":="', _NO_OPERATOR, "Equal is =."),
+    exp.Kwarg: ('"=>"', _NO_OPERATOR, "A lambda is written with ->; >= means greater or equal."),
+    exp.PropertyEQ: ('":="', _NO_OPERATOR, "Write = to compare for equality."),
     exp.Array: ("a list in brackets", "An ARRAY is made by a function.", "Write array(1, 2)."),
     exp.Struct: (
         "a list in braces",

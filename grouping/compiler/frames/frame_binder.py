@@ -114,7 +114,9 @@ class FrameBinder(Binder):
         if isinstance(bound, Constant) and bound.value is None:
             raise unsupported("lag of NULL", "NULL has no type.", "Name a column.")
         if not bound.type.is_ordered:
-            raise unsupported(f"lag of {bound.type}", "Values with parts are not kept.", "Name a field or an element.")
+            raise unsupported(
+                f"lag of {bound.type}", "Only values without parts are kept.", "Name a field or an element."
+            )
         (canonical,), _ = order((without_positions(normalize_value(bound)),))
         return FrameValue(LAG, (settle(canonical),), str(bound.type), rows=back)
 
@@ -129,13 +131,13 @@ class FrameBinder(Binder):
         if not window.unit:
             raise unsupported(
                 "a window without a frame",
-                "Spark's frame would begin with the first event of all.",
-                "Add ROWS 19 PRECEDING behind ORDER BY _offset, or RANGE INTERVAL '10' MINUTE PRECEDING behind "
+                "Without a frame, Spark would read all earlier events of the key.",
+                "Add ROWS 19 PRECEDING after ORDER BY _offset, or RANGE INTERVAL '10' MINUTE PRECEDING after "
                 "ORDER BY _time.",
             )
         if window.order != ("_offset" if window.unit == "ROWS" else "_time"):
             raise unsupported(
-                f"{window.unit} behind ORDER BY {window.order}",
+                f"{window.unit} after ORDER BY {window.order}",
                 "ROWS counts events in the order of _offset, and RANGE compares their _time.",
                 f"Write ORDER BY {'_offset' if window.unit == 'ROWS' else '_time'}.",
             )
@@ -155,7 +157,7 @@ class FrameBinder(Binder):
         if self.by and self.by != columns:
             raise unsupported(
                 "a second PARTITION BY in one query",
-                "The frames of a query are of one key.",
+                "All window functions of a query have the same PARTITION BY.",
                 "Write two queries.",
             )
         self.by = frozenset(columns)
@@ -163,7 +165,7 @@ class FrameBinder(Binder):
 
 def _framed(value: AggregateValue, rows: int | None, milliseconds: int | None) -> FrameValue:
     if any(not argument.type.is_ordered for argument in value.args):  # type: ignore[union-attr]  # no slot stands here
-        raise mismatch(f'an argument of "{value.function}" has parts', "Values with parts are not kept.")
+        raise mismatch(f'an argument of "{value.function}" has parts', "Only values without parts are kept.")
     return FrameValue(
         value.function,
         value.args,

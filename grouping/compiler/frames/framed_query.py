@@ -55,7 +55,7 @@ def has_frames(tree: exp.Select) -> bool:
         raise unsupported(
             "a window function in WHERE",
             "WHERE decides which events the frames hold.",
-            "Write the condition in QUALIFY, behind WHERE.",
+            "Write the condition in QUALIFY, after WHERE.",
         )
     return bool(tree.args.get("qualify")) or any(map(_has_window, tree.expressions))
 
@@ -84,16 +84,16 @@ def check_frames(
         raise unsupported("a window function in a view or subquery", detail, "Write the window function in the CQ.")
     if aggregation:
         raise unsupported(
-            "a window function beside GROUP BY or an aggregate without OVER",
+            "a window function with GROUP BY or with an aggregate without OVER",
             "An aggregate without OVER is computed at each tick of EVERY.",
-            "Write OVER behind each aggregate, without GROUP BY.",
+            "Write OVER after each aggregate, without GROUP BY.",
         )
     if scope is None or scope.nodes or of_table:
         detail = "Frames hold the events of one stream."
-        raise unsupported("a window function over a table or a join", detail, "Read the stream alone.")
+        raise unsupported("a window function over a table or a join", detail, "Read only the stream.")
     if emit is not None:
         if emit.edge == "changes":
-            name, detail = "EMIT CHANGES", "Each event has the values of its frames when it comes."
+            name, detail = "EMIT CHANGES", "The values of an event's frames never change."
         else:
             name, detail = "EMIT ON ENTER or EXIT", "Edges compare the conditions of WHERE."
         raise unsupported(f"{name} with window functions", detail, "Leave EMIT out.")

@@ -29,7 +29,7 @@ _SILENCE = (
 _FOR = (
     "EMIT … FOR",
     "The result is the event with which a key enters.",
-    "A key stays in by the events of one stream.",
+    "The events of one stream decide whether a key stays in.",
 )
 """The name of the clause, why the query cannot have aggregates, and why the query cannot read a table."""
 
@@ -57,7 +57,7 @@ def with_interval(
     if aggregation:
         raise unsupported(f"{shown} with aggregates", aggregated, "Name the columns.")
     if scope is None or scope.nodes or scope.stream is None or scope.stream.changes_of:
-        raise unsupported(f"{shown} over a table or a join", detail, "Read the stream alone.")
+        raise unsupported(f"{shown} over a table or a join", detail, "Read only the stream.")
     if emit.without_by is not None:
         raise emit.without_by
     names = [scope.resolve(each.qualifier, each.name, quoted=each.quoted) for each in emit.by]

@@ -81,7 +81,7 @@ def read_until(text: str) -> exp.Expr:
         InputError: ``syntax-error``, or ``unsupported-query`` for a clause after the condition.
     """
     if text.rstrip().endswith("WHERE"):
-        message, detail = "the condition of UNTIL is missing", "UNTIL ends the query."
+        message, detail = "the condition of UNTIL is missing", "The query ends after the word UNTIL."
         raise InputError(message, code="syntax-error", detail=detail, hint=f"Write {_FORM}")
     tree = read_select(text)
     others = sorted(
@@ -89,7 +89,7 @@ def read_until(text: str) -> exp.Expr:
     )
     if others or has_aggregates(tree):
         name = others[0].strip("_").upper() if others else "an aggregate"
-        raise unsupported(f"{name} behind UNTIL", "UNTIL has a condition, as WHERE has.", f"Write {_FORM}")
+        raise unsupported(f"{name} after UNTIL", "UNTIL takes a condition, as WHERE does.", f"Write {_FORM}")
     condition: exp.Expr = tree.args["where"].this
     return condition
 
@@ -142,7 +142,7 @@ def check_bounds(stay: Stay, row: ConstantRow) -> None:
         raise unsupported(
             "an UNTIL that is TRUE together with WHERE",
             "An event between the two constants would make a key enter and leave.",
-            f"Choose constants between which neither is TRUE: {_FORM}",
+            f"Choose constants for which no value makes both TRUE: {_FORM}",
         )
 
 

@@ -105,9 +105,13 @@ def _frame(spec: exp.WindowSpec | None) -> tuple[str, exp.Expr | None]:
         return "", None
     unit, start, end = (spec.args.get(name) for name in ("kind", "start", "end"))
     if "UNBOUNDED" in (start, end):
-        raise unsupported("an unbounded frame", "The worker would have to keep every event for ever.", _FORMS)
+        raise unsupported("an unbounded frame", "The worker would have to keep every event forever.", _FORMS)
     if spec.args.get("exclude") or "FOLLOWING" in (spec.args.get("start_side"), spec.args.get("end_side")):
-        raise unsupported("a frame with events that follow", "The result of an event comes at once.", _FORMS)
+        raise unsupported(
+            "a frame with later events",
+            "The result of an event is published at once, before later events are known.",
+            _FORMS,
+        )
     if unit not in ("ROWS", "RANGE") or end not in ("CURRENT ROW", None):
         raise unsupported("this frame", "A frame ends with the event's own row.", _FORMS)
     return unit, None if start == "CURRENT ROW" else start

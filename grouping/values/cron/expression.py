@@ -46,7 +46,7 @@ def parse_cron(expression: str, zone: str = "UTC") -> CronBased:
         raise InputError(
             f'cron expression "{shown}" never fires',
             code="bad-interval",
-            detail="No day meets all its fields.",
+            detail="No day matches all its fields.",
             hint=nearest_expression(expression),
         ) from None
     return CronBased(" ".join(known), read_zone(zone))

@@ -49,7 +49,7 @@ _UNITS = ("minute", "hour", "day", "month", "day")
 SIZES = (60, 24, 31, 12, 7)
 """For each field, the number of its values, which a step must not exceed."""
 _BASE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The instant at which the search for a first tick begins. Any instant would do, since expressions repeat for ever."""
+"""The instant at which the search for a first tick begins. Any instant would do, since expressions repeat forever."""
 _NAME_LENGTH = 3
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _STEP = re.compile(r"[^/]+/([0-9]{1,9})", re.ASCII)

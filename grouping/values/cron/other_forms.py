@@ -75,7 +75,7 @@ def nearest_expression(expression: str) -> str | None:
 
 
 def _zoned(text: str) -> tuple[str, str | None]:
-    """Return an expression without its zone, and the zone, which may stand before or behind the expression."""
+    """Return an expression without its zone, and the zone, which may be before or after the expression."""
     if found := _ZONED.fullmatch(text):
         zone = find_zone(found["zone"] or found["behind"])
         return (found["rest"] or found["before"], zone) if zone else (text, None)

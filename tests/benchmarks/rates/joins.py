@@ -1,4 +1,4 @@
-"""CQs over a join with a table: beside the same CQs on a stream that has the column, one row an event and ten.
+"""CQs over a join with a table: beside the same CQs on a stream that has the column, one row per event and ten.
 
 Beside them a join by Spark itself, with the table broadcast and without any CQ. All sides run in one Spark application
 over the same topic, in turns, and write about one record an event.

@@ -42,7 +42,7 @@ def test_a_subscribers_installation_has_no_command_line() -> None:
 def test_a_misspelt_setting_is_told() -> None:
     """A variable that sets nothing is reported with a similar name; the command goes on."""
     ran = _run("-m", "gateway.cli", "status", "--data", "nowhere", CQ_KAFKA_BOOTSRAP="k:1")
-    line = 'cq: no setting is called CQ_KAFKA_BOOTSRAP, which is ignored. Did you mean "CQ_KAFKA_BOOTSTRAP"?'
+    line = 'cq: CQ_KAFKA_BOOTSRAP is not a setting and is ignored. Did you mean "CQ_KAFKA_BOOTSTRAP"?'
     assert (1, [line]) == (ran.returncode, ran.stderr.splitlines())
 
 

@@ -38,9 +38,9 @@ def test_letters_of_a_stream(source: str, concerns: bool) -> None:
 @pytest.mark.parametrize(
     ("letter", "reason"),
     [
-        (_letter("events-deleted", value=None), "the letter holds no record"),
-        (_letter("malformed-command", "cq.commands/0/7"), "the letter holds no record"),
-        (_letter("result-too-large", "quotes/1763719200000/1"), "the letter holds no record"),
+        (_letter("events-deleted", value=None), "the dead letter has no record"),
+        (_letter("malformed-command", "cq.commands/0/7"), "the dead letter has no record"),
+        (_letter("result-too-large", "quotes/1763719200000/1"), "the dead letter has no record"),
         (_letter(), f"the record does not fit the stream: {_DETAIL.rstrip('.')}"),
         (_letter(value=b'{"n": 7}'), None),
         (_letter("not-evaluated", value=b'{"n": 7}'), None),
@@ -51,7 +51,10 @@ def test_records_that_fit_can_be_replayed(letter: DeadLetter, reason: str | None
     """A record that would be a dead letter again stays; a changed stream takes more of them."""
     assert reason == why_not_replayed(letter, _STREAM, SETTINGS)
     if letter.value is not None and letter.source.startswith("source/"):
-        assert why_not_replayed(letter, _STREAM.altered(lenient=True), SETTINGS) in (None, "the letter holds no record")
+        assert why_not_replayed(letter, _STREAM.altered(lenient=True), SETTINGS) in (
+            None,
+            "the dead letter has no record",
+        )
 
 
 def test_the_evaluator_judges_records_with_schemas_of_a_registry() -> None:

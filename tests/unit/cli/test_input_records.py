@@ -35,11 +35,11 @@ def test_json_lines_are_published_byte_for_byte() -> None:
 
 
 BROKEN = [
-    (b'{"n": 1', (), "the line is no JSON"),
-    (b'{"n": NaN}', (), "the line is no JSON"),
-    (b'{"n": "\xff"}', (), "the line is no JSON"),
-    (b"[" * 199, (), "the line is no JSON"),
-    (b"7", (), "the line is JSON, but no object"),
+    (b'{"n": 1', (), "the line is not JSON"),
+    (b'{"n": NaN}', (), "the line is not JSON"),
+    (b'{"n": "\xff"}', (), "the line is not JSON"),
+    (b"[" * 199, (), "the line is not JSON"),
+    (b"7", (), "the line is JSON, but not an object"),
     (b'{"n": "' + b"x" * _LONGEST + b'"}', (), "the line is longer than 200 bytes"),
     (b'{"n": 1}', ("m",), "the record lacks the key column"),
     (b"[1]", ("m",), "the record lacks the key column"),
@@ -104,7 +104,7 @@ def test_csv_columns_lie_at_their_places() -> None:
     rows = CsvRows(declared, lenient=False, timestamps="", longest=_LONGEST)
     [line] = rows.read(io.BytesIO(b"p,q,Q\n1.5,2,3\n"), "q")
     assert (b"2", {"data": {"p": 1.5, "q": 2}, "Q": "3"}) == (line.key, json.loads(line.value))
-    assert ['"Q" is no column of the stream. Did you mean "q"?'] == rows.warnings
+    assert ['"Q" is not a column of the stream. Did you mean "q"?'] == rows.warnings
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_csv_columns_lie_at_their_places() -> None:
         (b"a,b", 'column "n" of type INT has no number: "b"'),
         (b"a", "the row has 1 field, and the first row has 2"),
         (b"a,1,2", "the row has 3 fields, and the first row has 2"),
-        (b"\xff,1", 'column "s" is no valid UTF-8'),
+        (b"\xff,1", 'column "s" is not valid UTF-8'),
         (b'"a"b,1', "',' expected after '\"'"),
         (b"x" * 300 + b",1", "the row is longer than 200 bytes, the size of a record"),
         (b",1", "the key column is empty"),

@@ -57,7 +57,7 @@ def test_a_stream_that_does_not_go_on_is_no_ready_state(run: RunFolder) -> None:
     report = json.loads(output)
     assert (1, "degraded", reason) == (code, report["state"], report["streams"]["quotes"]["reason"])
     assert "reason" not in report["streams"]["orders"]
-    assert f"    does not go on: {reason}" in _status(run, reason)[1].splitlines()
+    assert f"    not evaluated: {reason}" in _status(run, reason)[1].splitlines()
 
 
 def test_a_stream_of_the_lane_is_told(run: RunFolder) -> None:
@@ -92,7 +92,7 @@ def test_a_stream_without_an_evaluator_is_no_ready_state(run: RunFolder) -> None
     assert (1, "degraded") == (code, json.loads(output)["state"])
     lines = _status(run, None)[1].splitlines()
     assert "  stream quotes: 2 CQs, 3 events behind (2.5 s), by evaluator/fast" in lines
-    assert "    does not go on: its evaluator/slow does not run" in lines
+    assert "    not evaluated: its evaluator/slow does not run" in lines
 
 
 def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> None:
@@ -101,7 +101,7 @@ def test_a_quarantined_group_is_told_and_all_else_is_ready(run: RunFolder) -> No
     report = json.loads(output)
     assert (0, "ready", _QUARANTINED) == (code, report["state"], report["streams"]["quotes"]["quarantined"])
     lines = _status(run, None)[1].splitlines()
-    assert "    g_1 is not evaluated since 2026-11-21T10:00:00Z: it failed" in lines
+    assert "    g_1 has not been evaluated since 2026-11-21T10:00:00Z: it failed" in lines
 
 
 def test_the_last_error_and_totals_are_told(run: RunFolder) -> None:

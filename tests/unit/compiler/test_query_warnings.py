@@ -74,7 +74,7 @@ def test_a_text_beside_a_whole_number(where: str, written: str, instead: str) ->
     text = f"CREATE CQ a AS SELECT symbol FROM quotes WHERE {where}"
     query = compile_select(text.partition(" AS ")[2], catalog())
     warnings = " ".join(query_warnings(query.plan, query.row, CqText.cut(text)))
-    assert f'"{written}" is a STRING beside a whole number and is read as BIGINT' in warnings
+    assert f'"{written}" is a STRING in a comparison with a whole number: it is read as BIGINT' in warnings
     assert f"{instead} to compare as DOUBLE." in warnings
 
 
@@ -83,7 +83,7 @@ def test_a_text_beside_a_whole_number_in_the_select_list() -> None:
     text = "SELECT symbol, CASE WHEN trim(symbol) > 70 THEN 'high' ELSE 'low' END AS risk FROM quotes"
     query = compile_select(text, catalog())
     [warning] = query_warnings(query.plan, query.row, select=query.select)
-    assert warning.startswith('"trim(symbol)" is a STRING beside a whole number')
+    assert warning.startswith('"trim(symbol)" is a STRING in a comparison with a whole number')
     assert "Write 70.0 instead of 70 to compare as DOUBLE." in warning
 
 

@@ -71,7 +71,9 @@ def test_a_token_is_for_one_cluster(tmp_path: Path) -> None:
     for name, check in checks.items():
         taken = [other for other, token in signed.items() if _detail(check, token) is None]
         assert [name] == taken
-    assert "Its token is for another command: aud." == _detail(checks["live"], signed["staging"])
+    assert "Its token does not fit the command; the wrong claims are: aud." == _detail(
+        checks["live"], signed["staging"]
+    )
 
 
 def _detail(
@@ -100,9 +102,18 @@ def test_a_token_is_of_one_command(tmp_path: Path) -> None:
     check = _check(_folder(tmp_path, alice=PRIVATE["EdDSA"]))
     signer = SigningKey(_private_pem(PRIVATE["EdDSA"]), clock=lambda: AT)
     token = signer.token(AUDIENCE, *COMMAND)
-    assert _detail(check, token, ("alice", "c2", "SHOW CQS")) == "Its token is for another command: jti."
-    assert _detail(check, token, ("alice", "c1", "DROP CQ a")) == "Its token is for another command: text_sha256."
-    assert _detail(check, signer.token("dev.commands", *COMMAND)) == "Its token is for another command: aud."
+    assert (
+        _detail(check, token, ("alice", "c2", "SHOW CQS"))
+        == "Its token does not fit the command; the wrong claims are: jti."
+    )
+    assert (
+        _detail(check, token, ("alice", "c1", "DROP CQ a"))
+        == "Its token does not fit the command; the wrong claims are: text_sha256."
+    )
+    assert (
+        _detail(check, signer.token("dev.commands", *COMMAND))
+        == "Its token does not fit the command; the wrong claims are: aud."
+    )
 
 
 def test_a_token_is_of_its_time(tmp_path: Path) -> None:
@@ -216,8 +227,8 @@ def test_a_token_that_begins_later_and_is_for_several(tmp_path: Path) -> None:
 
     assert [None, None] == [detail(nbf=AT + 30), detail(aud=["other", AUDIENCE])]
     assert detail(nbf=AT + 31) == "Its token was not valid yet when Kafka took the command in."
-    assert detail(aud=["other"]) == detail(aud=[]) == "Its token is for another command: aud."
-    assert detail(text_sha256=None) == "Its token is for another command: text_sha256."
+    assert detail(aud=["other"]) == detail(aud=[]) == "Its token does not fit the command; the wrong claims are: aud."
+    assert detail(text_sha256=None) == "Its token does not fit the command; the wrong claims are: text_sha256."
 
 
 class _Issuer(BaseHTTPRequestHandler):
@@ -298,7 +309,7 @@ def test_a_refused_command_uses_up_nothing(tmp_path: Path) -> None:
 
 def test_settings_that_do_not_fit(tmp_path: Path) -> None:
     """Tokens need keys, and may not outlive the memory of command ids."""
-    with pytest.raises(OperationalError, match="no keys are given"):
+    with pytest.raises(OperationalError, match="no keys are set"):
         TokenCheck.of(Settings(auth=AuthSettings(mode="token")))
     auth = AuthSettings(mode="token", keys=_folder(tmp_path, alice=PRIVATE["EdDSA"]))
     with pytest.raises(OperationalError, match="longer than command ids"):

@@ -33,7 +33,7 @@ def test_explain_is_a_tree() -> None:
         "  :c1 by the residual: price < :c1",
         "  :c2 by the index: profiles.staff > :c2",
         "  :c3 by the residual: symbol LIKE :c3",
-        f"  computation {computation.computation_id} (5 CQs in 3 groups): several rows an event",
+        f"  computation {computation.computation_id} (5 CQs in 3 groups): several rows per event",
         "    stream quotes (7 CQs)",
         "    inner join with table profiles (9 CQs, 40 rows) on symbol = profiles.symbol",
         "    left join with table owners (8 CQs) on profiles.symbol = owners.symbol AND n < owners.n",

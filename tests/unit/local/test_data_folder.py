@@ -30,7 +30,7 @@ def test_a_data_folder_is_of_one_prefix(tmp_path: Path) -> None:
 def test_a_data_folder_of_a_later_version_is_refused(tmp_path: Path, expected: str) -> None:
     """The folder is refused for every user, and before anything in it is used; a folder of unknown format too."""
     (tmp_path / "format.json").write_text(expected)
-    message = "has format 99, and this version reads 1" if "99" in expected else "does not tell the format"
+    message = "has format 99, and this version reads 1" if "99" in expected else "does not say the format"
     with pytest.raises(OperationalError, match=message), held(tmp_path, "cq."):
         pass
     with pytest.raises(OperationalError, match=message) as refused:

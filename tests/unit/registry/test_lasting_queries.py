@@ -57,4 +57,7 @@ def test_stays_are_explained() -> None:
     [computation] = lines["plan"]["tree"]["inputs"]
     assert (computation["lasting_by"], computation["lasting_milliseconds"]) == (["symbol"], 300_000)
     assert computation["constants"] == [{"in": "name = 'b'", "decided_by": "stays"}]
-    assert "the rows with which symbol enters and stays in for 0:05:00, and leaves after that" in lines["text"]
+    assert (
+        "for each symbol, the rows with which it enters and stays in for 0:05:00, and leaves after that"
+        in lines["text"]
+    )

@@ -55,7 +55,7 @@ def test_a_topic_that_was_made_anew_is_told() -> None:
     with pytest.raises(ResultsGone, match="deleted") as failure:
         for _ in range(100):
             inbox.fetch(0.2)
-    assert failure.value.detail == "The topic was deleted and made anew."
+    assert failure.value.detail == "The topic was deleted and made again."
     inbox.close()
     replies = Inbox(address, {})
     replies.assign({_WHERE: 5_000})

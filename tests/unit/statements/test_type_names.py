@@ -291,7 +291,7 @@ def test_a_type_of_another_system_has_the_nearest(written: str, nearest: str) ->
         "[int]": 'Use "INT".',
         '"char"': 'Use "STRING".',
         "SIGNED": 'Use "BIGINT".',
-        "STRING KEY": "Write FROM KEY behind the type.",
+        "STRING KEY": "Write FROM KEY after the type.",
         "BIGINT METADATA FROM 'offset'": "Leave the column out: _time, _key, _partition, _offset and _headers",
         "ARRAY<STRUCT<a STRING, b BINARY>> HEADERS": "Leave the column out: _headers has all headers.",
         "INT IDENTITY(1,1)": "Leave it out. Every column may be NULL.",
