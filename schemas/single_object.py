@@ -11,6 +11,8 @@ from typing import Any
 import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
+from schemas.avro_indexes import index_checked
+
 __all__ = ["MAGIC", "SingleObject", "load_schema"]
 
 MAGIC = b"\xc3\x01"
@@ -45,6 +47,7 @@ class SingleObject:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
+        self._reading = index_checked(schema)
         crc = fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO")
         self.header = MAGIC + bytes.fromhex(crc)
         """The header of every encoded object; fastavro returns the fingerprint in the little-endian order of the
@@ -72,7 +75,7 @@ class SingleObject:
         body = io.BytesIO(data)
         body.seek(len(self.header))
         try:
-            record: dict[str, Any] = fastavro.schemaless_reader(body, self._schema, None)  # type: ignore[assignment]
+            record: dict[str, Any] = fastavro.schemaless_reader(body, self._reading, None)  # type: ignore[assignment]
         # fastavro has no error class for a malformed body. The errors that its reading code raises are caught here.
         except (ArithmeticError, EOFError, LookupError, MemoryError, TypeError, ValueError):
             raise ValueError("Its Avro body is cut short, or has another form.") from None

@@ -14,6 +14,7 @@ from grouping.model.catalog import StreamColumn
 from grouping.model.sql_type import DATE, STRING, TIMESTAMP
 from grouping.model.wording import are, counted
 from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns, reading_schema, single_object_header
+from schemas.avro_indexes import index_checked
 from schemas.avro_limits import body_check, body_fault
 from schemas.avro_writers import CONFLUENT_BYTES, id_header, schema_text
 from spark_jobs.engine.decode.avro_values import NestedChecks, check_texts, plain_check
@@ -95,6 +96,7 @@ class AvroBody:
         """
         self._text = schema
         self._schema = reading_schema(schema, [column.name for column in columns])
+        self._reading = index_checked(self._schema)
         self._check_body = body_check(self._schema)
         types = AvroTypes(schema)
         there = [column for column in columns if column.name in types.fields]
@@ -159,7 +161,8 @@ class AvroBody:
         Raises:
             WrongRecord: A column has such a time.
         """
-        record = self._read(value, start, "surrogateescape", reading_schema(self._text, ()))
+        plain = index_checked(reading_schema(self._text, ()))
+        record = self._read(value, start, "surrogateescape", plain)
         checks = NestedChecks(self._types)
         for column in self._times:
             try:
@@ -173,7 +176,7 @@ class AvroBody:
         body = io.BytesIO(value)
         body.seek(start)
         record: dict[str, Any] = fastavro.schemaless_reader(  # type: ignore[assignment]  # the schema is a record's
-            body, schema or self._schema, None, handle_unicode_errors=unicode_errors
+            body, schema or self._reading, None, handle_unicode_errors=unicode_errors
         )
         if body.tell() != len(value):
             left = len(value) - body.tell()

@@ -177,6 +177,13 @@ def test_the_check_reads_as_the_decoder_does(kinds: list[Any], body: bytes) -> N
         ("string", b"", "it is cut short"),
         (["null", "long"], b"\x04", "it names the branch of a union with the index 2, and there are 2"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x02", "it names the symbol of an enum with the index 1"),
+        (["null", "long"], b"\x01\x02", "it names the branch of a union with the index -1, and there are 2"),
+        (
+            {"type": "array", "items": ["null", "long"]},
+            b"\x02\x03\0",
+            "it names the branch of a union with the index -2",
+        ),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x01", "it names the symbol of an enum with the index -1"),
     ],
 )
 def test_a_body_that_does_not_fit_the_schema_names_the_field(kind: Any, body: bytes, reason: str) -> None:

@@ -1,0 +1,65 @@
+"""The form of a schema in which fastavro refuses an index below 0 of a union or an enum.
+
+fastavro looks an index up in the schema's list, so by Python's rules an index of -1 is the last branch: a body that no
+writer makes would become a record with wrong values. In a dictionary there is no such index.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["index_checked"]
+
+
+def index_checked(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a parsed schema for reading: the branches of unions and the symbols of enums are dictionaries.
+
+    Reading a body with an index that is not there raises KeyError. Writing needs the schema as it was.
+
+    Example:
+        >>> import io
+        >>> import fastavro
+        >>> optional = {"name": "price", "type": ["null", "double"]}
+        >>> schema = fastavro.parse_schema({"type": "record", "name": "R", "fields": [optional]})
+        >>> body = bytes([1]) + bytes(8)
+        >>> fastavro.schemaless_reader(io.BytesIO(body), schema, None)
+        {'price': 0.0}
+        >>> fastavro.schemaless_reader(io.BytesIO(body), index_checked(schema), None)
+        Traceback (most recent call last):
+        KeyError: -1
+    """
+    known: dict[int, dict[Any, Any]] = {}
+    named = {name: _checked(avro, known) for name, avro in schema.get("__named_schemas", {}).items()}
+    return {**_checked(schema, known), "__named_schemas": named}
+
+
+def _checked(avro: Any, known: dict[int, dict[Any, Any]]) -> Any:
+    """Return the form for reading of a type.
+
+    Args:
+        avro: The type.
+        known: By identity, the types with their forms; a named type stands in several places of a parsed schema.
+    """
+    if isinstance(avro, list):
+        return {"type": "union", **_by_index([_checked(branch, known) for branch in avro])}
+    if not isinstance(avro, dict):
+        return avro
+    if id(avro) in known:
+        return known[id(avro)]
+    checked = known[id(avro)] = dict(avro)
+    match avro["type"]:
+        case "array":
+            checked["items"] = _checked(avro["items"], known)
+        case "map":
+            checked["values"] = _checked(avro["values"], known)
+        case "enum":
+            checked["symbols"] = _by_index(avro["symbols"])
+        case "record" | "error":
+            checked["fields"] = [field | {"type": _checked(field["type"], known)} for field in avro["fields"]]
+        case kind:
+            checked["type"] = _checked(kind, known)
+    return checked
+
+
+def _by_index(members: list[Any]) -> dict[Any, Any]:
+    return dict(enumerate(members))
