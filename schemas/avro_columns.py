@@ -60,14 +60,18 @@ _PROMOTED = {
 class AvroMismatch(ValueError):
     """The schema is not valid, or does not fit the columns of a stream (``stream-mismatch``)."""
 
-    def __init__(self, message: str, detail: str, field: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, message: str, detail: str, field: tuple[str, str] | None = None, hint: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         """The message in lower case, with names in quotes."""
         self.detail = detail
         """The reason, in full sentences."""
         self.field = field
-        """The schema, and the name of the column that does not fit; None if the schema itself is refused."""
+        """The Avro schema, and the name of the column that does not fit it; None for any other error."""
+        self.hint = hint
+        """The column to declare; None if the hint follows from `field`, or if there is none."""
 
 
 def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], *, resolved: bool = False) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns
 
-__all__ = ["MOST_FIELDS", "avro_fields", "column_hint", "too_many_fields"]
+__all__ = ["MOST_FIELDS", "avro_fields", "column_hint", "declared_hint", "too_many_fields"]
 
 MOST_FIELDS = 1_000
 """The largest number of fields on all levels. With this limit, the gateway can parse the statement with all columns."""
@@ -43,7 +44,7 @@ def avro_fields(schema: str) -> dict[str, str | None]:
 
 
 def column_hint(error: AvroMismatch) -> str | None:
-    """Return the hint with the declaration that fits the schema; None if the error is not of a column.
+    """Return the hint with the declaration that fits the schema; None if the error has no such hint.
 
     Example:
         >>> schema = '{"type": "record", "name": "Quote", "fields": [{"name": "price", "type": ["null", "double"]}]}'
@@ -51,19 +52,34 @@ def column_hint(error: AvroMismatch) -> str | None:
         ('Declare "price DOUBLE".', 'Did you mean "price"?')
     """
     if error.field is None:
-        return None
+        return error.hint
     schema, name = error.field
     try:
         fields = avro_fields(schema)
     except AvroMismatch:
         return None
+    types = AvroTypes(schema)
+    if name in fields and (definition := types.found(types.fields[name])).get("type") in ("bytes", "fixed"):
+        return f'Declare "{name} {types.sql_text(definition, None)}".'
+    return declared_hint(name, fields, _UNION)
+
+
+def declared_hint(name: str, fields: Mapping[str, str | None], otherwise: str) -> str | None:
+    """Return the hint to a column that does not fit the fields of a schema; None if no field has a similar name.
+
+    Args:
+        name: The name of the column.
+        fields: The SQL types of the fields, by name; None for a field that gets no column.
+        otherwise: The hint for such a field.
+
+    Example:
+        >>> declared_hint("price", {"price": "DOUBLE"}, ""), declared_hint("prise", {"price": "DOUBLE"}, "")
+        ('Declare "price DOUBLE".', 'Did you mean "price"?')
+    """
     if name not in fields:
         near = difflib.get_close_matches(name, fields, n=1)
         return f'Did you mean "{near[0]}"?' if near else None
-    types = AvroTypes(schema)
-    if (definition := types.found(types.fields[name])).get("type") in ("bytes", "fixed"):
-        return f'Declare "{name} {types.sql_text(definition, None)}".'
-    return f'Declare "{name} {fields[name]}".' if fields[name] else _UNION
+    return f'Declare "{name} {fields[name]}".' if fields[name] else otherwise
 
 
 def too_many_fields() -> AvroMismatch:

@@ -23,7 +23,7 @@ from google.protobuf import (
 from google.protobuf.message import DecodeError
 
 from schemas.avro_columns import AvroMismatch
-from schemas.avro_fields import MOST_FIELDS, too_many_fields
+from schemas.avro_fields import MOST_FIELDS, declared_hint, too_many_fields
 
 __all__ = [
     "TIMESTAMP_MESSAGE",
@@ -49,6 +49,9 @@ _REFUSED = 'the option "descriptor" cannot be used'
 _SHOWN = 20
 """The largest number of names that an error message lists."""
 
+_NO_COLUMN = (
+    "Leave the column out: no column holds a message that contains itself, or a map with keys that are no strings."
+)
 _SIGNED = ("INT", "BIGINT", "SMALLINT", "TINYINT")
 _UNSIGNED = ("BIGINT", "INT", "SMALLINT", "TINYINT")
 _TYPES = {
@@ -120,11 +123,13 @@ def check_proto_columns(descriptor: str, message: str, columns: Iterable[tuple[s
     for name, kind in columns:
         if name not in fields:
             there = ", ".join(f'"{field}"' for field in list(fields)[:_SHOWN]) or "none"
-            raise AvroMismatch(f'column "{name}" is not in the message', f"The message has the fields: {there}.")
+            missing, detail = f'column "{name}" is not in the message', f"The message has the fields: {there}."
+            raise AvroMismatch(missing, detail, hint=_hint(descriptor, message, name))
         found = _sql_text(fields[name], kind)
         if found != str(kind):
             what = f"is of type {found}" if found else "has a type that no column can hold"
-            raise AvroMismatch(f'column "{name}" is not a {kind} in the message', f"The field {what} there.")
+            wrong = f'column "{name}" is not a {kind} in the message'
+            raise AvroMismatch(wrong, f"The field {what} there.", hint=_hint(descriptor, message, name))
 
 
 def proto_fields(descriptor: str, message: str) -> dict[str, str | None]:
@@ -165,6 +170,13 @@ def proto_fields(descriptor: str, message: str) -> dict[str, str | None]:
         return f"STRUCT<{', '.join(parts)}>" if parts else None
 
     return {name: own_type(field, ()) for name, field in message_type(descriptor, message).fields_by_name.items()}
+
+
+def _hint(descriptor: str, message: str, name: str) -> str | None:
+    try:
+        return declared_hint(name, proto_fields(descriptor, message), _NO_COLUMN)
+    except AvroMismatch:  # too many fields for a list of all
+        return None
 
 
 def is_map(field: Any) -> bool:

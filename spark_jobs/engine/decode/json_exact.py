@@ -232,13 +232,11 @@ def _convert(value: object, sql_type: SqlType) -> object:
     if sql_type.is_decimal:
         text = _number(value) if isinstance(value, JsonNumber) else _text(value)
         return fit_decimal(text, sql_type.precision, sql_type.scale)
-    if sql_type == DATE:
-        return parse_date(_text(value))
-    if sql_type == TIMESTAMP:
+    if sql_type in (DATE, TIMESTAMP):
         try:
-            return parse_timestamp(_text(value))
+            return (parse_date if sql_type == DATE else parse_timestamp)(_text(value))
         except ValueError as exc:
-            raise ValueError(time_reason(value, str(exc))) from None
+            raise ValueError(time_reason(value, str(exc), sql_type)) from None
     if sql_type == BINARY:
         return _binary(_text(value))
     if sql_type.is_nested:

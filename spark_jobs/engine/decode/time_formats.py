@@ -8,38 +8,51 @@ __all__ = ["reading_calls"]
 
 _LONGEST = 80
 """The largest number of characters of a text that is compared with the forms."""
-_CLOCK = r"(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?(?: ?(?P<half>[AP]M))?"
+_CLOCK = (
+    r"(?P<hour>\d\d?)(?P<colon>[:.])(?P<minute>\d\d)(?:(?P=colon)(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r"(?: ?(?P<half>[AP]M))?"
+)
 _ZONE = r"(?: ?(?P<zone>Z|[+-]\d{4}|[+-]\d\d:\d\d|UTC|GMT))?"
-_MONTH = r"(?P<name>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*)"
+_MONTH = r"(?P<name>(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[A-Za-z]*)"
+_DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _TIMES = [
-    re.compile(rf"(?P<date>{date})(?:(?:[ :_-]|, |  ){_CLOCK}{_ZONE})?", re.ASCII)
+    re.compile(rf"(?P<day>{_DAY_NAME}[a-z]*,? )?{form}", re.ASCII)
     for date in (
         r"(?P<year>\d{4})(?P<mark>[-/._:])(?P<first>\d\d?)(?P=mark)(?P<last>\d\d?)",
         r"(?P<first>\d\d?)(?P<mark>[/.-])(?P<last>\d\d?)(?P=mark)(?P<year>\d{4})",
-        r"(?P<first>\d\d?)(?P<mark>\.)(?P<last>\d\d?)\.(?P<year>\d\d)",
+        r"(?P<first>\d\d?)(?P<mark>[/.-])(?P<last>\d\d?)(?P=mark)(?P<year>\d\d)",
+        r"(?P<year>(?:19|20)\d\d)(?P<first>0[1-9]|1[0-2])(?P<last>0[1-9]|[12]\d|3[01])",
         rf"(?P<last>\d\d?)(?P<mark>[/ -]){_MONTH}(?P=mark)(?P<year>\d{{4}}|\d\d)",
         rf"{_MONTH} (?P<last>\d\d?),? (?P<year>\d{{4}})",
         rf"(?P<year>\d{{4}})(?P<mark>[/ -]){_MONTH}(?P=mark)(?P<last>\d\d?)",
     )
+    for form in (rf"{date}(?:(?:[ :_T-]|, |  ){_CLOCK}{_ZONE})?", rf"{_CLOCK}{_ZONE} {date}")
 ]
-"""Dates with a numbered or named month, each perhaps with a time of the day."""
+"""Dates with a numbered or named month, each perhaps with a time of the day before or behind it."""
 _DAY_DIGITS = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 _ISO = r"\d{4}-\d\d?-\d\d?[T ]\d\d?:\d\d?(?::\d\d?(?:\.\d+)?)?"
-_DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_SPACED = "regexp_replace({}, ' +', ' ')"
+"""A text in which a day below 10 has a blank before it, as programs pad it."""
+_PADDED = r"[A-Z][a-z]{2} [ \d]\d [\d:]{8}"
 _FORMS = [
     (re.compile(form, re.ASCII), call)
     for form, call in (
         (_DAY_DIGITS, "to_timestamp(column, 'yyyyMMdd')"),
         (_DAY_DIGITS + r"(?:[01]\d|2[0-3])[0-5]\d[0-5]\d", "to_timestamp(column, 'yyyyMMddHHmmss')"),
         (
-            _DAY_NAME + r", \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} GMT",
-            "to_timestamp(substr(column, 6, 20), 'dd MMM yyyy HH:mm:ss')",
+            f"{_DAY_NAME} {_PADDED} \\d{{4}}",
+            f"to_timestamp({_SPACED.format('substr(column, 5)')}, 'MMM d HH:mm:ss yyyy')",
         ),
         (
-            _DAY_NAME + r", \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} [+-]\d{4}",
-            "to_timestamp(substr(column, 6), 'dd MMM yyyy HH:mm:ss XX')",
+            f"{_DAY_NAME} {_PADDED} UTC \\d{{4}}",
+            f"to_timestamp({_SPACED.format('substr(column, 5)')}, 'MMM d HH:mm:ss ''UTC'' yyyy')",
         ),
-        (_DAY_NAME + r" [A-Z][a-z]{2} \d\d [\d:]{8} \d{4}", "to_timestamp(substr(column, 5), 'MMM dd HH:mm:ss yyyy')"),
+        (
+            _PADDED,
+            f"to_timestamp(concat(date_format(_time, 'yyyy '), {_SPACED.format('column')}), 'yyyy MMM d HH:mm:ss')",
+        ),
+        (r"\d{4}-\d\d", "to_timestamp(column, 'yyyy-MM')"),
+        (r"(?:19|20)\d\d", "to_timestamp(column, 'yyyy')"),
         (
             _DAY_NAME + r" [A-Z][a-z]{2} \d\d [\d:]{8} [+-]\d{4} \d{4}",
             "to_timestamp(substr(column, 5), 'MMM dd HH:mm:ss XX yyyy')",
@@ -61,14 +74,16 @@ _FORMS = [
     )
 ]
 """Other usual forms, each with the call that reads the form."""
-_LETTERS = {"year": "y", "name": "M", "minute": "m", "second": "s", "fraction": "S", "half": "a", "zone": "X"}
-_ZONES = {"UTC": "''UTC''", "GMT": "''GMT''"}
+_LETTERS = {"name": "M", "minute": "m", "second": "s", "fraction": "S", "half": "a", "zone": "X"}
+_QUOTED = re.compile("([A-Za-z]+)")
+"""Letters that are no field of a format stand in quotes, which a text of SQL doubles."""
 _SHORT_NAME = 3
 _MONTHS = 12
+_DAYS = 31
 
 
 def reading_calls(text: str) -> tuple[str, ...]:
-    """Return the calls that may read a text in the column ``column`` as a time: two if day and month may be swapped.
+    """Return the calls that may read a text in the column ``column`` as a time: several if the order is not certain.
 
     Example:
         >>> reading_calls("21/11/2026 10:00")
@@ -83,34 +98,40 @@ def reading_calls(text: str) -> tuple[str, ...]:
     found = next((found for form in _TIMES if (found := form.fullmatch(text))), None)
     if found is None:
         return ()
-    return tuple(f"to_timestamp(column, '{_format(found, order)}')" for order in _orders(found))
+    column = "regexp_replace(column, '^[A-Za-z]+,? ', '')" if found["day"] else "column"
+    return tuple(f"to_timestamp({column}, '{_format(found, order)}')" for order in _orders(found))
 
 
 def _orders(found: re.Match[str]) -> list[str]:
-    """Return the letters of the fields "first" and "last" in each possible order.
+    """Return the letters of the fields "first", "last" and "year" in each possible order.
 
-    If the year comes first, the month is before the day. If the parts are separated by points, the day is before the
-    month. In other dates, a number above 12 is the day; without such a number, both orders are possible.
+    If a year of four digits comes first, the month is before the day. If the parts are separated by points, the day is
+    before the month. In other dates, a number above 12 is the day; without such a number, both orders are possible. A
+    year of two digits may also come first.
     """
     parts = found.groupdict()
     if "name" in parts:
-        return ["-d"]
+        return ["-dy"]
     if found.start("year") < found.start("first"):
-        return ["Md"]
-    if parts["mark"] == "." or int(parts["first"]) > _MONTHS:
-        return ["dM"]
-    return ["Md"] if int(parts["last"]) > _MONTHS else ["dM", "Md"]
+        return ["Mdy"]
+    first, last, year = (int(parts[name]) for name in ("first", "last", "year"))
+    orders = ["dMy"] if parts["mark"] == "." or first > _MONTHS else ["Mdy"] if last > _MONTHS else ["dMy", "Mdy"]
+    is_short = len(parts["first"]) == len(parts["year"]) and parts["mark"] != "."
+    return [*orders, "yMd"] if is_short and last <= _MONTHS and year <= _DAYS else orders
 
 
 def _format(found: re.Match[str], order: str) -> str:
     """Return the format of a text: each field as its letters, everything between the fields as written."""
-    letters = {"first": order[0], "last": order[1], "hour": "h" if found["half"] else "H", **_LETTERS}
+    letters = {**_LETTERS, **dict(zip(("first", "last", "year"), order, strict=True))}
+    letters["hour"] = "h" if found["half"] else "H"
     spans = sorted((*found.span(name), name) for name, text in found.groupdict().items() if text and name in letters)
     parts: list[str] = []
-    reached = 0
+    reached = found.end("day") if found["day"] else 0
     for start, end, name in spans:
-        field = _ZONES.get(found[name], "XX") if name == "zone" else letters[name] * (end - start)
+        field = _QUOTED.sub(r"''\1''", found[name]) if found[name] in ("UTC", "GMT") else letters[name] * (end - start)
         field = {"half": "a", "name": "MMM" if end - start == _SHORT_NAME else "MMMM"}.get(name, field)
-        parts += (found.string[reached:start], "XXX" if name == "zone" and ":" in found[name] else field)
+        if name == "zone" and "X" in field:
+            field = "XXX" if ":" in found[name] else "XX"
+        parts += (_QUOTED.sub(r"''\1''", found.string[reached:start]), field)
         reached = end
     return "".join(parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.cli.scripts.definitions import create_statement
 from gateway.sources.streams import describe_stream
-from gateway.testing import Record, evaluate
+from gateway.testing import Record
 from gateway.testing import Stream as KitStream
 from gateway.testing.records import placed
 from grouping.model.catalog import Stream, StreamColumn
@@ -94,119 +93,6 @@ def test_a_wrong_type_is_a_dead_letter_that_names_the_path(column: str, value: b
     _, letters = decode(batch([b"{}" if "$'" not in column else b"[]", value]), declared(column), SETTINGS)
     [letter] = [row for row in letters.to_pylist() if row["value"] == value]
     assert detail in header(letter, "detail")
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("1763719200", "a number is no string; a stream takes it with timestamps = 'seconds'"),
-        ("-1763719200.5", "timestamps = 'seconds'"),
-        ("1763719200000", "timestamps = 'millis'"),
-        ("1763719200000000", "timestamps = 'micros'"),
-        ("1763719200000000000", "declare BIGINT for a number of nanoseconds"),
-        ('"1763719200000"', "a stream takes it with lenient = true and timestamps = 'millis'"),
-        ('"2026-11-21"', "declare DATE for a date without a time"),
-        ('"2026-11-21 10:00:00 +0000 UTC"', "a stream takes it with lenient = true"),
-        ('"2026-11-21T10:00:00 +0100"', "a stream takes it with lenient = true"),
-        ('"Sat, 21 Nov 2026 10:00:00 GMT"', "to_timestamp(column, format) reads other forms in a STRING"),
-        ('"2026-11-21T10:00:00+25:00"', "the zone is a day or more from UTC."),
-        ('"2026-02-30T10:00:00Z"', "day is out of range for month."),
-        ('"20261121"', "in a STRING: to_timestamp(column, 'yyyyMMdd')"),
-        ("20261121100000", "to_timestamp(string(column), 'yyyyMMddHHmmss') reads it in a BIGINT"),
-        ('"20261321"', "a stream takes it with lenient = true and timestamps = 'seconds'"),
-        ('"2026-1-5 1:2:3"', "CAST(column AS TIMESTAMP) reads it in a STRING"),
-        ('""', "a stream with lenient = true reads it as NULL"),
-        ('"N/A"', "a stream with lenient = true reads it as NULL"),
-        ('"10:00:00"', "declare STRING for a time of the day"),
-        ('"soon"', "to_timestamp(column, format) reads other forms in a STRING."),
-        ('{"$date": "2026-11-21T10:00:00Z"}', "FROM with a path names a value within an object"),
-        ("true", "a boolean is no string."),
-    ],
-)
-def test_a_time_in_another_form_is_refused_with_the_form_to_write(value: str, words: str) -> None:
-    """The unit is the one in which the number is a usual time."""
-    _, letters = decode(batch([f'{{"at": {value}}}'.encode()]), declared("at TIMESTAMP"), SETTINGS)
-    assert words in header(letters.to_pylist()[0], "detail")
-
-
-TEN = "2026-11-21T10:00:00Z"
-FORMS = {
-    "20261121100000": TEN,
-    "20261121": "2026-11-21T00:00:00Z",
-    "2026/11/21 10:00:00": TEN,
-    "21.11.2026 10:00:00": TEN,
-    "21-Nov-2026 10:00:00": TEN,
-    "11/21/2026 10:00:00 AM": TEN,
-    "21/Nov/2026:11:00:00 +0100": TEN,
-    "Sat, 21 Nov 2026 10:00:00 GMT": TEN,
-    "Sat, 21 Nov 2026 05:00:00 -0500": TEN,
-    "2026-11-21T11:00:00+01:00[Europe/Madrid]": TEN,
-    "2026-11-21T10:00:00.123Z[UTC]": "2026-11-21T10:00:00.123000Z",
-    "2026-11-21 10:00:00 UTC": TEN,
-    "2026-11-21T11:00:00 Europe/Madrid": TEN,
-    "2026-1-5T1:2:3Z": "2026-01-05T01:02:03Z",
-    "2026-11-21 10:00:00 GMT": TEN,
-    "2026-11-21 05:00:00 EST": TEN,
-    "2026-11-21T11:00:00[Europe/Madrid]": TEN,
-    " 2026-11-21T10:00:00Z": TEN,
-    "2026-11-21_10:00:00": TEN,
-    "2026-11-21  10:00:00": TEN,
-    "2026-11-21 10:00:00 AM": TEN,
-    "2026:11:21 10:00:00": TEN,
-    "2026/11/21 10:00": TEN,
-    "2026/1/5 9:03:07,250": "2026-01-05T09:03:07.250000Z",
-    "21/11/2026 10:00:00": TEN,
-    "21/11/2026": "2026-11-21T00:00:00Z",
-    "11/21/2026 10:00": TEN,
-    "11/21/2026 10:00 AM": TEN,
-    "11/21/2026 11:00:00 +01:00": TEN,
-    "21-11-2026 10:00:00": TEN,
-    "21.11.26 10:00": TEN,
-    "21-Nov-26 10:00": TEN,
-    "21-Nov-2026 10:00:00 UTC": TEN,
-    "21 November 2026 10:00:00.5": "2026-11-21T10:00:00.500000Z",
-    "Nov 21, 2026 10:00:00 AM": TEN,
-    "May 5, 2026": "2026-05-05T00:00:00Z",
-    "Nov 21 2026 10:00AM": TEN,
-    "Sat Nov 21 10:00:00 2026": TEN,
-    "Sat Nov 21 10:00:00 +0000 2026": TEN,
-    "Sat Nov 21 2026 11:00:00 GMT+0100 (CET)": TEN,
-    "[21/Nov/2026:11:00:00 +0100]": TEN,
-    "/Date(1795255200000)/": TEN,
-    "1795255200000000000": TEN,
-}
-
-
-@pytest.mark.parametrize(("text", "time"), FORMS.items())
-def test_the_call_in_the_detail_reads_the_time(text: str, time: str) -> None:
-    """The detail of a dead letter has the call that reads a usual form, and the call does so."""
-    _, letters = decode(batch([json.dumps({"at": text}).encode()]), declared("at TIMESTAMP"), SETTINGS)
-    found = re.search(
-        r"(?:CAST|to_timestamp|timestamp_m\w+)\((?!column, format).*\)", header(letters.to_pylist()[0], "detail")
-    )
-    assert found is not None
-    call = found[0].replace("column", "at")
-    [row] = evaluate(f"SELECT {call} AS v FROM s", KitStream("s (at STRING)"), [{"at": text}])
-    assert row.result == {"v": time}
-
-
-def test_a_day_that_may_be_the_month_has_both_calls() -> None:
-    """A date with a day up to 12 and slashes has the call for either order; each is a query that is accepted."""
-    _, letters = decode(batch([b'{"at": "5/6/2026 9:03"}']), declared("at TIMESTAMP"), SETTINGS)
-    calls = re.search(
-        r"(to_timestamp\(column, '[^']*'\)) or (to_timestamp\(column, '[^']*'\))",
-        header(letters.to_pylist()[0], "detail"),
-    )
-    assert calls is not None
-    select = ", ".join(f"{call.replace('column', 'at')} AS c{place}" for place, call in enumerate(calls.groups()))
-    [row] = evaluate(f"SELECT {select} FROM s", KitStream("s (at STRING)"), [{"at": "5/6/2026 9:03"}])
-    assert row.result == {"c0": "2026-06-05T09:03:00Z", "c1": "2026-05-06T09:03:00Z"}
-
-
-def test_a_date_in_another_form_is_refused_without_words_of_the_library() -> None:
-    """The detail is for the author of the stream."""
-    _, letters = decode(batch([b'{"day": "2026-1-1"}']), declared("day DATE"), SETTINGS)
-    assert "cannot hold the value: not an ISO 8601 date." in header(letters.to_pylist()[0], "detail")
 
 
 def test_a_long_key_of_a_map_is_clipped_in_the_detail() -> None:

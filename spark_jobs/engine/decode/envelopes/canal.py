@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from spark_jobs.engine.decode.envelopes.change import RowChange, RowChanges, merged_row
+from spark_jobs.engine.decode.envelopes.envelope_fault import envelope_fault
 from spark_jobs.engine.decode.json_exact import WrongRecord
 
 __all__ = ["canal_changes", "row_count"]
@@ -22,6 +23,7 @@ class _CanalChange(msgspec.Struct):
     ddl: bool | None = msgspec.field(name="isDdl", default=None)
 
 
+_KINDS = {"type": "a string", "data": "an array", "old": "an array", "isDdl": "a boolean"}
 _decode = msgspec.json.Decoder(_CanalChange).decode
 
 
@@ -70,5 +72,5 @@ def row_count(value: bytes) -> int:
 def _change(value: bytes) -> _CanalChange:
     try:
         return _decode(value)
-    except _REFUSALS as exc:
-        raise WrongRecord(f"The value is no Canal change: {exc}.") from None
+    except _REFUSALS:
+        raise envelope_fault("Canal", value, _KINDS) from None

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from spark_jobs.engine.decode.envelopes.envelope_fault import json_fault
 from spark_jobs.engine.decode.json_exact import WrongRecord
 
 __all__ = ["RowChange", "RowChanges", "merged_row"]
@@ -47,5 +48,5 @@ def merged_row(row: bytes, before: bytes) -> bytes:
     """
     try:
         return _encode(_decode(row) | _decode(before))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise WrongRecord(f"The row is no JSON object: {exc}.") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise WrongRecord(f"The row is no JSON object: {json_fault(row)}") from None

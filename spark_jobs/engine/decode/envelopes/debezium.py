@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from spark_jobs.engine.decode.envelopes.change import RowChange, RowChanges
+from spark_jobs.engine.decode.envelopes.envelope_fault import envelope_fault
 from spark_jobs.engine.decode.envelopes.json_parts import opened
 from spark_jobs.engine.decode.json_exact import WrongRecord
 
@@ -63,8 +64,8 @@ def split_record(value: bytes | None) -> DebeziumRecord | None:
         return None
     try:
         parts = _split(value)
-    except _REFUSALS as exc:
-        raise WrongRecord(f"The value is no Debezium change: {exc}.") from None
+    except _REFUSALS:
+        raise envelope_fault("Debezium", value, {}) from None
     payload = bytes(parts.payload)
     if payload and payload != _NOTHING:
         if payload[:1] != b"{":
@@ -92,8 +93,9 @@ def debezium_changes(value: bytes | None) -> RowChanges:
         return RowChanges([])
     try:
         change = _decode(record.envelope)
-    except _REFUSALS as exc:
-        raise WrongRecord(f"The value is no Debezium change: {exc}.") from None
+    except _REFUSALS:
+        around = "" if record.envelope == value else "payload."
+        raise envelope_fault("Debezium", record.envelope, {"op": "a string"}, around) from None
     before, after = _row(change.before, "before"), _row(change.after, "after")
     if change.op in _SETS:
         if after is None:

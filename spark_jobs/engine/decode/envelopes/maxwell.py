@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from spark_jobs.engine.decode.envelopes.change import RowChange, RowChanges, merged_row
+from spark_jobs.engine.decode.envelopes.envelope_fault import envelope_fault
 from spark_jobs.engine.decode.json_exact import WrongRecord
 
 __all__ = ["maxwell_changes"]
@@ -41,8 +42,8 @@ def maxwell_changes(value: bytes | None) -> RowChanges:
         return RowChanges([])
     try:
         change = _decode(value)
-    except _REFUSALS as exc:
-        raise WrongRecord(f"The value is no Maxwell change: {exc}.") from None
+    except _REFUSALS:
+        raise envelope_fault("Maxwell", value, {"type": "a string"}) from None
     if change.type is None:
         raise WrongRecord('The value is no Maxwell change: it has no "type".')
     if change.type in _OTHERS or change.type.startswith(_OF_SCHEMAS):

@@ -14,6 +14,7 @@ from grouping.model.change_format import ValueEncoding
 from grouping.model.sql_type import BINARY, DATE, STRING, TIMESTAMP
 from spark_jobs.engine.decode.envelopes.column_values import converter
 from spark_jobs.engine.decode.envelopes.connect_schema import read_schema
+from spark_jobs.engine.decode.envelopes.envelope_fault import json_fault
 from spark_jobs.engine.decode.envelopes.json_parts import JsonParts, object_parts
 from spark_jobs.engine.decode.json_exact import WrongRecord
 from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
@@ -84,8 +85,8 @@ class KeyWriter:
             schema = read_schema(schema_text) if schema_text else None
             try:
                 parts = self._parts.find(inner)
-            except _REFUSALS as exc:
-                raise WrongRecord(f"The record's key is no JSON: {exc}.") from None
+            except _REFUSALS:
+                raise WrongRecord(f"The record's key is no JSON: {json_fault(inner)}") from None
             for column, path, part in zip(self._placed, self._paths, parts, strict=True):
                 if part is None:
                     continue

@@ -15,6 +15,7 @@ from grouping.model.sql_type import STRING
 from spark_jobs.engine.decode.envelopes.column_values import converter
 from spark_jobs.engine.decode.envelopes.connect_schema import read_schema
 from spark_jobs.engine.decode.envelopes.connect_values import Convert
+from spark_jobs.engine.decode.envelopes.envelope_fault import json_fault
 from spark_jobs.engine.decode.envelopes.json_parts import JsonParts, opened
 from spark_jobs.engine.decode.envelopes.record_key import KeyWriter
 from spark_jobs.engine.decode.json_exact import WrongRecord
@@ -114,8 +115,8 @@ class RowWriter:
             return WrittenRow(row)
         try:
             found = self._parts.find(row)
-        except _REFUSALS as exc:
-            raise WrongRecord(f"The value is not one JSON object: {exc}.") from None
+        except _REFUSALS:
+            raise WrongRecord(f"The value is not one JSON object: {json_fault(row)}") from None
         fields: list[bytes] = []
         unavailable: list[str] = []
         for number, raw in enumerate(found):
