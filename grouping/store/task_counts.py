@@ -91,6 +91,9 @@ class CountWriter:
         """Replace many waiting values by their sum. If the process dies in between, these counts are lost."""
         if waiting > self._most_waiting.get(stream_id, _FEW_WAITING):
             key = self._keys.matches(stream_id)
-            total = list(MatchTally.total(map(MatchTally.decode, self._redis.lpop(key, waiting))).encode())
+            taken = self._redis.lpop(key, waiting)
+            if not taken:  # another task, or the gateway, has taken the values meanwhile
+                return
+            total = list(MatchTally.total(map(MatchTally.decode, taken)).encode())
             self._redis.rpush(key, *total)
             self._most_waiting[stream_id] = max(_FEW_WAITING, 2 * len(total))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -69,6 +70,26 @@ def test_what_waits_for_the_gateway_is_bounded(settings: Settings) -> None:
     counts = MatchCounts(working)
     counts.step()
     assert [(200, 993), (1000, 999), (1, 7)] == [counts.of("s_1", number) for number in (3, 50, 200_007)]
+
+
+def test_workers_and_the_gateway_take_what_waits_at_once(settings: Settings) -> None:
+    """Tasks sum up values that other tasks, or the gateway, take meanwhile; each match is counted once."""
+    working, tally = _opened(settings), MatchTally.of(np.array([7]), 1000)
+
+    def count(worker: int) -> None:
+        store = TableStore(settings)
+        for task in range(300):
+            store.counts.add([TaskCount("s_1", tally, worker, f"q/{task}")])
+
+    counts = MatchCounts(working)
+    with ThreadPoolExecutor(4) as pool:
+        tasks = [pool.submit(count, worker) for worker in range(4)]
+        while not all(each.done() for each in tasks):
+            counts.step()
+    for each in tasks:
+        each.result()
+    counts.step()
+    assert (1200, 1000) == counts.of("s_1", 7)
 
 
 def test_a_replayed_batch_counts_once(settings: Settings) -> None:
