@@ -44,6 +44,8 @@ _POOL = "lane"
 
 Spark gives the next free core to the pool with the fewest running tasks. So quiet streams wait at most for a single
 task of a busy stream, not for all tasks of its micro-batch."""
+_MOST_EVENTS = 20_000
+"""The largest number of events of a micro-batch of several streams: all of them wait until the micro-batch ends."""
 _AWAY_LOOKS = 3
 """If this many look-ups in a row do not find a topic, the query fails. The election of a leader may hide a topic."""
 _STOP_SECONDS = 1.0
@@ -181,15 +183,17 @@ class LaneQuery:
             self._away_looks = self._away_looks + 1 if away else 0
             if self._away_looks >= _AWAY_LOOKS:
                 raise TopicsAway(away)
-        found = self._offsets.ends(self._places)
-        news = sum(len(ends) for ends in found.values()) or 1
-        most = max(self._settings.evaluator.events_per_batch // news, 1)
         ends: _LaneEnds = {topic: dict(reached) for topic, reached in self._reached.items()}
-        for topic, own in found.items():
-            for partition, end in own.items():
-                begin = ends[topic].get(partition, 0)
-                if end > begin:
-                    ends[topic][partition] = min(end, begin + most)
+        news = [
+            (topic, partition, end)
+            for topic, own in self._offsets.ends(self._places).items()
+            for partition, end in own.items()
+            if end > ends[topic].get(partition, 0)
+        ]
+        limit = self._settings.evaluator.events_per_batch
+        most = (limit if len(self._topics) == 1 else min(limit, _MOST_EVENTS)) // max(len(news), 1)
+        for topic, partition, end in news:
+            ends[topic][partition] = min(end, ends[topic].get(partition, 0) + max(most, 1))
         return ends
 
     def _carry_out(self, batch: int, ends: _LaneEnds, due: Mapping[TopicPlace, StateClock]) -> None:
