@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -20,6 +22,8 @@ from gateway.local import kafka
 from gateway.topics.own_topics import ensure_own_topics
 from grouping.model.errors import OperationalError
 from spark_jobs.runtime.kafka.admin import open_admin
+from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
+from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
 from tests.ground import Ground, open_ground
 from tests.kafka_client import wait_until
@@ -115,6 +119,19 @@ def test_a_topic_that_lost_partitions_holds_up_nothing(ground: Ground) -> None:
     assert {shrinks: {0: 0}, stays: {0: 0}} == offsets.ends(offsets.places([shrinks, stays]))
 
 
+def _forbid(cluster: Ground, topic: str) -> None:
+    """Let a single user read a topic, and return when the broker refuses it to others."""
+    admin, topics = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap}), Topics(cluster.settings)
+    theirs = AclBinding(
+        ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:somebody", "*",
+        AclOperation.ALL, AclPermissionType.ALLOW,
+    )  # fmt: skip
+    for made in admin.create_acls([theirs]).values():
+        made.result()
+    while topic in topics.forms([topic]):
+        pass  # the broker learns of the rule a moment later
+
+
 def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
     """The ends of other topics are returned; the forbidden topic keeps its last known end."""
     topics, places = Topics(cluster.settings), [("secret", 0), ("open", 0)]
@@ -122,14 +139,24 @@ def test_a_forbidden_topic_holds_up_nothing(cluster: Ground) -> None:
         cluster.make_topic(topic, 1)
     # A broker tells the ends of topics that were just made a moment later.
     wait_until(lambda: topics.offsets.known_ends(places) == dict.fromkeys(places, 0), "the topics' ends")
-    admin = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap})
-    theirs = AclBinding(
-        ResourceType.TOPIC, "secret", ResourcePatternType.LITERAL, "User:somebody", "*",
-        AclOperation.ALL, AclPermissionType.ALLOW,
-    )  # fmt: skip
-    for made in admin.create_acls([theirs]).values():
-        made.result()
-    while "secret" in topics.forms(["secret"]):
-        pass  # the broker learns of the rule a moment later
+    _forbid(cluster, "secret")
     assert dict.fromkeys(places, 0) == topics.offsets.known_ends(places)
     assert {("open", 0): 0} == Topics(cluster.settings).offsets.known_ends(places)
+
+
+def test_the_lane_finds_a_forbidden_topic(cluster: Ground) -> None:
+    """The lane's reader names the forbidden topic, whose stream leaves the lane, and then reads all other topics."""
+    ranges = [SourceRange(topic, 0, 0, 1) for topic in ("guarded", "shown")]
+    producer = Producer({"bootstrap.servers": cluster.settings.kafka.bootstrap})
+    for each in ranges:
+        cluster.make_topic(each.topic, 1)
+        producer.produce(each.topic, b"{}", partition=0)
+    producer.flush()
+    _forbid(cluster, "guarded")
+    assert [("shown", 0)] == TopicOffsets(open_admin(cluster.settings)).places(["guarded", "shown"])
+    with closing(RangeReader(cluster.settings)) as reader:
+        with pytest.raises(PartitionUnreadable) as refused:
+            for _, batches in reader.read(ranges):
+                assert [1] == [batch.num_rows for batch in batches]
+        assert "guarded" == refused.value.topic
+        assert [ranges[1]] == [found for found, _ in reader.read(ranges[1:])]
