@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from grouping.settings.settings import Settings
 from grouping.store.fence import Fence, FenceWatch
+from spark_jobs.runtime.kafka.partition_runs import EachPartition
 from spark_jobs.runtime.kafka.record_writer import record_writer
 
 __all__ = [
@@ -85,9 +86,12 @@ def rows_location(settings: Settings) -> str:
 def write_stream(
     events: DataFrame, produce: Produce, source_id: str, settings: Settings, fence: Fence | None = None
 ) -> StreamingQuery:
-    """Start the query that writes the output for a stream's events; tasks write only while the fence is valid."""
+    """Start the query that writes the output for a stream's events; tasks write only while the fence is valid.
+
+    A task calls `produce` for each of its source partitions.
+    """
     return (
-        events.mapInArrow(RecordWriting(produce, pickle.dumps(settings), fence), _NOTHING)
+        events.mapInArrow(RecordWriting(EachPartition(produce), pickle.dumps(settings), fence), _NOTHING)
         .writeStream.format("noop")
         .queryName(source_id)
         .option("checkpointLocation", checkpoint_location(source_id, settings))

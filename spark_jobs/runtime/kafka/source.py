@@ -27,8 +27,9 @@ def read_stream(
 ) -> DataFrame:
     """Return the stream's records: key, value, partition, offset, timestamp, and headers if `headers` is set.
 
-    Only committed records are read, in bounded batches, from the stream's `start_offsets` on. Each task reads a single
-    partition, since ``minPartitions`` is not set. So the results of a partition are written in its order.
+    Only committed records are read, in bounded batches, from the stream's `start_offsets` on. A task reads whole
+    partitions, one after the other, since ``minPartitions`` is not set. So the results of a partition are written in
+    its order.
 
     Args:
         spark: The session.

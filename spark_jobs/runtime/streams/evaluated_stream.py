@@ -50,6 +50,8 @@ class EvaluatedStream:
     """The other evaluator that has the stream; None if there is none."""
     has_headers: bool = False
     """Whether the stream's own query reads headers."""
+    tasks: int = 0
+    """The largest number of tasks in a micro-batch of the stream's own query."""
     in_lane: bool = False
     """Whether the lane evaluates the stream, or still has to release the stream."""
     alone_until: float = 0.0

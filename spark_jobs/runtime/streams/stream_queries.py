@@ -11,6 +11,7 @@ from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import TableStore
+from spark_jobs.runtime.application.session import core_count
 from spark_jobs.runtime.kafka.broker import Broker, SourceForm
 from spark_jobs.runtime.kafka.sink import write_stream
 from spark_jobs.runtime.kafka.source import read_stream
@@ -27,6 +28,12 @@ log = logging.getLogger(__name__)
 
 _STEADY_SECONDS = 10.0
 """After a start, an earlier failure is still shown for this time, or until a micro-batch is committed."""
+_TASKS_PER_CORE = 4
+"""The largest number of a query's tasks in a micro-batch, for each core.
+
+Each task takes some hundredths of a second in addition to the time for its source partitions. With fewer tasks, other
+streams would wait longer for a core, and a core could be idle while another core still has a long task.
+"""
 
 
 class StreamQueries:
@@ -87,15 +94,28 @@ class StreamQueries:
             begun = checkpoint.begun_elsewhere(stream.source_id)
             evaluate = self._evaluate(stream, cautious, checkpoint.earlier_ends(), begun)
             headers = self._use.has_headers(stream)
+            tasks = self._most_tasks()
             source = read_stream(self._spark, going_on, form.partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)
-            running.query = write_stream(source, evaluate, stream.source_id, self._settings, fence)
+            running.query = write_stream(source.coalesce(tasks), evaluate, stream.source_id, self._settings, fence)
         except Exception as exc:  # exceptions of pyspark and py4j have no common base
             raise OperationalError("a query did not start", detail=str(exc).splitlines()[0]) from exc
         running.progress, running.batch_at_start = progress, progress.batch
-        running.has_headers = headers
+        running.has_headers, running.tasks = headers, tasks
         running.committed_at = now
         running.steady_at = now + _STEADY_SECONDS
         log.info(
             "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
         )
+
+    def is_outdated(self, running: EvaluatedStream) -> bool:
+        """Tell whether a stream's own query must start again, to read headers or to use further cores.
+
+        An evaluator starts queries before all executors of its cluster have registered.
+        """
+        return (not running.has_headers and self._use.has_headers(running.stream)) or (
+            running.tasks < min(running.partitions, self._most_tasks())
+        )
+
+    def _most_tasks(self) -> int:
+        return _TASKS_PER_CORE * core_count(self._spark)

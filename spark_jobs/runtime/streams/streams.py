@@ -45,7 +45,7 @@ _PROMPT_DEATHS = 10
 narrows the search for the work unit at fault."""
 _OWN_PER_CORE = 4
 """Quiet streams share the lane if there are more than this many source partitions for each core. With fewer partitions,
-streams are served faster by queries of their own, which have a task for each partition."""
+streams are served faster by queries of their own."""
 _AGAIN_SECONDS = 15.0
 """How long a stream stays out of the lane after it was busy, or after a micro-batch under way kept it from joining."""
 
@@ -211,7 +211,7 @@ class Streams:
             return
         if running.look(self._clock()):
             self._worker_deaths.committed(running.stream.stream_id)
-        if not running.has_headers and self._use.has_headers(running.stream):
+        if self._queries.is_outdated(running):
             self._stop(running)
             self._start(running)
         elif self._may_join(running):

@@ -18,6 +18,8 @@ _STREAMS = 12
 """More than the evaluator has slots for tasks."""
 _UNFAIR = 12
 """Micro-batches of one stream while another one waits for its next."""
+_PARTITIONS, _WAITING = 40, 6_000
+"""More partitions than an evaluator's query has tasks, and more waiting events than the lane takes."""
 _IDLE_SECONDS = 12.0
 """Longer than Spark waits until it tells that a query is idle."""
 
@@ -149,6 +151,39 @@ def test_each_stream_has_its_share_of_the_slots(stack: Stack, lab: Lab) -> None:
         assert max(batches) < _UNFAIR, f"{left} get nothing while others have had {max(batches)} micro-batches"
     for source, each in zip(sources, made, strict=True):
         lab.matches(each, source)
+
+
+def test_a_stream_of_many_partitions(lab: Lab) -> None:
+    """A task evaluates several partitions, one after the other; each event has its result, in its partition's order."""
+    topic = lab.client.make_topic(f"many-{lab.token}", _PARTITIONS)
+    # The waiting events keep the stream out of the lane at first.
+    lab.client.publish_all(topic, [(b'{"n": 1}', None, number % _PARTITIONS, 0) for number in range(_WAITING)])
+    name = f"many_{lab.token}"
+    options = f"topic = '{topic}', format = 'json', start = 'earliest'"
+    lab.client.result(
+        f"CREATE STREAM {name} (n INT, p INT, PARTITION KEY (p)) WITH ({options})", lab.subscriber("owner")
+    )
+    source = lab.adopt(Source(lab, name, topic, _PARTITIONS, b"{}"))
+    made = lab.create("odd", f"SELECT n FROM {name} WHERE n % 2 = 1 AND n > 1")
+    entered = lab.create("entered", f"SELECT n FROM {name} WHERE n % 5 = 0 EMIT ON ENTER BY p")
+    numbers = range(2, 40 * _PARTITIONS)
+    events = [(b'{"n": %d, "p": %d}' % (n, n // 3 % _PARTITIONS), None, n // 3 % _PARTITIONS, 0) for n in numbers]
+    places = zip(lab.client.publish_all(topic, events), numbers, strict=True)
+    awaited: dict[int, list[int]] = {}
+    edges: dict[int, list[int]] = {}
+    fives: set[int] = set()
+    for place, n in places:
+        if n % 2:
+            awaited.setdefault(place.partition, []).append(place.offset)
+        if n % 5 == 0 and place.partition not in fives:
+            edges.setdefault(place.partition, []).append(place.offset)
+        (fives.add if n % 5 == 0 else fives.discard)(place.partition)
+    for cq, expected in ((made, awaited), (entered, edges)):
+        found: dict[int, list[int]] = {}
+        for one in lab.matches(cq, source):
+            _, partition, offset = one.source
+            found.setdefault(partition, []).append(offset)
+        assert expected == found
 
 
 def test_an_idle_query_goes_on(quiet_stream: QuietStream) -> None:

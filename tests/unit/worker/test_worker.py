@@ -27,6 +27,7 @@ from grouping.store.ownership import EvaluatorFences
 from grouping.store.table_store import BatchCommitted
 from grouping.store.task_counts import TaskCount
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.runtime.kafka.partition_runs import EachPartition
 from spark_jobs.runtime.kafka.pin_log import MicroBatch
 from spark_jobs.runtime.kafka.table_log import TableAway
 from spark_jobs.runtime.states.log_states import StateClock
@@ -151,6 +152,21 @@ def test_results_are_counted_with_their_bytes(redis: _Redis) -> None:
     assert [Output(2, 2, sum(len(part) for record in records for part in record.values()))] == redis.output
     assert [] == _task(b'{"a":2}')
     assert 1 == len(redis.output)
+
+
+def test_a_task_evaluates_one_source_partition_after_the_other(redis: _Redis) -> None:
+    """A batch of records may end with the first records of the next partition; each partition is counted by itself."""
+    evaluate = EachPartition(worker.Evaluation.of(_STREAM, SETTINGS))
+    values = [b'{"a":1}'] * 3
+    records = [batch(values, partitions=[3, 3, 4]), batch(values, partitions=[4, 4, 5], first=50), batch([])]
+    rows = [row for each in evaluate(iter(records)) for row in each.to_pylist()]
+    first = records[0]["offset"][0].as_py()
+    places = [(3, first), (3, first + 1), (4, first + 2), (4, 50), (4, 51), (5, 52)]
+    assert [f"{_STREAM.name}/{partition}/{offset}" for partition, offset in places] == [
+        header(row, "ce_id") for row in rows
+    ]
+    assert [2, 3, 1] == [output.matches for output in redis.output]
+    assert 1 == redis.opened
 
 
 def test_a_group_that_rests_sees_nothing(redis: _Redis) -> None:
