@@ -92,7 +92,7 @@ def _judged(standing: StandingQuery, output: TaskOutput, at_ms: int) -> EventOut
     results = [_decode(value) for values in output.values.values() for value in values]
     if results or (standing.query.plan.kept is not None and _counts(standing, judgement, at_ms)):
         return EventOutcome(True, None, conjuncts, results)
-    return EventOutcome(False, reason(standing, at_ms, judgement.conjuncts), conjuncts)
+    return EventOutcome(False, reason(standing, at_ms, judgement), conjuncts)
 
 
 def _counts(standing: StandingQuery, judgement: Judgement, at_ms: int) -> bool:

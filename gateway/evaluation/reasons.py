@@ -22,7 +22,7 @@ from spark_jobs.engine.rows.event_column import EventColumns
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.row_source import RowSource
 
-__all__ = ["NO_ELEMENT", "Judgement", "Truths", "holds", "judgements", "reason", "truths"]
+__all__ = ["NOT_JUDGED", "NO_ELEMENT", "Judgement", "Truths", "holds", "judgements", "reason", "truths"]
 
 NO_ELEMENT = "the record has no elements"
 
@@ -38,6 +38,10 @@ class Judgement:
     """The values of the conjuncts; empty if the join gives no row for the event."""
     row: int | None
     """The index of the row whose conjuncts were evaluated; None if there is no row."""
+
+
+NOT_JUDGED = Judgement({}, None)
+"""The judgement of an event without a row."""
 
 
 def judgements(
@@ -64,7 +68,7 @@ def judgements(
         own = np.flatnonzero(np.isin(framed.event, rows))
         each_truth = zip(own.tolist(), truths(standing, snapshot, framed, own), strict=True)
         judged = {int(framed.event[row]): Judgement(truth, row) for row, truth in each_truth}
-        return framed, [judged.get(row, Judgement({}, None)) for row in rows.tolist()]
+        return framed, [judged.get(row, NOT_JUDGED) for row in rows.tolist()]
     if plan.computation is None or not plan.nodes:
         source = cast(RowSource, events)
         of_rows = truths(standing, snapshot, source, rows)
@@ -77,7 +81,7 @@ def judgements(
     ):
         if event not in found or (holds(each) and not holds(found[event].conjuncts)):
             found[event] = Judgement(each, row)
-    return joined, [found.get(row, Judgement({}, None)) for row in rows.tolist()]
+    return joined, [found.get(row, NOT_JUDGED) for row in rows.tolist()]
 
 
 def truths(
@@ -111,17 +115,17 @@ def holds(conjuncts: Truths) -> bool:
     return all(value is True for value in conjuncts.values())
 
 
-def reason(standing: StandingQuery, at_ms: int, conjuncts: Truths) -> str:
+def reason(standing: StandingQuery, at_ms: int, judgement: Judgement) -> str:
     """Return why an event is not a match or, for a query with edges, not an edge."""
-    reasons = []
+    reasons, conjuncts = [], judgement.conjuncts
     if standing.start_ms is not None and at_ms < standing.start_ms:
         reasons.append(f"its time {instant(at_ms)} is before START {instant(standing.start_ms)}")
     if standing.expire_ms is not None and at_ms >= standing.expire_ms:
         reasons.append(f"its time {instant(at_ms)} is not before EXPIRE {instant(standing.expire_ms)}")
     failed = [f"{text} is {value_text(value)}" for text, value in conjuncts.items() if value is not True]
-    if not reasons and not failed and standing.query.plan.frames and not conjuncts:
+    if not reasons and judgement.row is None and standing.query.plan.frames:
         return "a condition of WHERE that decides which events the frames hold is not TRUE"
-    if not reasons and not failed and standing.query.plan.nodes and not conjuncts:
+    if not reasons and judgement.row is None and standing.query.plan.nodes:
         return "it meets no row of the tables that it is joined with"
     if not reasons and not failed and standing.query.edge == "silence":
         return "its key was not silent for the interval, within the given rows, or its time was late"

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gateway.evaluation.reasons import NO_ELEMENT, Truths, holds, judgements, reason
+from gateway.evaluation.reasons import NO_ELEMENT, NOT_JUDGED, Judgement, Truths, holds, judgements, reason
 from gateway.evaluation.task import Place, TaskOutput, evaluated
 from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import Row, placed
@@ -111,7 +111,7 @@ def evaluate(
 
 def _outcomes(query: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
     """Yield the outcomes of a task's records, each with the record's place. A record without elements has none."""
-    judged: dict[Place, tuple[Truths, int]] = {}
+    judged: dict[Place, tuple[Judgement, int]] = {}
     for number, events in enumerate(output.pieces):
         places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
         letters = (output.letters.get(place) for place in places)
@@ -120,20 +120,20 @@ def _outcomes(query: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterat
         _, some = judgements(query, output.snapshot, events, evaluated, framed) if evaluated.size else (None, [])
         for row, each in zip(evaluated.tolist(), some, strict=True):
             known = judged.get(places[row])
-            if known is None or (holds(each.conjuncts) and not holds(known[0])):
-                judged[places[row]] = each.conjuncts, int(events.time_ms[row])
+            if known is None or (holds(each.conjuncts) and not holds(known[0].conjuncts)):
+                judged[places[row]] = each, int(events.time_ms[row])
     for place, letter in output.letters.items():
         found = [_decode(value) for value in output.values.get(place, ())] if place in judged else []
         matches, why = bool(found) or letter.code == "result-too-large", f"{letter.code}: {letter.detail}"
-        values, first = judged.pop(place, ({}, 0))[0], found[0] if found else None
+        values, first = judged.pop(place, (NOT_JUDGED, 0))[0].conjuncts, found[0] if found else None
         yield place, EvaluatedRow(matches, first, why, letter.code, values, _id(stream, place), found)
-    for place, (values, time_ms) in judged.items():
-        found = [_decode(value) for value in output.values.get(place, ())]
+    for place, (judgement, time_ms) in judged.items():
+        values, found = judgement.conjuncts, [_decode(value) for value in output.values.get(place, ())]
         if found:
             edge = output.edges.get(place)
             yield place, EvaluatedRow(True, found[0], None, None, values, _id(stream, place), found, edge)
         else:
-            yield place, EvaluatedRow(False, None, reason(query, time_ms, values), None, values, _id(stream, place))
+            yield place, EvaluatedRow(False, None, reason(query, time_ms, judgement), None, values, _id(stream, place))
 
 
 def _later(row: EvaluatedRow, output: TaskOutput, place: Place) -> EvaluatedRow:

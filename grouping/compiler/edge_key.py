@@ -24,6 +24,7 @@ __all__ = [
     "bind_key",
     "changes_scope",
     "check_covered",
+    "check_single",
     "check_unconditional",
     "key_column",
     "row_key",
@@ -44,16 +45,29 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
         InputError: ``unknown-column``; ``unsupported-query`` if edges are not defined for these rows or this key.
     """
     check_unconditional(scope)
-    if any(not node.single for node in scope.nodes):
-        raise unsupported(
-            "EMIT ON ENTER or EXIT over a join that may meet several rows",
-            "The previous event of a key would then have several rows.",
-            "Join the table by its whole PRIMARY KEY.",
-        )
+    check_single(scope, "EMIT ON ENTER or EXIT")
     assert scope.stream is not None, "a table alone was refused"
     columns = frozenset(key_column(*scope.resolve(name.qualifier, name.name, quoted=name.quoted)) for name in names)
     check_covered(scope.stream, {column.stored for column in columns}, "BY")
     return RowBefore.of(columns)
+
+
+def check_single(scope: Scope, shown: str) -> None:
+    """Refuse joins by which an event may have several rows.
+
+    Args:
+        scope: FROM with its joins.
+        shown: The clause that needs a single row, for the error.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if any(not node.single for node in scope.nodes):
+        raise unsupported(
+            f"{shown} over a join that may meet several rows",
+            "The previous event of a key would then have several rows.",
+            "Join the table by its whole PRIMARY KEY.",
+        )
 
 
 def check_unconditional(scope: Scope) -> None:

@@ -203,6 +203,8 @@ class _Planner:
             scope = check_frames(scope, self._emit, outermost=outermost, aggregation=aggregation, of_table=of_table)
             return _with_frames(tree, base, scope, conditions)
         if emit is not None and emit.until:
+            if table is not None:
+                raise unsupported("UNTIL over a table", "A removed row has no value that UNTIL could read.", _LEAVE_OUT)
             self.until = boolean(binder.bind(read_until(emit.until)), "UNTIL")
         if emit is not None and emit.interval_ms:
             scope, conditions = with_interval(scope, emit, conditions, self.until, aggregation=aggregation)
@@ -264,8 +266,6 @@ def _with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, agg
             "Edges belong to single events.",
             "Leave EMIT out: HAVING decides at each tick of EVERY.",
         )
-    if emit.until and table is not None:
-        raise unsupported("UNTIL over a table", "A removed row has no value that UNTIL could read.", "Leave UNTIL out.")
     before = bind_key(scope, emit.by) if table is None else _table_key(scope, table, emit)
     assert scope.stream is not None, "a table alone is no scope"
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))

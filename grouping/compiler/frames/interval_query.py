@@ -6,32 +6,33 @@ from collections.abc import Sequence
 
 from grouping.binding.bound import Bound, without_positions
 from grouping.binding.scope import Scope
-from grouping.compiler.edge_key import check_covered, check_unconditional, key_column
+from grouping.compiler.edge_key import (
+    check_covered,
+    check_single,
+    check_unconditional,
+    key_column,
+    row_key,
+)
 from grouping.compiler.frames.framed_query import columns_of, equal_column, exact_columns, place_conditions, settled
 from grouping.compiler.frames.until import height, switch_of
 from grouping.compiler.normalize import normalize
 from grouping.compiler.order import order
+from grouping.model.catalog import Stream
+from grouping.model.change_format import is_change_format
 from grouping.model.expression import Column
 from grouping.model.refusals import unsupported
 from grouping.plan.computation import Computation
 from grouping.plan.lasting import Height, LastingMatches
 from grouping.plan.silence import SilentKeys
 from grouping.plan.switch import SWITCH_STAY
+from grouping.plan.table_changes import changed_table
 from grouping.statements.clauses import EmitClause
 
 __all__ = ["with_interval"]
 
-_SILENCE = (
-    "EMIT ON SILENCE",
-    "The result is the latest event of a key.",
-    "A silence is between two events of one stream.",
-)
-_FOR = (
-    "EMIT … FOR",
-    "The result is the event with which a key enters.",
-    "The events of one stream decide whether a key stays in.",
-)
-"""The name of the clause, why the query cannot have aggregates, and why the query cannot read a table."""
+_SILENCE = "EMIT ON SILENCE", "The result is the latest event of a key."
+_FOR = "EMIT … FOR", "The result is the event with which a key enters."
+"""The name of the clause, and why the query cannot have aggregates."""
 
 
 def with_interval(
@@ -40,7 +41,7 @@ def with_interval(
     """Return the scope of a query with EMIT and an interval, and the conditions that its group decides.
 
     Args:
-        scope: The scope of FROM; None for a table without a stream.
+        scope: The scope of FROM; a table without a stream is the stream of its changes.
         emit: EMIT.
         where: The conditions of WHERE, of the query and of views.
         until: The condition of UNTIL; None without UNTIL.
@@ -50,28 +51,42 @@ def with_interval(
         InputError: ``unknown-column``; ``syntax-error`` without BY; ``unsupported-query`` for rows or a key that
             EMIT with an interval does not support.
     """
-    if emit.edge == "silence":
-        shown, aggregated, detail = _SILENCE
-    else:
-        shown, aggregated, detail = _FOR
+    shown, aggregated = _SILENCE if emit.edge == "silence" else _FOR
     if aggregation:
         raise unsupported(f"{shown} with aggregates", aggregated, "Name the columns.")
-    if scope is None or scope.nodes or scope.stream is None or scope.stream.changes_of:
-        raise unsupported(f"{shown} over a table or a join", detail, "Read only the stream.")
+    assert scope is not None and scope.stream is not None, "a table is read as the stream of its changes"
+    check_single(scope, shown)
+    by = _row_key(scope.stream, emit) if scope.stream.changes_of else _key(scope, scope.stream, emit)
+    if emit.edge == "silence":
+        placed = place_conditions(by, where)
+        silence = SilentKeys.of(placed.key, emit.interval_ms, placed.below)
+        computation, above = Computation.of(scope.stream.stream_id, scope.nodes, silence=silence), placed.above
+    else:
+        check_unconditional(scope)
+        lasting, above = _lasting(by, emit.interval_ms, where, until)
+        computation = Computation.of(scope.stream.stream_id, scope.nodes, lasting=lasting)
+    return scope._replace(computation=computation), above
+
+
+def _key(scope: Scope, stream: Stream, emit: EmitClause) -> frozenset[Column]:
+    """Return the columns of BY."""
     if emit.without_by is not None:
         raise emit.without_by
     names = [scope.resolve(each.qualifier, each.name, quoted=each.quoted) for each in emit.by]
     by = frozenset(key_column(*each) for each in names)
-    check_covered(scope.stream, {column.stored for column in by}, "BY")
+    check_covered(stream, {column.stored for column in by}, "BY")
+    return by
+
+
+def _row_key(stream: Stream, emit: EmitClause) -> frozenset[Column]:
+    """Return the key of a query over the changes of a table, which is the PRIMARY KEY."""
     if emit.edge == "silence":
-        placed = place_conditions(by, where)
-        silence = SilentKeys.of(placed.key, emit.interval_ms, placed.below)
-        computation, above = Computation.of(scope.stream.stream_id, (), silence=silence), placed.above
-    else:
-        check_unconditional(scope)
-        lasting, above = _lasting(by, emit.interval_ms, where, until)
-        computation = Computation.of(scope.stream.stream_id, (), lasting=lasting)
-    return scope._replace(computation=computation), above
+        detail = "A row of a table stays until it is replaced or removed."
+        raise unsupported("EMIT ON SILENCE over a table", detail, "EMIT ON ENTER FOR '1 hour' reports rows that stay.")
+    if is_change_format(stream.format):
+        detail = "A record may lack values that only the row before has."
+        raise unsupported(f"EMIT … FOR over a table of {stream.format}", detail, "Leave FOR out.")
+    return frozenset(row_key(changed_table(stream), emit).by)
 
 
 def _lasting(

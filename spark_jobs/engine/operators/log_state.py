@@ -29,6 +29,8 @@ class LogState:
         """
         self.position = self.began = position
         """`began` is the position to which `undo` returns: the position when the last task began."""
+        self.reached = position
+        """A position at or before `began`; the log has no events between the two."""
         self.complete = True
         """Whether the last task that changed the state has taken in all of its events."""
         self.whole = True

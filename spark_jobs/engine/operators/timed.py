@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from grouping.model.catalog import Stream
+from grouping.model.expression import TableColumn
 from grouping.plan.computation import Computation
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
@@ -16,6 +17,8 @@ from spark_jobs.engine.operators.timed_operator import TimedOperator, columns_re
 __all__ = ["timed_operator"]
 
 _DAY_MS = 24 * 3600 * 1000
+_EVER_MS = 1 << 60
+"""Keys of a table are never forgotten."""
 
 
 def timed_operator(
@@ -34,13 +37,14 @@ def timed_operator(
     found = {name: column for used in snapshot.used for name, column in columns_read(stream, *used).items()}
     reads = tuple(found[stored] for stored in sorted(found))
     name, clock = computation.computation_id, EventClock.of(stream, settings)
+    inner_keys = tuple(TableColumn(node.prefix, node.keys[0].column) for node in computation.nodes if not node.outer)
     value_bytes = settings.evaluator.value_bytes
     if computation.lasting is None:
         assert computation.silence is not None, "a computation with event time has a node of one of the two kinds"
-        return SilenceOperator(computation.silence, name, reads, clock, value_bytes)
+        return SilenceOperator(computation.silence, name, reads, clock, inner_keys, value_bytes)
     parts = (part.rows.begins for table in snapshot.tables for part in table.parts)
     begins = tuple(each for each in parts if each is not None)
-    kept_ms = round(settings.limits.last_row_days * _DAY_MS)
+    kept_ms = _EVER_MS if stream.changes_of else round(settings.limits.last_row_days * _DAY_MS)
     variants = [part.variants for table in snapshot.tables for part in table.parts]
     exits = snapshot.exits is not None and any(snapshot.exits[each].any() for each in variants)
-    return LastingOperator(computation.lasting, name, reads, clock, value_bytes, begins, kept_ms, exits)
+    return LastingOperator(computation.lasting, name, reads, clock, inner_keys, value_bytes, begins, kept_ms, exits)

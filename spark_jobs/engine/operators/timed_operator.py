@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
-from grouping.model.expression import Column, walk
+from grouping.model.expression import Column, TableColumn, walk
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.plan.keyed_rows import KeyedRows
 from grouping.plan.row_before import EDGE
 from spark_jobs.engine.index import Ints
-from spark_jobs.engine.operators.event_clock import EventClock
+from spark_jobs.engine.operators.event_clock import EventClock, TimedRows
 from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.timed_state import ELEMENT, TimedState
 from spark_jobs.engine.rows.event_column import VALUE_BYTES, as_plain
@@ -42,6 +42,11 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
     """The columns that groups and SELECT lists read, in the order of their stored texts."""
     clock: EventClock = EventClock()
     """The rule by which rows move the watermark."""
+    inner_keys: tuple[TableColumn, ...] = ()
+    """For each inner join, a column that is NULL in rows of events that met no row of the table.
+
+    Such rows move the watermark and do nothing else, since with an inner join their events do not exist.
+    """
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that an expression computes; a longer text is NULL."""
 
@@ -108,6 +113,13 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         """Fill new columns of the state's rows from the first `known` rows, which the state already has."""
         raise NotImplementedError
 
+    def _counting(self, rows: RowSource, known: int, timed: TimedRows) -> Ints:
+        """Return the rows after the first `known` that count: they are not late, and the inner joins have them."""
+        counts = ~timed.left_out
+        for column in self.inner_keys:
+            counts &= rows.column(column).is_valid().to_numpy(zero_copy_only=False)[known:]
+        return known + np.flatnonzero(counts)
+
     def _columns(self, rows: RowSource, places: Ints) -> dict[str, pa.Array]:
         """Return the columns of some rows that groups and SELECT lists read, and the column `ELEMENT`."""
         taken = pa.array(places)
@@ -123,10 +135,10 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
 
 
 def columns_read(stream: Stream, plan: GroupPlan, select: SelectList) -> dict[str, Column]:
-    """Return the columns of events that a group or a SELECT list reads, by stored name."""
+    """Return the columns of events and of joined tables that a group or a SELECT list reads, by stored name."""
     read = (*plan.conjuncts, *(item.expression for item in select.items))
     leaves = (leaf for each in read for leaf in walk(each) if isinstance(leaf, Column))
-    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str)}
+    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn)}
     if found.get(EDGE.stored) == EDGE and all(column.name != EDGE.stored for column in stream.columns):
         del found[EDGE.stored]  # a field of the result, not of the event
     return found

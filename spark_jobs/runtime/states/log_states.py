@@ -134,7 +134,7 @@ class LogStates:
                 states[name] = self._unusable(name, needs, first)
                 continue
             since = needs.since(partition)
-            state, place = known.get(name), SnapshotPlace(stream.source_id, partition, name)
+            state, place = known.get(name), _place_of(needs, stream, partition)
             state = self._usable(state, first, clock) or self._stored(place, needs, first)
             if state is None:
                 state = needs.kind(min([first, *since.values()]))
@@ -144,6 +144,8 @@ class LogStates:
                 self._snapshots.catch_up(place, state, first)
                 needs.settle(state, BEGINNING)  # stored changes lack the keys that became silent by marks of the clock
             states[name] = state
+            if state.position > state.began:
+                state.reached = state.position
             needs.prepare(state, partition)
             late = [begin for column, begin in since.items() if state.since.get(column, first) > begin]
             if (begin := min([state.position, *late])) < first:
@@ -161,12 +163,14 @@ class LogStates:
                 if not (state := states[needs.computation.computation_id]).torn:
                     needs.settle(state, clock.settled)
         self._states[here] = states
-        for name, state in states.items():
+        for needs in wanted:
+            name = needs.computation.computation_id
+            state = states[name]
             if state is not known.get(name):
                 state.restore_seconds = time.monotonic() - began
             if not state.torn:
                 state.begin()
-                self._snapshots.keep(SnapshotPlace(stream.source_id, partition, name), state)
+                self._snapshots.keep(_place_of(needs, stream, partition), state)
         if any(state is not known.get(name) for name, state in states.items()):
             self._measure(here, states)
         return states
@@ -200,11 +204,12 @@ class LogStates:
             end: The position after the task's last record.
             states: The states that `begun` returned.
         """
-        for name, state in states.items():
+        for needs in self._needs[stream.stream_id][1]:
+            state = states[needs.computation.computation_id]
             if state.whole and not state.torn:
                 state.position, state.complete = end, True
                 if end > state.began:  # changes by a mark without events are not stored: the next task gets the mark
-                    self._snapshots.leave_changes(SnapshotPlace(stream.source_id, partition, name), state)
+                    self._snapshots.leave_changes(_place_of(needs, stream, partition), state)
         self._measure(_PartitionPlace(stream.stream_id, stream.source_id, partition), states)
 
     def forget(self, stream_id: str) -> None:
@@ -268,6 +273,8 @@ class LogStates:
             for each in behind:
                 if not each.state.torn:
                     self._folded(each, events, views)
+                    if events.offsets[-1] >= each.state.position:
+                        each.state.reached = first
                     # This compares only the partition's state; `full` adds the computation's states of all partitions.
                     each.state.torn = each.state.nbytes > self._limit
         for each in behind:
@@ -295,6 +302,11 @@ class LogStates:
         for _, rows in slices:
             if rows is not None and rows.count:
                 each.needs.fold(each.state, rows)
+
+
+def _place_of(needs: StateNeeds, stream: Stream, partition: int) -> SnapshotPlace:
+    computation = needs.computation
+    return SnapshotPlace(stream.source_id, partition, computation.computation_id, joined=bool(computation.nodes))
 
 
 def _has_taken(state: LogState, clock: StateClock | None) -> bool:

@@ -3,6 +3,9 @@
 A worker without a state loads the last state at or before the beginning of its batch, and reads the log from there. If
 the folder is on this machine, each task also stores its changes of the state, because another worker may get the next
 batch of the partition. If a file is missing, torn or of another version, the worker only needs more time.
+
+A state over joins with tables also depends on the rows that the tables had when its events were evaluated. Therefore
+all changes since the last but one stored state are kept, and a new worker reads them in place of the log.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ _KEPT = 2
 """The number of files that are kept for a state: a batch that is evaluated again may begin before the last file."""
 _SUFFIX = ".rows"
 _CHANGES_KEPT = 6
-"""The number of files of changes that are kept for a state."""
+"""The number of files of changes that are kept for a state that is not joined with tables."""
 _CHANGES = ".changes"
 _DIGITS = 20
 
@@ -46,6 +49,8 @@ class SnapshotPlace(NamedTuple):
     """`Stream.source_id`."""
     partition: int
     computation_id: str
+    joined: bool = False
+    """Whether the rows of the state are joined with tables."""
 
     @property
     def path(self) -> str:
@@ -68,7 +73,8 @@ class RowSnapshots:
         self._location = location.replace("s3a://", "s3://", 1)  # Hadoop's name for it
         self._folder = None if "://" in location else Path(location)
         """The folder, if it is on this machine; None if its location is a URL."""
-        self._due: dict[SnapshotPlace, float] = {}
+        self._due: dict[str, float] = {}
+        """By `SnapshotPlace.path`: when the state is to be stored next."""
         self._away_until = 0.0
         """The time before which the file system is not used after a fault, so that not every task waits for it."""
 
@@ -87,21 +93,24 @@ class RowSnapshots:
                 except ValueError as reason:
                     log.warning("snapshot passed over", extra={"path": path, "reason": str(reason)})
                     continue
-                self._due[place] = self._clock() + _EVERY_SECONDS
+                self._due[place.path] = self._clock() + _EVERY_SECONDS
                 return state
         except _FAULTS as error:
             self._pause(error)
         return None
 
     def keep(self, place: SnapshotPlace, state: LogState) -> None:
-        """Store a state from time to time, if it has changed. Must not be called while a change can be undone."""
+        """Store a state from time to time, if it has changed. Must not be called while a change can be undone.
+
+        A state over joins is also stored if it has not changed, so that the files of changes do not become too many.
+        """
         now = self._clock()
-        if place not in self._due:
-            self._due[place] = now + _EVERY_SECONDS
+        due = self._due.setdefault(place.path, now + _EVERY_SECONDS)
         large = state.changed_bytes >= max(_CHANGED_BYTES, state.nbytes)
-        if not state.changed or (now < self._due[place] and not large) or now < self._away_until:
+        changed = state.changed or place.joined
+        if not changed or (now < due and not large) or now < self._away_until:
             return
-        self._due[place] = now + _EVERY_SECONDS
+        self._due[place.path] = now + _EVERY_SECONDS
         state.changed = 0
         try:
             system, folder = self._opened(place)
@@ -115,6 +124,10 @@ class RowSnapshots:
             system.move(f"{path}.new", path)
             for _, old in files[: 1 - _KEPT]:
                 system.delete_file(old)
+            if files and place.joined and self._folder is not None:
+                for changes in (self._folder / place.path).glob(f"*{_CHANGES}"):
+                    if _bounds(changes)[1] <= files[1 - _KEPT][0]:
+                        changes.unlink(missing_ok=True)
         except _FAULTS as error:
             self._pause(error)
 
@@ -123,23 +136,25 @@ class RowSnapshots:
         if self._folder is None or self._clock() < self._away_until:
             return
         folder = self._folder / place.path
-        written = folder / f"{state.began:0{_DIGITS}}-{state.position:0{_DIGITS}}{_CHANGES}"
+        written = folder / f"{state.reached:0{_DIGITS}}-{state.position:0{_DIGITS}}{_CHANGES}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             new = written.with_suffix(".new")
             new.write_bytes(state.changes())
             new.replace(written)
-            for old in sorted(folder.glob(f"*{_CHANGES}"))[:-_CHANGES_KEPT]:
-                old.unlink(missing_ok=True)
+            if not place.joined:
+                for old in sorted(folder.glob(f"*{_CHANGES}"))[:-_CHANGES_KEPT]:
+                    old.unlink(missing_ok=True)
         except _FAULTS as error:
             self._pause(error)
 
     def catch_up(self, place: SnapshotPlace, state: LogState, at_most: int) -> None:
         """Apply to a state the changes that other workers have stored, up to a position, as long as there is no gap."""
         folder = None if self._folder is None else self._folder / place.path
-        while folder is not None and state.position < at_most:
-            found = [(_bounds(path), path) for path in folder.glob(f"*{_CHANGES}")]
-            usable = [each for each in found if each[0][0] <= state.position < each[0][1] <= at_most]
+        found = [] if folder is None else [(_bounds(path), path) for path in folder.glob(f"*{_CHANGES}")]
+        while state.position < at_most:
+            found = [each for each in found if state.position < each[0][1] <= at_most]
+            usable = [each for each in found if each[0][0] <= state.position]
             try:
                 if not usable or not state.put_changes(max(usable, key=lambda each: each[0][1])[1].read_bytes()):
                     return
@@ -149,7 +164,7 @@ class RowSnapshots:
 
     def forget(self, place: SnapshotPlace) -> None:
         """Remove the files of a state."""
-        self._due.pop(place, None)
+        self._due.pop(place.path, None)
         try:
             system, folder = self._opened(place)
             if self._files(system, folder):

@@ -1,10 +1,14 @@
-"""Edges, frames and silences while everything dies: they share the deaths of an evaluator, which starts anew slowly."""
+"""Edges, frames, silences and stays while everything dies.
+
+They share the deaths of an evaluator, which starts anew slowly.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.stack.crash.test_crash import wipe_redis
+from tests.stack.edges.joined_stays import JoinedStays
 from tests.stack.edges.machines import Machines
 from tests.stack.edges.readings import Readings
 from tests.stack.edges.silences import Silences
@@ -21,13 +25,15 @@ def test_nothing_is_lost_or_told_twice(stack: Stack, lab: Lab) -> None:
     """Workers, the evaluator and the gateway are killed, and Redis is lost with its files.
 
     Edges are the same as of a fold, each once. Each reading has the values of a fold under one id, whoever evaluates
-    it. A device is silent once where its worker and the evaluator die between match and silence.
+    it. A device is silent once where its worker and the evaluator die between match and silence. A stay over a join has
+    the row that the table had when the stay began, although the table changes and all of them die before its end.
     """
-    machines, readings, silences = Machines(lab, 1), Readings(lab), Silences(lab)
+    machines, readings, silences, stays = Machines(lab, 1), Readings(lab), Silences(lab), JoinedStays(lab)
     _plant(machines, readings)
     stack.kill_workers()
     _go_on(machines, readings, 0)
     silences.begin()
+    stays.begin()
     stack.kill_workers()
     killed = stack.kill("evaluator")
     machines.publish(_EVENTS)
@@ -51,6 +57,7 @@ def test_nothing_is_lost_or_told_twice(stack: Stack, lab: Lab) -> None:
             machines.publish(_EVENTS)
             stack.await_restart(fault, killed)
         _go_on(machines, readings, number)
+    stays.check()
 
 
 def _plant(machines: Machines, readings: Readings) -> None:

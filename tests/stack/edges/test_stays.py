@@ -11,6 +11,7 @@ import pytest
 from tests.queries import Event
 from tests.stack.digests.ticks import digests
 from tests.stack.lab import Lab
+from tests.stack.lab_table import LabTable
 from tests.stack.server import Stack
 from tests.stack.tracebacks import WORKER_DEATH
 
@@ -72,3 +73,28 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     assert (left.row, left.headers["edge"]) == ({**cool.values, "_edge": "exit"}, "exit")
     assert left.headers["ce_id"] == f"{left.headers['ce_source']}/0/{(cool.time_ms << 21) + place.offset}"
     assert len(lab.results.of(hot["destination"])) == 1
+
+
+@pytest.mark.traceback(WORKER_DEATH)
+def test_rows_of_a_table_that_stay(stack: Stack, lab: Lab) -> None:
+    """A row that stays a match is told once, though the workers die; a row that changes is not; a removal ends a stay.
+
+    The clock moves the time on, since no record follows.
+    """
+    table = LabTable(lab, "id STRING PRIMARY KEY, status STRING, total DOUBLE")
+    created = lab.create(
+        "pending",
+        f"SELECT id, total, _edge FROM {table.name} WHERE status = 'pending' EMIT ON ENTER OR EXIT FOR '4 seconds'",
+    )
+    assert created["trigger"] == {"kind": "change", "emit": "enter or exit", "by": ["id"]}
+    results = lab.results
+    table.put(*({"id": name, "status": "pending", "total": total} for name, total in (("a", 1.0), ("b", 2.0))))
+    table.put({"id": "a", "status": "pending", "total": 3.0}, {"id": "b", "status": "paid", "total": 2.0})
+    stack.kill_workers()
+    results.until(lambda: results.of(created["destination"]), "the row that stays")
+    table.write(("a", None))
+    results.until(lambda: len(results.of(created["destination"])) >= 2, "the removal")
+    entered, left = results.of(created["destination"])
+    assert entered.row == {"id": "a", "total": 1.0, "_edge": "enter"}
+    assert left.row == {"id": "a", "total": None, "_edge": "exit"}
+    assert [each.headers["cause"] for each in (entered, left)] == [f"{table.name}/0/{offset}" for offset in (0, 4)]

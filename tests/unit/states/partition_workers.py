@@ -73,7 +73,9 @@ class PartitionTopic:
         """Return a record; its time is by default a second later than that of the record before it."""
         row = self.rows[place]
         time = datetime.fromtimestamp(row.get("at", place), UTC)
-        return PlacedRecord(json.dumps(row).encode(), b"k", time, PARTITION, self.offsets[place], ())
+        removed = row.get("removed", False)
+        value, key = (None, row["k"].encode()) if removed else (json.dumps(row).encode(), b"k")
+        return PlacedRecord(value, key, time, PARTITION, self.offsets[place], ())
 
     def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
         """As `RangeReader.read`: a range in batches of two records."""

@@ -221,6 +221,26 @@ def test_a_new_state_has_rows_as_they_were_joined(tmp_path: Path) -> None:
     assert 0 == topic.read_records
 
 
+def test_all_changes_of_a_joined_state_since_its_last_but_one_file_are_kept(tmp_path: Path) -> None:
+    """A new worker reads them in place of the log, over gaps between the offsets, too; older ones go."""
+    query = compiled("SELECT q.n FROM quotes q JOIN profiles p ON q.symbol = p.symbol EMIT ON ENTER BY _key")
+    topic, clock, store = PartitionTopic(QUOTES, [{"symbol": "a", "n": 1}] * 40, 3), [0.0], Store()
+    store.known_plans[query.plan.group_id] = query.plan
+    version = store.commit((), [entry(0, (), (), group=query.plan.group_id, edge="enter", since=(0,))])
+    worker, counts = PartitionWorker(topic, tmp_path, clock), list[int]()
+    for at in range(40):
+        views = {"t_1": view_of(PROFILES, [{"symbol": "a"}])}
+        worker.run(store, version, 3 * at, 3 * at + 1, 1, complete=True, views=views)
+        if at % 12 == 5:
+            worker = PartitionWorker(topic, tmp_path, clock)
+        if at % 12 == 11:
+            clock[0] += 61
+        counts.append(len([*tmp_path.rglob("*.changes")]))
+    assert counts[:12] == [*range(1, 13)]
+    assert max(counts) <= 26
+    assert 0 == topic.read_records
+
+
 def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
     """Older files go, and all files of a computation without queries."""
     topic, clock, store = PartitionTopic(STREAM, [{"k": "a", "p": 2.0}] * 50, 1), [0.0], Store()

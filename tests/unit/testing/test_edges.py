@@ -110,6 +110,9 @@ def test_joined_rows_are_the_events() -> None:
     for kind, edges in (("", ["enter", None, None]), ("LEFT", ["enter", "exit", "enter"])):
         outcomes = evaluate(select.format(kind), _STREAM, rows, tables=[limits])
         assert edges == [row.edge for row in outcomes]
+    select = "SELECT m.device FROM machines m JOIN limits l ON l.room = m.room EMIT ON ENTER BY m.device"
+    reasons = [None, "it meets no row of the tables that it is joined with", "the event before it was a match too"]
+    assert reasons == [row.why for row in evaluate(select, _STREAM, rows, tables=[limits])]
 
 
 def test_a_digest_has_the_edges_of_its_time() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway.testing import Record, Stream, digests, evaluate
+from gateway.testing import Record, Stream, Table, digests, evaluate
 from grouping.model.errors import InputError
 
 _STREAM = Stream("machines (device STRING, temp DOUBLE, room STRING, PARTITION KEY (device))")
@@ -59,6 +59,42 @@ def test_exits_follow_the_stays_that_lasted(until: str, wanted: dict[int, str]) 
     results = evaluate(query, _STREAM, records)
     assert {place: row.edge for place, row in enumerate(results) if row.result} == wanted
     assert all((row.result is None) == (row.why is not None) for row in results)
+
+
+@pytest.mark.parametrize(
+    ("kind", "emit", "wanted"),
+    [
+        ("", "ON ENTER OR EXIT BY device FOR '5 minutes'", {0: (1, "enter"), 6: (1, "exit")}),
+        ("LEFT", "ON ENTER OR EXIT BY device FOR '5 minutes'", {3: (1, "enter"), 6: (1, "exit")}),
+        ("", "ON ENTER OR EXIT BY device FOR '5 minutes' UNTIL temp < most - 4", {0: (1, "enter"), 6: (1, "exit")}),
+        ("", "ON SILENCE '5 minutes' BY device", {2: (2, None), 5: (1, None)}),
+    ],
+)
+def test_joined_rows_are_the_events(kind: str, emit: str, wanted: dict[int, tuple[int, str | None]]) -> None:
+    """With an inner join a row that meets no row is not there but moves the time; with LEFT JOIN it ends a stay."""
+    limits = Table(
+        "limits (room STRING PRIMARY KEY, most DOUBLE, floor INT)",
+        [{"room": "x", "most": 85, "floor": 1}, {"room": "y", "most": 50, "floor": 2}],
+    )
+    rows = [
+        ("a", 90.0, "x", 0),
+        ("a", 60.0, "z", 2),
+        ("b", 70.0, "y", 3),
+        ("a", 95.0, "x", 4),
+        ("b", 60.0, "x", 5),
+        ("a", 99.0, "x", 8),
+        ("a", 80.0, "x", 20),
+        ("q", 0.0, "z", 60),
+    ]
+    records = [
+        Record({"device": device, "temp": temp, "room": room}, time=_BEGIN + timedelta(minutes=at), partition=0)
+        for device, temp, room, at in rows
+    ]
+    query = f"SELECT floor FROM machines m {kind} JOIN limits l ON l.room = m.room WHERE temp > most EMIT {emit}"
+    results = evaluate(query, _STREAM, records, tables=[limits])
+    assert {at: (row.result["floor"], row.edge) for at, row in enumerate(results) if row.result} == wanted
+    no_row = "it meets no row of the tables that it is joined with"
+    assert [row.why == no_row for row in results] == [not kind and place in (1, 7) for place in range(8)]
 
 
 def test_a_stay_has_no_readers_filter() -> None:

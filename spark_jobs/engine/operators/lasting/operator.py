@@ -70,14 +70,14 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
             return self._results(state.rises.at(nothing), state.rises.columns(nothing)).in_order()
         rows = switched_rows(rows, self.node.switch, self.value_bytes)
         timed = self.clock.timed(state, rows, known, noted=undoable)
-        counting = np.flatnonzero(~timed.left_out)
+        counting = self._counting(rows, known, timed)
         if self.node.until and self.node.height is not None:  # a row without a value changes nothing
-            column = rows.column(self.node.height.column.reference).take(pa.array(known + counting))
+            column = rows.column(self.node.height.column.reference).take(pa.array(counting))
             counting = counting[column.is_valid().to_numpy(zero_copy_only=False)]
         state.move(int(timed.after[-1]), int(np.count_nonzero(timed.left_out)), undoable=undoable)
         found = []
         if counting.size:
-            batch = self._by_key(state, rows, known + counting, timed.at(counting))
+            batch = self._by_key(state, rows, counting, timed.at(counting - known))
             found += self._followed(state, rows, batch, undoable=undoable)
         found.append(self._ended(state, undoable=undoable))
         joined = LatestMatches.joined(found)
@@ -90,6 +90,8 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         is_match = np.ones(counted.size, np.bool_)
         if self.node.where:
             is_match &= holds(self.node.where, EventColumns(rows, self.value_bytes), counted)
+        if rows.removals is not None:
+            is_match &= ~rows.removals[counted]
         values = np.zeros(counted.size, np.int64)
         if self.node.height is not None:
             column = rows.column(self.node.height.column.reference).take(places)

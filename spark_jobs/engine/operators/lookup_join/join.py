@@ -46,7 +46,9 @@ The rows are None if the slice is one event that makes too many rows. Without a 
 class LookupJoinOperator:
     """The join of events with tables (`operators.operator.Operator`).
 
-    The tables are read as of the batch's pins, so the operator has no state.
+    The tables are read as of the batch's pins, so the operator has no state. Where the joined rows wait for the
+    watermark, every event has a row, since every event moves the watermark: an event without a partner in an inner join
+    has NULL in all columns of the table (`operators.timed_operator.TimedOperator.inner_keys`).
     """
 
     computation: Computation
@@ -81,6 +83,7 @@ class LookupJoinOperator:
         if not self.computation.nodes:
             yield events.count, events
             return
+        padded = self.computation.timed is not None
         scattered = any(len(node.keys) > 1 and not node.single for node in self.computation.nodes)
         width = _PROBES if scattered else max(events.count, 1)
         waiting = [(first, min(first + width, events.count)) for first in range(0, max(events.count, 1), width)][::-1]
@@ -89,7 +92,7 @@ class LookupJoinOperator:
             unjoined = JoinedEvents(events, np.arange(first, last), {})
             try:
                 at_once = min(self.slice_rows, self.event_rows) if last - first > 1 else self.event_rows
-                rows = _joined(unjoined, self.computation, self.views, self.value_bytes, at_once)
+                rows = _joined(unjoined, self.computation, self.views, self.value_bytes, at_once, padded=padded)
             except _TooManyRows:
                 if last - first == 1:
                     yield last, None
@@ -134,15 +137,21 @@ class _TooManyRows(Exception):
 
 
 def _joined(
-    rows: JoinedEvents, computation: Computation, views: Mapping[str, TableView], value_bytes: int, most: int | None
+    rows: JoinedEvents,
+    computation: Computation,
+    views: Mapping[str, TableView],
+    value_bytes: int,
+    most: int | None,
+    *,
+    padded: bool = False,
 ) -> JoinedEvents:
     for each in computation.nodes:
-        rows = _further_joined(rows, each, views[each.table_id], value_bytes, most)
+        rows = _further_joined(rows, each, views[each.table_id], value_bytes, most, padded=padded)
     return rows
 
 
 def _further_joined(
-    rows: JoinedEvents, node: LookupJoin, view: TableView, value_bytes: int, most: int | None
+    rows: JoinedEvents, node: LookupJoin, view: TableView, value_bytes: int, most: int | None, *, padded: bool
 ) -> JoinedEvents:
     """Return the rows that a further join makes of some rows."""
     columns = tuple(key.column for key in node.keys)
@@ -151,7 +160,7 @@ def _further_joined(
         pairs = rows.meeting(probe, node, view, row)
         true = holds(node.rest, EventColumns(pairs, value_bytes), np.arange(pairs.count))
         probe, row = probe[true], row[true]
-    if node.outer:
+    if node.outer or padded:
         probe, row = _with_padded(rows.count, probe, row, every_row=node.undecided)
         _check(probe.size, most)
     return rows.meeting(probe, node, view, row)

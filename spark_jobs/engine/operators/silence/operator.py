@@ -39,7 +39,7 @@ class SilenceOperator(TimedOperator[LatestRows, SilentKeys]):
         if rows.count == known:
             return self._of_keys(state, np.empty(0, np.int64)).in_order()
         timed = self.clock.timed(state, rows, known, noted=undoable)
-        passing = known + np.flatnonzero(~timed.left_out)
+        passing = self._counting(rows, known, timed)
         if self.node.where and passing.size:
             passing = passing[holds(self.node.where, EventColumns(rows, self.value_bytes), passing)]
         earlier = self._chained(state, rows, passing, timed.at(passing - known), undoable=undoable)
