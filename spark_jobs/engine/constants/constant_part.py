@@ -30,7 +30,7 @@ _SMALL = 2_000
 Building an index of so few rows again takes less time than looking events up in two indexes.
 """
 _DEAD = 4
-"""A part is rebuilt when more than one of this many rows is struck out."""
+"""A part is rebuilt when more than 1 / `_DEAD` of its rows are struck out."""
 
 
 class ConstantPart:

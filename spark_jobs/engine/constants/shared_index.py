@@ -28,7 +28,7 @@ from spark_jobs.engine.rows.event_column import EventColumns
 __all__ = ["SharedIndex"]
 
 _DEAD = 4
-"""A shared index is discarded when more than one of this many rows is struck out."""
+"""A shared index is discarded when more than 1 / `_DEAD` of its rows are struck out."""
 
 
 class SharedIndex:

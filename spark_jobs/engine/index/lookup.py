@@ -30,7 +30,7 @@ from spark_jobs.engine.rows.event_column import EventColumn, EventColumns
 __all__ = ["AliveRows", "Candidates", "Lookup", "comparison"]
 
 _RARE = 4
-"""If at most one of this many distinct values satisfies any row, only the values that do are looked up."""
+"""If at most 1 / `_RARE` of the distinct values satisfy any row, only these values are looked up."""
 
 RowNumbers = NDArray[np.int32]
 FoundRows = Ranges | ContainingIntervals

@@ -25,7 +25,7 @@ __all__ = ["StreamWatch"]
 log = logging.getLogger(__name__)
 
 _CLOCK_SECONDS = 60.0
-"""The note is written again after this time, since Redis may have been emptied."""
+"""After this time, `note_clock` writes its note again, since Redis may have been emptied."""
 
 
 class StreamWatch:

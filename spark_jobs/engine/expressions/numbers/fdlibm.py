@@ -146,7 +146,7 @@ def power(x: Doubles, y: Doubles) -> Doubles:
 
 
 def _power(ax: Doubles, y: Doubles) -> Doubles:
-    """Return a positive finite number other than one to a finite power."""
+    """Raise each number to its power. The numbers are positive, finite and not 1; the powers are finite."""
     far = np.abs(y) > 2.0**31
     t1, t2 = _log2_parts(ax)
     near_t1, near_t2 = _log2_near_one(ax)

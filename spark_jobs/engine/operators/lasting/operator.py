@@ -51,7 +51,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     begins: tuple[Begins, ...] = ()
     """The begins of the entries over the computation."""
     kept_ms: int = 1 << 60
-    """The largest difference of the event times of a row and its key's previous row; an older one is ignored."""
+    """The largest difference of the event times of a row and its key's previous row; an older row is ignored."""
     exits: bool = True
     """Whether some query reports exits; otherwise the operator makes none."""
 

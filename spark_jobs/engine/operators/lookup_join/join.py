@@ -25,7 +25,7 @@ __all__ = ["EVENT_ROWS", "JoinedSlice", "LookupJoinOperator", "join"]
 EVENT_ROWS: int = EvaluatorSettings().event_rows
 """The default of the setting `event_rows`: the largest number of rows that one event may make."""
 ROWS = 2_000_000
-"""The largest number of joined rows that are made at once; only an event with more rows makes more."""
+"""The largest number of joined rows that are made at once, unless a single event has more."""
 _PROBES = 1000
 """The number of events that are looked up at once if each of them may be joined with many rows of the table.
 
@@ -70,8 +70,8 @@ class LookupJoinOperator:
     ) -> tuple[tuple[()], Iterator[JoinedSlice]]:
         """Return the joined rows of events, slice by slice, so that memory is bounded.
 
-        An event makes too many rows or not, whatever other events the batch has. So every replay leaves out the same
-        events.
+        Whether an event makes too many rows does not depend on the other events of the batch. So every replay leaves
+        out the same events.
 
         Raises:
             Exception: Any exception, while a slice is made, since the expressions of ON run code of libraries

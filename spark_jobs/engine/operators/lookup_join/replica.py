@@ -29,7 +29,7 @@ AT_ONCE_ROWS = 250_000
 AT_ONCE_BYTES = 256_000_000
 """Collected changes are also applied when their records have this many bytes; reading takes about this much memory."""
 SUPERSEDED = 100_000
-"""The largest number of superseded rows that are kept for older pins; for a larger table, its own number of rows."""
+"""The number of superseded rows that are kept for older pins, at most; the table's number of rows if it is larger."""
 
 
 class Log(Protocol):

@@ -27,7 +27,7 @@ SMALL = 2_000
 Building an index of so few rows again takes less time than looking up rows in two indexes.
 """
 _DEAD = 4
-"""A part is rebuilt when more than one of this many rows is no longer visible at any pin."""
+"""A part is rebuilt when more than 1 / `_DEAD` of its rows are no longer visible at any pin."""
 _LARGEST_BYTES = 1 << 30
 """Parts with more than this many bytes together are not merged: Arrow limits a column of texts to 2^31 bytes."""
 _SAMPLE = 8_192
