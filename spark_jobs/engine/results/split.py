@@ -1,7 +1,8 @@
 """Makes a record for each match and destination, with topic, key and id (NiagaraCQ's split operator).
 
 A value is encoded only once for each distinct (event, SELECT list), and the ids and times of headers only once for each
-event, however many destinations share them. For each mode of destinations, a function returns where its records go.
+event, however many destinations share them. Each mode of destinations has a function that returns the topic, partition
+and key of its records.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def match_headers(
 def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.StringArray:
     """Return ``<stream>/<partition>/<offset>`` of each row, followed by ``/<number>`` if records may have several rows.
 
-    For changes of a table, the first change that a record makes has no number (contract §8, *Changes of tables*).
+    For changes of a table, the first change that a record makes has no number (docs/debezium.md).
     """
     numbered = _ids(stream, events, cause_offsets(events), rows)
     if events.number is None or not events.stream.changes_of:
@@ -126,7 +126,7 @@ def event_ids(stream: str, events: RowSource, rows: NDArray[np.int32]) -> pa.Str
 
 
 def computed_ids(silent: SilentRows, rows: NDArray[np.int32]) -> pa.StringArray:
-    """Return ``<computation>/<shard>/<position>`` of some rows."""
+    """Return ``<computation>/<partition>/<position>`` of some rows."""
     return _ids(silent.computation_id, silent, silent.positions, rows)
 
 

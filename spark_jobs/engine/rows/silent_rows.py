@@ -78,7 +78,7 @@ class LatestMatches(NamedTuple):
 
     @property
     def positions(self) -> Ints:
-        """The position of each row in its shard: `due` in the high bits, the last bits of the offset in the low bits.
+        """The position of each row in its partition: `due` in the high bits, the last bits of the offset in the low bits.
 
         A position depends only on the row and the interval, so a row has the same position whenever it is evaluated.
         """
@@ -131,7 +131,7 @@ class SilentRows:
         Args:
             stream: The stream of the events.
             computation_id: The source of the results.
-            partition: The source partition of the rows, which is the shard of the computation.
+            partition: The source partition of the rows.
             found: The rows, in the order of their positions.
         """
         self.stream = stream
@@ -144,7 +144,7 @@ class SilentRows:
         self.causes = found.causes
         """The offset of each row."""
         self.positions = found.positions
-        """The position of each result in its shard."""
+        """The position of each result in its partition."""
         self._found = found
 
     @cached_property

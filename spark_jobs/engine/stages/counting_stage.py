@@ -1,4 +1,4 @@
-"""The stage that counts the matches of queries with aggregates, and the step that writes these at a task's end."""
+"""The stage that counts the matches of queries with aggregates, and the step that writes the partial aggregates."""
 
 from __future__ import annotations
 
