@@ -78,7 +78,7 @@ class LatestMatches(NamedTuple):
 
     @property
     def positions(self) -> Ints:
-        """The position of each row in its partition: `due` in the high bits, the last bits of the offset in the low bits.
+        """The position of each row in its partition: high bits from `due`, low bits from the end of the offset.
 
         A position depends only on the row and the interval, so a row has the same position whenever it is evaluated.
         """
