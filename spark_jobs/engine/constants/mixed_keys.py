@@ -51,7 +51,7 @@ class MixedKeys:
         found = [codes.constants(values) for codes, values in zip(self._codes, constants, strict=True)]
         width, size = max(map(len, keys)), sum(len(member.rows) for member in members)
         self._columns = np.zeros((width, size), np.int32)
-        """The number of each key's column, at the key's place in its row and the row's number."""
+        """By place of a key in its row, and by number of the row: the number of the key's column."""
         self._wanted = np.full((width, size), -2, np.int32)
         """The code of each key's constant, at the same places as in `_columns`.
 

@@ -35,8 +35,8 @@ class Leadership:
         Args:
             settings: The evaluator's settings.
             clock: Monotonic seconds.
-            lost: Is called in that thread when another process has the lease, or when the lease could not be renewed in
-                time. The function must end the JVM and the process.
+            lost: Is called in the renewing thread when another process has the lease, or when the lease could not be
+                renewed in time. The function must end the JVM and the process.
         """
         self.lease = Lease(settings, "evaluator", settings.evaluator.name)
         """The lease of the evaluator."""

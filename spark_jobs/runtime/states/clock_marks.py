@@ -19,7 +19,7 @@ from spark_jobs.runtime.kafka.sink import rows_location
 __all__ = ["ClockMarks", "PlacedMark", "marks_location", "marks_text", "read_marks"]
 
 _KEPT = 10_000
-"""The largest number of marks that are kept for a partition; there is a mark for each time without events."""
+"""The largest number of marks that are kept for a partition; each idle period of the partition has one mark."""
 
 
 class PlacedMark(NamedTuple):

@@ -56,7 +56,7 @@ class LaneLog:
     """The checkpoint of a lane. Only a single thread may use it, and the lane's query must not run while it is changed.
 
     Redis has the name of the valid checkpoint of each stream. When a stream joins or leaves, the stream is first
-    written to the checkpoint that will become valid. Then the name of this checkpoint is written to Redis. At last, the
+    written to the checkpoint that will become valid. Then the name of this checkpoint is written to Redis. Finally, the
     stream is removed from the old checkpoint. So after a crash between these steps, the valid checkpoint has the
     stream, at the same position.
     """

@@ -39,7 +39,7 @@ class PendingRises(TimedState):
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self.kept_ms = 1 << 60
-        """The largest difference of the event times of a row and its key's previous row; an older one is ignored."""
+        """The largest difference of the event times of a row and its key's previous row; an older row is ignored."""
         self._most_keys = _FEW
         """The number of keys above which the state looks for keys without rows."""
         self._clear()

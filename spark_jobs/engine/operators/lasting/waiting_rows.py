@@ -39,7 +39,7 @@ class Rises(NamedTuple):
     low: Ints
     """The lowest value of the rise and of all rows that followed it: the key is still in for the constants below."""
     is_open: Ints
-    """1 while the key is in for some constants; 0 after a row that is no match, or that is too long after another."""
+    """1 while the key is in for some constants; 0 after a row that is no match or whose previous row is too old."""
 
     def taken(self, places: Ints) -> Rises:
         """Return some of the rises."""
