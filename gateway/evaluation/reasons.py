@@ -145,7 +145,7 @@ def _no_lasting_edge(edge: Edge, failed: Sequence[str]) -> str:
         why = ", ".join(failed)
         return why if edge == "enter" else f"{why}, and no stay of the interval ended with it, or its time was late"
     if edge == "exit":
-        return "it is a match, which is no exit"
+        return "it is a match, which is not an exit"
     return "its key was in already, or did not stay in for the interval, within the given rows, or its time was late"
 
 
@@ -163,6 +163,6 @@ def _no_edge(edge: Edge, failed: Sequence[str], *, stays: bool) -> str:
     if stays:
         return "its key was in already" if not failed else f"{', '.join(failed)}, and no key leaves with it"
     if not failed:
-        return "it is a match, which is no exit" if edge == "exit" else "the event before it was a match too"
+        return "it is a match, which is not an exit" if edge == "exit" else "the event before it was a match too"
     why = ", ".join(failed)
     return why if edge == "enter" else f"{why}, and no match was right before it"

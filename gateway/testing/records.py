@@ -85,7 +85,7 @@ def _written(value: Mapping[str, object] | list[object] | bytes | None, stream: 
         framed = declared.format == "json" and declared.framing == "confluent"
         return (id_header(0) if framed else b"") + json_record(value)
     if isinstance(value, list):
-        raise ValueError(f"a list is no record of stream {stream.name}")
+        raise ValueError(f"a list is not a record of stream {stream.name}")
     if declared.descriptor and declared.message:
         return _proto_record(value, stream)
     schema, schema_id = declared.avro_schema or "", 0

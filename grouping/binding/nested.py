@@ -267,7 +267,7 @@ def _place(place: Bound) -> Bound:
 def fixed(constant: Bound, sql_type: SqlType, what: str) -> Value:
     """Return a constant of a given type as a `Value`, which stays in the signature."""
     if not isinstance(constant, Constant):
-        raise unsupported(f"{what} that is no constant", f"The value must be a constant {sql_type}.")
+        raise unsupported(f"{what} that is not a constant", f"The value must be a constant {sql_type}.")
     if constant.type != sql_type or constant.value is None:
         raise mismatch(f"{what} is {constant.type}", f"The value must be {sql_type}.")
     return Value(constant.value, str(sql_type))  # type: ignore[arg-type]  # a text or a whole number

@@ -125,7 +125,7 @@ def _plain(operands: Sequence[Bound]) -> tuple[Bound, ...] | None:
 
 
 def _with_texts_read(operands: Sequence[Bound]) -> Sequence[Bound]:
-    """Return operands in which each text that is no constant is CAST as in Spark.
+    """Return operands in which each text that is not a constant is CAST as in Spark.
 
     A STRING column that is compared with a constant of another type is not CAST: such a comparison is nearly always a
     mistake, and the caller refuses it.
@@ -192,7 +192,7 @@ def unify(operands: Sequence[Bound], what: str) -> tuple[Bound, ...]:
     if any(map(is_interval, operands)):
         raise unsupported(
             f"{what} of intervals",
-            "An interval is no value, so nothing can return one.",
+            "An interval is not a value, so nothing can return one.",
             "timestampdiff(SECOND, a, b) gives a number.",
         )
     if (read := read_as(_known(operands))) is not None:

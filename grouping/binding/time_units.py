@@ -136,10 +136,10 @@ def text_of(argument: Bound, what: str) -> str:
     """Return the value of a constant text that stays in the signature.
 
     Raises:
-        InputError: ``unsupported-query`` for an argument that is no constant STRING.
+        InputError: ``unsupported-query`` for an argument that is not a constant STRING.
     """
     if not isinstance(argument, Constant) or argument.type != STRING or not isinstance(argument.value, str):
-        raise unsupported(f"{what} that is no constant", "The argument must be a constant STRING.")
+        raise unsupported(f"{what} that is not a constant", "The argument must be a constant STRING.")
     return argument.value
 
 

@@ -104,7 +104,7 @@ def cut_emit(query: str) -> tuple[str, EmitClause | None]:
 
 def _read_emit(tokens: Tokens) -> EmitClause:
     edge = next(edge for words, edge in _EDGES.items() if tokens.accept(*words))
-    interval = parse_interval(tokens.string("the interval of SILENCE")) if edge == "silence" else timedelta(0)
+    interval = parse_interval(tokens.string("the interval of SILENCE", "hours")) if edge == "silence" else timedelta(0)
     by, without_by = list[KeyName](), None
     if tokens.accept("BY"):
         by.append(_key_name(tokens))
@@ -113,7 +113,7 @@ def _read_emit(tokens: Tokens) -> EmitClause:
     else:
         without_by = tokens.unexpected("BY and the columns of the key", hint=_EMIT_HINT)
     if edge != "silence" and tokens.accept("FOR"):
-        interval = parse_interval(tokens.string("the interval of FOR"))
+        interval = parse_interval(tokens.string("the interval of FOR", "minutes"))
     if edge != "silence" and by and tokens.accept("UNTIL"):
         until = _SELECT + tokens.rest()[len(_SELECT) :]
         return EmitClause(edge, tuple(by), until=until, interval_ms=interval // timedelta(milliseconds=1))
@@ -321,7 +321,7 @@ def _every(tokens: Tokens) -> TimerBased | CronBased:
 
 def _over_last(tokens: Tokens, trigger: TimerBased) -> TimerBased:
     tokens.expect("LAST")
-    written = tokens.string("an interval")
+    written = tokens.string("an interval", "minutes")
     over = parse_interval(written)
     ticks = over / trigger.every
     if over % trigger.every or not 1 <= ticks <= _MOST_TICKS:
@@ -336,7 +336,7 @@ def _over_last(tokens: Tokens, trigger: TimerBased) -> TimerBased:
 
 def _expire(tokens: Tokens) -> datetime | timedelta:
     if tokens.accept("AFTER"):
-        return parse_interval(tokens.string("an interval"))
+        return parse_interval(tokens.string("an interval", "minutes"))
     return parse_instant(tokens.string("a time, or AFTER and an interval"))
 
 

@@ -44,6 +44,7 @@ DECIMALS = ("string", "base64")
 _MOST_PARTITIONS = 10_000
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\-]{1,249}")
 """Kafka's rule for the name of a topic."""
+_KEY_OF_STREAM = "A PRIMARY KEY is for CREATE TABLE; a stream has PARTITION KEY (…)."
 
 
 class DeclaredColumns(NamedTuple):
@@ -82,6 +83,8 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
             return DeclaredColumns(tuple(columns.values()), key, places, watermark)
         if keyed:
             refuse_watermark(tokens)
+        elif tokens.type() is TokenType.PRIMARY_KEY:
+            raise tokens.unexpected("a column", hint=_KEY_OF_STREAM)
         name, sql_type = read_column(tokens, columns, reserved=keyed)
         columns[name.casefold()] = (name, sql_type)
         place = read_place(tokens)
@@ -92,9 +95,7 @@ def read_columns(tokens: Tokens, *, keyed: bool = False) -> DeclaredColumns:
             places[name] = place
         if not tokens.accept_symbol(TokenType.COMMA):
             if tokens.type() is TokenType.PRIMARY_KEY:
-                raise tokens.unexpected(
-                    '")"', hint="A PRIMARY KEY is for CREATE TABLE; a stream has PARTITION KEY (…)."
-                )
+                raise tokens.unexpected('")"', hint=_KEY_OF_STREAM)
             tokens.expect_symbol(TokenType.R_PAREN, ")")
             return DeclaredColumns(tuple(columns.values()), key, places)
 

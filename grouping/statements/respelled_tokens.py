@@ -179,7 +179,7 @@ def _with_shifts(tokens: Sequence[Token]) -> Sequence[Token]:
             raise InputError(
                 f'"{token.text}" is not expected here',
                 code="syntax-error",
-                detail=f"Line {token.line}, column {token.col - 1}: it is no operator.",
+                detail=f"Line {token.line}, column {token.col - 1}: it is not an operator.",
                 hint="coalesce(a, b) is b where a is NULL.",
             )
         if token.token_type is TokenType.LT and place > 1 and tokens[place - 2].text.upper() in _NESTED_TYPES:

@@ -90,7 +90,7 @@ def _read_watermark(tokens: Tokens) -> EventTime:
         text = tokens.source()
         tokens.index += 1
     else:
-        text = tokens.string("the delay")
+        text = tokens.string("the delay", "seconds")
     text = sign + text
     if unit := tokens.word():
         text += f" {unit}"
@@ -111,7 +111,7 @@ def read_idle(tokens: Tokens) -> int:
     Raises:
         InputError: ``syntax-error``, or ``bad-interval``, also for an interval of less than a second.
     """
-    text = tokens.string("the idle time")
+    text = tokens.string("the idle time", "seconds")
     idle = parse_interval(text)
     if idle < _SHORTEST_IDLE:
         raise InputError(

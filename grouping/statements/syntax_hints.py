@@ -9,6 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError, near_name
 from grouping.statements.refused_forms import CLAUSE_HINTS
+from grouping.statements.respelled_tokens import INTERVAL_LITERAL
 from grouping.statements.tokens import clipped
 from grouping.values.intervals import UNITS
 
@@ -157,7 +158,11 @@ def _hint(tokens: Sequence[Token], place: int) -> str | None:
         return "DO PUBLISH DIGEST TOP 10 BY price EVERY '10 minutes' keeps the largest matches of each tick."
     if word.removesuffix("S") in UNITS and tokens[place - 1].token_type is TokenType.NUMBER:
         return f"Write INTERVAL {tokens[place - 1].text} {word}."
-    if (before == "," and earlier.isdecimal() and word.isdecimal()) or (word.startswith("_") and before.isdecimal()):
+    if _is_unit(tokens, place):
+        return near_name(word, UNITS) or f"The units of an INTERVAL are {', '.join(UNITS)}."
+    if (before == "," and earlier.isdecimal() and word.replace(".", "", 1).isdecimal()) or (
+        word.startswith("_") and before.isdecimal()
+    ):
         return "A number has no separators between its digits, and a point before its fraction: 1000.5."
     if word == "," and "BETWEEN" in (earlier, _word(tokens, place - 3)):
         return "Write BETWEEN low AND high."
@@ -171,6 +176,16 @@ def _hint(tokens: Sequence[Token], place: int) -> str | None:
     if token.token_type in _OPERANDS and tokens[place - 1].token_type in _OPERANDS and place:
         return "An operator or a comma is missing before it."
     return None
+
+
+def _is_unit(tokens: Sequence[Token], place: int) -> bool:
+    """Tell whether a token is a word after the bare number of an INTERVAL: ``INTERVAL '5' PARSEC``."""
+    # The tokens before it are those that `respelled_tokens` writes: ( interval literal ( '5' ) )
+    return (
+        tokens[place].token_type is TokenType.VAR
+        and _word(tokens, place - 5) == INTERVAL_LITERAL.upper()
+        and not tokens[place - 3].text.strip(" +-.0123456789")
+    )
 
 
 def _called(tokens: Sequence[Token], place: int) -> str:

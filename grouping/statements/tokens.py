@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from grouping.model.errors import InputError
 from grouping.statements.literal_runs import cut_runs
+from grouping.values.intervals import UNITS
 
 __all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped", "unreadable"]
 
@@ -144,19 +145,30 @@ class Tokens:
         if not self.accept_symbol(symbol):
             raise self.unexpected(f'"{shown}"')
 
-    def string(self, what: str) -> str:
-        """Read a string and return its value."""
+    def string(self, what: str, unit: str = "") -> str:
+        """Read a string and return its value.
+
+        Args:
+            what: The name of the string in the ``syntax-error`` for another token.
+            unit: A unit for the hint of that error if the string is an interval; empty if it is something else.
+        """
         if self.type() is not TokenType.STRING:
-            first = int(self.word() == "INTERVAL" and self.type(1) is TokenType.STRING)  # Spark's form of an interval
-            quoted = self.source(first).strip("'")
-            if (first or self.type() is TokenType.NUMBER) and " " not in quoted:
-                quoted = " ".join(filter(None, (quoted, self.source(first + 1))))
-            known = self.type() is TokenType.NUMBER or self.word()
-            raise self.unexpected(
-                f"{what} in single quotes", hint=f"Write it in quotes: '{quoted}'." if known else None
-            )
+            raise self.unexpected(f"{what} in single quotes", hint=self._in_quotes(unit))
         self.index += 1
         return self._tokens[self.index - 1].text
+
+    def _in_quotes(self, unit: str) -> str | None:
+        """Return the hint with the next token in quotes, and with a unit if it is the number of an interval."""
+        first = int(self.word() == "INTERVAL" and self.type(1) is TokenType.STRING)  # Spark's form of an interval
+        written = self.source(first).strip("'")
+        if first or self.type() is TokenType.NUMBER:
+            if self.word(first + 1).removesuffix("S") in UNITS:
+                return f"Write it in quotes: '{written} {self.source(first + 1)}'."
+            if unit and " " not in written:
+                return f"Write it in quotes, with a unit: '{written} {unit}'."
+            return f"Write it in quotes: '{written}'."
+        shown = f"5 {unit}" if unit else written
+        return f"Write it in quotes: '{shown}'." if self.word() else None
 
     def number(self, what: str, *, highest: int, lowest: int = 1) -> int:
         """Read a whole number from `lowest` to `highest`."""

@@ -253,7 +253,7 @@ class _Reader:
         self._at = coded.end()
         code = int(coded[4], 8) if coded[4] else int(coded[1] or coded[2] or coded[3], 16)
         if 0xD800 <= code < 0xE000 or code > 0x10FFFF:
-            raise self._refused("a code that is no character", r"Write a code such as \x{1F600}.")
+            raise self._refused("a code that is not a character", r"Write a code such as \x{1F600}.")
         return chr(code)
 
     def _property(self) -> Chars:
@@ -293,7 +293,7 @@ class _Reader:
         elif character == "{":
             match = _COUNT.match(self._text, self._at)
             if not match or (match[3] and int(match[3]) < int(match[1])):
-                raise self._refused('"{" that is no count of up to 999', r"Write \{ for the character.")
+                raise self._refused('"{" that is not a count of up to 999', r"Write \{ for the character.")
             self._at = match.end()
             count, times = match[0], max(int(match[3] or 0), int(match[1]) + bool(match[2]), 1)
         else:

@@ -54,7 +54,7 @@ def publish(
         Form | None, typer.Option("--format", help="The form of the input.", show_default="by the file's name")
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column that is the record's key.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first line that is no record.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first line that is not a record.")] = False,
     data: Data = None,
     kafka: KafkaAt = None,
     subscriber: SubscriberOption = None,

@@ -228,7 +228,7 @@ def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Boun
         return argument
     if param.reader:
         if not isinstance(argument, Constant):
-            raise unsupported(f"{what} that is no constant", f"The argument must be a constant {param.null}.")
+            raise unsupported(f"{what} that is not a constant", f"The argument must be a constant {param.null}.")
         if argument.type != param.null:
             raise mismatch(f"{what} is {argument.type}", f"The argument must be {param.null}.")
         return read_again(argument, param.reader)

@@ -23,7 +23,7 @@ def printed(name: str, args: Sequence[Bound]) -> Bound:
     """
     form, *shown = args
     if not isinstance(form, Constant):
-        raise unsupported("a format that is no constant", "The format must be a constant STRING.")
+        raise unsupported("a format that is not a constant", "The format must be a constant STRING.")
     if is_null(form):
         return Constant(None, STRING)
     if form.type != STRING:

@@ -65,7 +65,7 @@ def test_edges_are_those_of_a_fold(rows: list[tuple[int, dict[str, Any]]], by: l
     [
         ([80], "ENTER", "temp > 90 is FALSE"),
         ([91, 92], "ENTER OR EXIT", "the event before it was a match too"),
-        ([91], "EXIT", "it is a match, which is no exit"),
+        ([91], "EXIT", "it is a match, which is not an exit"),
         ([80, None], "EXIT", "temp > 90 is NULL, and no match was right before it"),
         ([91, 92], "ENTER OR EXIT UNTIL", "its key was in already"),
         ([91, 85], "EXIT UNTIL", "temp > 90 is FALSE, and no key leaves with it"),

@@ -271,5 +271,5 @@ def test_a_list_is_a_json_array() -> None:
     pairs = Stream("pairs (name STRING FROM '$[0]', price DOUBLE FROM '$[1][0]')")
     [row] = evaluate("SELECT name, price FROM pairs WHERE price > 1", pairs, [["XBT", [1.5]]])
     assert row.result == {"name": "XBT", "price": 1.5}
-    with pytest.raises(ValueError, match="a list is no record"):
+    with pytest.raises(ValueError, match="a list is not a record"):
         evaluate("SELECT symbol FROM q", Stream("q (symbol STRING)", format="avro", schema=SCHEMA), [["XBT"]])
