@@ -31,7 +31,7 @@ from spark_jobs.runtime.streams.progress import Committed
 from spark_jobs.runtime.worker.lane_task import RANGES, TIMES, LaneTask
 from spark_jobs.runtime.worker.worker import BATCH_ID, QUERY_ID
 
-__all__ = ["LaneQuery", "TopicsAway", "spread"]
+__all__ = ["LaneQuery", "TopicsAway", "bounded_ends", "spread"]
 
 _FIRST_WAIT_SECONDS = 0.01
 """How long the query waits after the first answer without new events before it asks Kafka again."""
@@ -183,18 +183,9 @@ class LaneQuery:
             self._away_looks = self._away_looks + 1 if away else 0
             if self._away_looks >= _AWAY_LOOKS:
                 raise TopicsAway(away)
-        ends: _LaneEnds = {topic: dict(reached) for topic, reached in self._reached.items()}
-        news = [
-            (topic, partition, end)
-            for topic, own in self._offsets.ends(self._places).items()
-            for partition, end in own.items()
-            if end > ends[topic].get(partition, 0)
-        ]
         limit = self._settings.evaluator.events_per_batch
-        most = (limit if len(self._topics) == 1 else min(limit, _MOST_EVENTS)) // max(len(news), 1)
-        for topic, partition, end in news:
-            ends[topic][partition] = min(end, ends[topic].get(partition, 0) + max(most, 1))
-        return ends
+        most = limit if len(self._topics) == 1 else min(limit, _MOST_EVENTS)
+        return bounded_ends(self._reached, self._offsets.ends(self._places), most)
 
     def _carry_out(self, batch: int, ends: _LaneEnds, due: Mapping[TopicPlace, StateClock]) -> None:
         """Carry out a micro-batch.
@@ -240,6 +231,34 @@ class TopicsAway(Exception):
 
     def __init__(self, topics: set[str]) -> None:
         super().__init__(f"topics cannot be read: {', '.join(sorted(topics))}")
+
+
+def bounded_ends(
+    reached: Mapping[str, Mapping[int, int]], ends: Mapping[str, Mapping[int, int]], most: int
+) -> _LaneEnds:
+    """Return where a micro-batch ends. All partitions with new events have an equal share of its events.
+
+    Args:
+        reached: By topic and partition, the offset up to which events are evaluated.
+        ends: By topic and partition, the offset after the last record.
+        most: The largest number of events; each partition gets at least one event.
+
+    Example:
+        >>> bounded_ends({"x": {0: 5, 1: 7}, "y": {0: 0}}, {"x": {0: 5, 1: 9}, "y": {0: 900, 1: 900}}, 30)
+        {'x': {0: 5, 1: 9}, 'y': {0: 10, 1: 10}}
+        >>> bounded_ends({"x": {0: 5, 1: 7}}, {"x": {0: 4, 1: 9}}, 1)
+        {'x': {0: 5, 1: 8}}
+    """
+    bounded: _LaneEnds = {topic: dict(own) for topic, own in reached.items()}
+    news = [
+        (topic, partition, end)
+        for topic, own in ends.items()
+        for partition, end in own.items()
+        if end > bounded[topic].get(partition, 0)
+    ]
+    for topic, partition, end in news:
+        bounded[topic][partition] = min(end, bounded[topic].get(partition, 0) + max(most // len(news), 1))
+    return bounded
 
 
 def spread(ranges: list[SourceRange], tasks: int) -> list[list[SourceRange]]:

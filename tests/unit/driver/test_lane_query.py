@@ -1,4 +1,4 @@
-"""The ranges of a micro-batch of the lane, spread over tasks."""
+"""The ends of a micro-batch of the lane, and its ranges, spread over tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.runtime.kafka.range_reader import SourceRange
-from spark_jobs.runtime.streams.lane_query import spread
+from spark_jobs.runtime.streams.lane_query import bounded_ends, spread
 
 _PLACES = st.tuples(st.sampled_from("abc"), st.integers(0, 4))
 
@@ -20,3 +20,18 @@ def test_each_range_is_in_one_task(sizes: dict[tuple[str, int], int], tasks: int
     assert all(found) and len(found) <= tasks
     records = [sum(each.end - each.first for each in task) for task in found]
     assert max(records) <= min(records) + 9
+
+
+@given(st.dictionaries(_PLACES, st.tuples(st.integers(0, 9), st.integers(0, 200)), min_size=1), st.integers(1, 100))
+def test_no_stream_takes_the_whole_micro_batch(places: dict[tuple[str, int], tuple[int, int]], most: int) -> None:
+    """A micro-batch never ends before the last one, is bounded, and has events of each partition with new events."""
+    reached: dict[str, dict[int, int]] = {}
+    ends: dict[str, dict[int, int]] = {}
+    for (topic, partition), (begin, end) in places.items():
+        reached.setdefault(topic, {})[partition] = begin
+        ends.setdefault(topic, {})[partition] = end
+    found = bounded_ends(reached, ends, most)
+    taken = {(topic, partition): found[topic][partition] - begin for (topic, partition), (begin, _) in places.items()}
+    waiting = {place: max(end - begin, 0) for place, (begin, end) in places.items()}
+    assert all((taken[place] > 0) == (waiting[place] > 0) and taken[place] <= waiting[place] for place in places)
+    assert sum(taken.values()) <= max(most, sum(count > 0 for count in waiting.values()))
