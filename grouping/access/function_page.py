@@ -34,15 +34,16 @@ _NOTES = (
     "and up to 38 digits `0` and `9`, with `,` and one point between them: `'$999,999.99'`. A format without a first "
     "sign may end with `S`, `MI` or `PR`. A number with more digits than its format is written with `#` in place of "
     "its digits.",
-    "DECIMAL arithmetic has Spark's precision and scale, and rounds half up. CAST of a DOUBLE or FLOAT to DECIMAL "
-    "rounds its shortest decimal form half up; from 2^53 on that is the form of Java 19 and later. Dates are of the "
-    "years 1 to 9999; a result outside of these is NULL. CAST of a number to TIMESTAMP reads it as seconds since 1970, "
-    "cut to microseconds; timestamp_seconds of a DECIMAL with more decimals is NULL.",
+    "DECIMAL arithmetic has Spark's precision and scale, and rounds half up; `-x`, and `abs(x)` of an `x` below 0, "
+    "have 34 significant digits at most, as in Spark. CAST of a DOUBLE or FLOAT to DECIMAL rounds its shortest "
+    "decimal form half up; from 2^53 on that is the form of Java 19 and later. Dates are of the years 1 to 9999; a "
+    "result outside of these is NULL. CAST of a number to TIMESTAMP reads it as seconds since 1970, cut to "
+    "microseconds; timestamp_seconds of a DECIMAL with more decimals is NULL.",
     "Some functions are refused because their result depends on the version of Java or on the processor (`sin`, `cos` "
     "and `tan`: 3.4% of the results differ in the last digit), or would not be exact: CAST of DOUBLE to STRING, "
-    "`floor` and `ceil` of a DOUBLE to a scale, `-` and `abs` of a DECIMAL of more than 34 digits. A distance within "
-    "a region needs only the cosine of the region's latitude, a constant: "
-    "`6371 * hypot(radians(lat - 40.4), 0.7615 * radians(lon + 3.7))` is a distance in kilometres.",
+    "`floor` and `ceil` of a DOUBLE to a scale. A distance within a region needs only the cosine of the region's "
+    "latitude, a constant: `6371 * hypot(radians(lat - 40.4), 0.7615 * radians(lon + 3.7))` is a distance in "
+    "kilometres.",
 )
 
 

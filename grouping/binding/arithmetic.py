@@ -11,12 +11,10 @@ from grouping.binding.intervals import is_interval
 from grouping.binding.operands import cast, typed
 from grouping.binding.time_arithmetic import is_timed, negative_interval, timed
 from grouping.functions.functions import result_type
-from grouping.model.refusals import mismatch, unsupported
+from grouping.model.refusals import mismatch
 from grouping.model.sql_type import DOUBLE, FLOAT, INT, STRING, SqlType
 
-__all__ = ["arithmetic", "bitwise", "check_turned", "negative", "positive", "typed_literal"]
-
-_TURNED_DIGITS = 34
+__all__ = ["arithmetic", "bitwise", "negative", "positive", "typed_literal"]
 
 
 def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
@@ -87,7 +85,6 @@ def negative(operand: Bound) -> Bound:
     operand = positive(operand, '"-"')
     if isinstance(operand, Constant) and operand.reader in ("literal", "whole") and not operand.text.startswith("-"):
         return read_again(msgspec.structs.replace(operand, text=f"-{operand.text}"), _NEGATED[operand.reader])
-    check_turned(operand, '"-"')
     return Term("neg", (operand,), operand.type)
 
 
@@ -106,14 +103,6 @@ def positive(operand: Bound, what: str = '"+"') -> Bound:
     if isinstance(operand, TypedLiteral):
         return Term(operand.op, operand.args, operand.type)
     return typed(operand)
-
-
-def check_turned(operand: Bound, what: str) -> None:
-    """Refuse a negation or ``abs`` of a DECIMAL that Spark would round to 34 digits."""
-    if operand.type.is_decimal and operand.type.precision > _TURNED_DIGITS:
-        raise unsupported(
-            f"{what} of {operand.type}", f"Spark rounds the result to {_TURNED_DIGITS} digits.", "Subtract from 0."
-        )
 
 
 def _check_number(sql_type: SqlType, what: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from grouping.binding.arithmetic import check_turned
 from grouping.binding.bound import Bound, Constant, Term, is_null, is_text_null, pinned
 from grouping.binding.calls.bytes import OF_BYTES, bytes_call
 from grouping.binding.calls.printed import printed
@@ -114,10 +113,6 @@ def _bit_get(name: str, args: tuple[Bound, ...]) -> Bound | None:
         )
     # The place is pinned, because the fast path would not check another place.
     return Term(name, (number, pinned(place)), result_type(name, [number.type, place.type]))
-
-
-def _absolute(name: str, args: tuple[Bound, ...]) -> None:
-    check_turned(args[0], f'"{name}"')
 
 
 def _only(name: str, args: tuple[Bound, ...]) -> Bound | None:
@@ -247,7 +242,6 @@ def _fit(argument: Bound, kind: str, what: str, *, strict: bool = False) -> Boun
 _COMPLETED: dict[str, Callable[[str, tuple[Bound, ...]], Bound | None]] = {
     **dict.fromkeys(ROUNDINGS, to_scale),
     **dict.fromkeys(("concat", "coalesce"), _only),
-    "abs": _absolute,
     "bit_get": _bit_get,
     "format_string": printed,
     "ilike": _without_case,

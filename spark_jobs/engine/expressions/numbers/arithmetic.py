@@ -31,6 +31,7 @@ _INTEGERS: dict[SqlType, pl.DataType] = {
 }
 _WIDE: dict[SqlType, pl.DataType] = {TINYINT: pl.Int32(), SMALLINT: pl.Int64(), INT: pl.Int64(), BIGINT: pl.Int128()}
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
+_SCALA_DIGITS = 34
 _MOST_DIGITS = 30
 """A number of digits that no whole number reaches."""
 
@@ -139,14 +140,19 @@ def _negative(args: list[Operand], _: SqlType) -> Operand:
     (value,) = args
     if value.type in _WIDE:
         return Operand((0 - value.expr.cast(_WIDE[value.type])).cast(_INTEGERS[value.type], strict=False), value.type)
-    return Operand(-value.expr, value.type)
+    return decimals.negative(value) if _is_wide(value.type) else Operand(-value.expr, value.type)
 
 
 def _abs(args: list[Operand], _: SqlType) -> Operand:
     (value,) = args
     if value.type in _WIDE:
         return Operand(value.expr.cast(_WIDE[value.type]).abs().cast(_INTEGERS[value.type], strict=False), value.type)
-    return Operand(value.expr.abs(), value.type)
+    return decimals.absolute(value) if _is_wide(value.type) else Operand(value.expr.abs(), value.type)
+
+
+def _is_wide(sql_type: SqlType) -> bool:
+    """Tell whether Spark rounds a negated number of a type to 34 digits."""
+    return sql_type.is_decimal and sql_type.precision > _SCALA_DIGITS
 
 
 def _whole(step: Callable[[pl.Expr], pl.Expr], rounding: str) -> Implementation:

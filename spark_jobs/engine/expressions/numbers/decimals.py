@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from math import isfinite
 
 import polars as pl
@@ -13,9 +13,11 @@ from grouping.model.sql_type import BIGINT, SqlType
 from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.types import Operand, polars_type
 
-__all__ = ["arithmetic", "fitted", "rounded", "rounded_double", "to_scale"]
+__all__ = ["absolute", "arithmetic", "fitted", "negative", "rounded", "rounded_double", "to_scale"]
 
 _EXACT = Context(prec=2000)
+_SCALA = Context(prec=34, rounding=ROUND_HALF_EVEN)
+"""The precision in which Spark negates a DECIMAL: that of Scala's BigDecimal. Other operations are exact."""
 _QUOTIENT_SCALE = WIDEST + 1
 """The number of digits after the point in Spark's division, before the result is rounded to its scale."""
 _FAR = 400
@@ -29,6 +31,25 @@ def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
         return None
     rounded = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
     return rounded if not rounded or rounded.adjusted() < precision - scale else None
+
+
+def negative(value: Operand) -> Operand:
+    """Return the negation of a DECIMAL; NULL where the rounded number has more digits than its type."""
+    return _turned(value, lambda _: True)
+
+
+def absolute(value: Operand) -> Operand:
+    """Return the absolute value of a DECIMAL: Spark negates numbers below 0, and keeps all others."""
+    return _turned(value, lambda number: number < 0)
+
+
+def _turned(value: Operand, turns: Callable[[Decimal], bool]) -> Operand:
+    sql_type = value.type
+
+    def apply(number: Decimal) -> Decimal | None:
+        return fitted(_SCALA.minus(number), sql_type) if turns(number) else number
+
+    return Operand(each_distinct([value.expr], apply, polars_type(sql_type)), sql_type)
 
 
 def arithmetic(op: str, left: Operand, right: Operand) -> Operand:
