@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from grouping.access.explain import explain
 from grouping.compiler.compiler import compile_select
+from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.plan.lasting import Height
-from tests.quotes import TRADES, catalog
+from tests.quotes import ASSETS, TRADES, catalog
 
 _TEXT = (
     "SELECT price FROM trades WHERE symbol = 'a' AND price > 5 AND name = 'b' EMIT ON ENTER BY symbol FOR '5 minutes'"
@@ -61,3 +65,27 @@ def test_stays_are_explained() -> None:
         "for each symbol, the rows with which it enters and stays in for 0:05:00, and leaves after that"
         in lines["text"]
     )
+
+
+def test_stays_over_joins_are_explained() -> None:
+    """EXPLAIN shows the joined table below the stays; queries over other constants share the computation."""
+    text = (
+        "SELECT symbol FROM trades JOIN assets a USING (symbol, i) WHERE a.price > 5 EMIT ON ENTER BY symbol FOR 'PT1H'"
+    )
+    query, other = (compile_select(each, catalog(ASSETS)) for each in (text, text.replace("5", "7")))
+    assert query.plan == other.plan
+    [computation] = explain(query, TRADES)["plan"]["tree"]["inputs"]
+    assert computation["lasting_by"] == ["symbol"]
+    assert [(each["node"], each.get("table")) for each in computation["inputs"]] == [
+        ("stream", None),
+        ("table", "assets"),
+    ]
+
+
+@pytest.mark.parametrize("form", ["debezium-json", "maxwell-json", "canal-json"])
+def test_records_that_may_lack_values_are_refused(form: str) -> None:
+    """The state of stays has no whole rows, from which values could be taken."""
+    table = replace(ASSETS, format=form)
+    compile_select("SELECT symbol FROM assets WHERE price > 5 EMIT ON ENTER", catalog(table))
+    with pytest.raises(InputError, match=f"FOR over a table of {form}"):
+        compile_select("SELECT symbol FROM assets WHERE price > 5 EMIT ON ENTER FOR '1 hour'", catalog(table))
