@@ -273,8 +273,7 @@ class LogStates:
             for each in behind:
                 if not each.state.torn:
                     self._folded(each, events, views)
-                    if events.offsets[-1] >= each.state.position:
-                        each.state.reached = first
+                    each.state.reached = max(each.state.reached, int(events.offsets[-1]) + 1)
                     # This compares only the partition's state; `full` adds the computation's states of all partitions.
                     each.state.torn = each.state.nbytes > self._limit
         for each in behind:
