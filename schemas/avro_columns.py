@@ -41,7 +41,7 @@ _COUNTS = {
     "local-timestamp-nanos": "timestamp_micros({} div 1000)",
     "timestamp-nanos": "timestamp_micros({} div 1000)",
 }
-"""Logical type of times → the call that makes a TIMESTAMP. A column with this logical type is the plain number."""
+"""Logical type of times → the call that makes a TIMESTAMP. A column for such a field has the plain number."""
 _MOST_DIGITS = 38
 """The number of digits of the widest DECIMAL. A decimal with more digits becomes a BINARY."""
 _SHOWN = 300
@@ -137,7 +137,7 @@ class AvroTypes:
         self._named = parsed["__named_schemas"]
 
     def found(self, avro: Any) -> dict[str, Any]:
-        """Return the definition of a type; for a union with null, that of its other member; {} for any other union.
+        """Return the definition of a type; for a union of null and one type, of the latter; {} for any other union.
 
         Example:
             >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'

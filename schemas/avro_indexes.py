@@ -34,7 +34,7 @@ def index_checked(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked(avro: Any, known: dict[int, dict[Any, Any]]) -> Any:
-    """Return the form for reading of a type.
+    """Return a type in the form for reading.
 
     Args:
         avro: The type.

@@ -78,12 +78,12 @@ class _NoBound(Exception):  # noqa: N818 - no error: it never leaves this module
 
 
 class _Extent:
-    """Upper bounds for bodies of a schema: for values beyond `_PER_BYTE` for each byte, and for levels."""
+    """Upper bounds for bodies of a schema: the number of values beyond `_PER_BYTE` for each byte, and of levels."""
 
     def __init__(self, named: dict[str, Any]) -> None:
         self._named = named
         self._known: dict[str, tuple[int, int] | None] = {}
-        """Name of a type → its bounds; None while the bounds are computed, by which a recursive record is noticed."""
+        """Name of a type → its bounds; None while they are computed: a record without bounds is recursive."""
 
     def of(self, avro: Any, level: int) -> tuple[int, int]:
         """Return upper bounds for a value of a type: the values beyond the allowance for its bytes, and the levels.

@@ -33,12 +33,12 @@ class TopicNames:
 
     @cached_property
     def commands(self) -> str:
-        """Statements, by subscriber; clients write, the gateway reads."""
+        """Statements, keyed by subscriber. Clients write them, and the gateway reads them."""
         return f"{self.prefix}commands"
 
     @cached_property
     def replies(self) -> str:
-        """Replies to commands, by subscriber; the gateway writes, clients read."""
+        """Replies to commands, keyed by subscriber. The gateway writes them, and clients read them."""
         return f"{self.prefix}replies"
 
     @cached_property
@@ -81,17 +81,17 @@ class TopicNames:
 
     @cached_property
     def pending(self) -> str:
-        """Matches that wait for a tick; the evaluator writes, gateway and digest jobs read."""
+        """Matches that wait for a tick. The evaluator writes them, and the gateway writes rolled records; both read."""
         return f"{self.prefix}pending"
 
     @cached_property
     def ticks(self) -> str:
-        """Cuts and cursors of digests, compacted; the gateway's timers write, and read at their start."""
+        """Cuts and cursors of digests, compacted. The gateway writes them, and reads them when it starts."""
         return f"{self.prefix}ticks"
 
     @cached_property
     def positions(self) -> str:
-        """Positions of matches in `pending`, compacted; the gateway's timers write, and read at their start."""
+        """Positions of matches in `pending`, compacted. The gateway writes them, and reads them when it starts."""
         return f"{self.prefix}positions"
 
     @cached_property
@@ -101,7 +101,7 @@ class TopicNames:
 
     @cached_property
     def pins(self) -> str:
-        """Offsets of tables that micro-batches see, compacted; workers write and read."""
+        """Offsets of tables that micro-batches see, compacted. The evaluator writes and reads them."""
         return f"{self.prefix}pins"
 
     @cached_property
@@ -116,13 +116,13 @@ class TopicNames:
 
 @dataclass(frozen=True, slots=True)
 class ClientNames:
-    """The names of a gateway's processes on Kafka: consumer groups, and a transactional id."""
+    """The names of a gateway's processes: consumer groups, a transactional id, and a Spark application."""
 
     prefix: str
 
     @property
     def gateway(self) -> str:
-        """The consumer group with the offsets up to which commands were read; also the transactional id."""
+        """The consumer group with the offsets up to which commands were read, and the transactional id."""
         return f"{self.prefix}gateway"
 
     @property
@@ -142,7 +142,7 @@ class ClientNames:
 
     @property
     def evaluator_log(self) -> str:
-        """The group of the workers' readers of stored matches; commits nothing."""
+        """The group of the evaluator's readers of logs, such as stored matches, tables and pins; commits nothing."""
         return f"{self.prefix}evaluator-log"
 
     @property
@@ -152,7 +152,7 @@ class ClientNames:
 
     @property
     def evaluator(self) -> str:
-        """The Spark application."""
+        """The name of the Spark application."""
         return f"{self.prefix}evaluator"
 
 

@@ -176,7 +176,7 @@ def _is_key(expression: Expression) -> bool:
 
 
 def _index_of(conjunct: Expression) -> str | None:
-    """Return the index that a function as a predicate has on its first argument; None for any other conjunct."""
+    """Return the kind of index that serves a function as a predicate; None for any other conjunct."""
     match conjunct:
         case Call(op, (left, Slot())) if op in FUNCTIONS and _is_key(left):
             return FUNCTIONS[op].index

@@ -101,7 +101,7 @@ def _shown_figure(figure: float | None) -> float | None:
 
 
 def shown_constants(row: ConstantRow) -> list[Any]:
-    """Return the constants in the form of replies: JSON scalars, lists for sets, dates and decimals as text."""
+    """Return the constants in the form of replies: JSON scalars; a set is a list, and a date or decimal is a text."""
     return [value if type(value) in _AS_THEY_ARE else _shown(value) for value in row.values]
 
 

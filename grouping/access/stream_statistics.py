@@ -158,7 +158,7 @@ class StreamStatistics:
         return self.matches([conjuncts[position] for position in path.keys], row)
 
     def _bounds(self, conjuncts: Sequence[Expression], row: ConstantRow) -> dict[str, float]:
-        """Return the share of events between the lower and the upper bounds of each column with both, by column."""
+        """Return, for each column with lower and upper bounds, the share of events between these bounds."""
         sides: dict[str, tuple[list[float], list[float]]] = {}
         for conjunct in conjuncts:
             part, name = self._part(conjunct, row), _bounded(conjunct)

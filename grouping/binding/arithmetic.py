@@ -77,7 +77,7 @@ def bitwise(op: str, *operands: Bound) -> Bound:
 
 
 def negative(operand: Bound) -> Bound:
-    """Return the negation of a number or an interval; as in Spark, ``-(5)`` is no longer a literal (`typed`)."""
+    """Return the negation of a number or an interval. As in Spark, ``-5`` is a literal, ``-(5)`` is not (`typed`)."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):
@@ -92,7 +92,7 @@ _NEGATED = {"literal": "literal", "whole": "negated"}
 
 
 def positive(operand: Bound, what: str = '"+"') -> Bound:
-    """Return the operand of a unary plus; as in Spark, a whole literal is then no longer a literal (`typed`)."""
+    """Return the operand of a unary plus. As in Spark, a whole number after a plus is not a literal (`typed`)."""
     if is_null(operand):
         return Constant(None, operand.type if operand.type.is_number else DOUBLE)
     if is_interval(operand):

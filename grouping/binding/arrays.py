@@ -1,4 +1,4 @@
-"""Functions that build arrays from arrays, or search arrays: checks of arguments, and types of results.
+"""Binding of functions that build or search arrays: their arguments are checked, and their results get types.
 
 All arrays of a call must have one type, and an element must have the type of the array's elements: a call for which
 Spark would widen an array is refused. A constant element takes its type from the array and is pinned, so the fast path
@@ -166,7 +166,7 @@ def _out_of_range(what: str, found: object, allowed: str) -> InputError:
 
 
 def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
-    """Return arrays_zip: an ARRAY of STRUCTs with a field for each array, with the array's name in the query.
+    """Return arrays_zip: an ARRAY of STRUCTs with a field for each array. A field is named as its array in the query.
 
     Raises:
         InputError: ``type-mismatch`` for an operand that is not an array; ``unsupported-query`` if a field has no
@@ -244,7 +244,9 @@ def named_struct(name: str, *args: Bound) -> Bound:
 
 
 def _alike(name: str, arrays: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return arrays of one type; an ``array(…)`` of constants takes the type of the first array that is no such list.
+    """Return arrays of one type.
+
+    A literal ``array(…)`` with only constants takes the type of the first array that is not a literal.
 
     Raises:
         InputError: ``type-mismatch``.

@@ -51,8 +51,8 @@ class Constant(msgspec.Struct, frozen=True):
     text: str = ""
     """The literal's text; the text of a number includes the sign."""
     position: int | None = None
-    """The position of the literal in the SELECT's text; None for a constant that is not a literal of WHERE or
-    HAVING.
+    """The position of the literal in the SELECT's text. None for a constant without a literal, and for a constant that
+    the fast path does not read from another text (`without_positions`).
     """
     members: tuple[Constant, ...] = ()
     """The constants from which a set was made."""
@@ -94,7 +94,7 @@ class TypedLiteral(Term, frozen=True):
 
 
 def with_leaves(bound: Bound, change: Callable[[Leaf], Leaf]) -> Bound:
-    """Return the tree with each column and constant, from left to right, replaced by the result of `change`."""
+    """Return the tree with each leaf, from left to right, replaced by the result of `change`."""
     if isinstance(bound, Term):
         return type(bound)(bound.op, tuple([with_leaves(argument, change) for argument in bound.args]), bound.type)
     return change(bound)

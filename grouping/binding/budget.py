@@ -10,7 +10,7 @@ from grouping.model.refusals import too_large
 __all__ = ["MOST_NODES", "MOST_VIEW_WORDS", "Budget"]
 
 MOST_NODES = 20_000
-"""The largest number of nodes of bound trees and columns of views that a SELECT may have beyond its own text.
+"""The largest number of nodes of bound trees, plus columns of views, that a SELECT may have beyond its own text.
 
 The elements of sequences have a budget of their own, of the same size.
 """
@@ -41,8 +41,8 @@ class Budget:
         self._words = MOST_VIEW_WORDS
         self._refuse = refuse
         self._sizes: dict[int, tuple[int, Term]] = {}
-        """Address of an operator → number of nodes of its tree, and the operator itself: while it is kept, no other
-        object gets its address."""
+        """Address of an operator → number of nodes of its tree, and the operator itself. While the operator is kept,
+        no other object gets its address."""
 
     def make(self, nodes: int) -> None:
         """Count the nodes that a function makes from constants, such as the elements of a sequence.

@@ -70,12 +70,12 @@ def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: 
     Args:
         constant: The constant as read from the text.
         sql_type: The type of the expression.
-        exact: The reader of a constant number, unless the expression is a DOUBLE.
+        exact: The reader of a constant number that is compared with a number of another type than DOUBLE.
         beside: The expression, if a refusal should name its column.
 
     Raises:
-        InputError: ``type-mismatch`` if the constant and the expression cannot be compared, or if a text that is
-            compared with a DATE or TIMESTAMP is not one.
+        InputError: ``type-mismatch`` if the constant and the expression cannot be compared, or if a string constant
+            cannot be read as the DATE or TIMESTAMP with which it is compared.
     """
     if constant.value is None and not constant.members:
         return Constant(None, _null_type(sql_type))
@@ -291,7 +291,7 @@ def settle(bound: Bound) -> Expression:
 
 
 def _settled(value: ConstantValue, sql_type: SqlType) -> Value:
-    """Return a constant as a `Value`; ``NUMERIC``, a type of slots only, becomes BIGINT or DECIMAL."""
+    """Return a constant as a `Value`. The type ``NUMERIC``, which only slots have, becomes BIGINT or DECIMAL."""
     if sql_type == NUMERIC:
         sql_type, value = (BIGINT, None) if value is None else exact_or_decimal(str(value))
     return Value(_scalar(value), str(sql_type))

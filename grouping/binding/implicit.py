@@ -1,4 +1,4 @@
-"""Spark's implicit casts: of STRINGs among values of other types, and of numbers that no common DECIMAL can hold."""
+"""Spark's implicit casts of STRINGs to the types of other operands, and of numbers that no common DECIMAL can hold."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def of_shape(operand: Bound) -> Bound:
 
 
 def by_digits(operands: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return numbers that have no common DECIMAL, with new types for the whole constants, as in Spark.
+    """Return operands without a common DECIMAL. The whole constants among them have new types, as in Spark.
 
     A whole constant becomes a DECIMAL with as many digits as its literal, or a DOUBLE if the literal has an exponent.
     If the first operand is such a DOUBLE and another operand has too many digits for a DECIMAL, all constants become

@@ -94,7 +94,7 @@ def array_value(name: str, *values: Bound) -> Bound:
 
 
 def _listed(operand: Bound) -> tuple[Bound, ...] | None:
-    """Return the elements of ``array(…)``, None for any other operand."""
+    """Return the elements of ``array(…)``; None for any other operand."""
     return operand.args if isinstance(operand, Term) and operand.op == "array" else None
 
 

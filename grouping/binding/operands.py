@@ -284,7 +284,7 @@ def boolean(operand: Bound, where: str) -> Bound:
 
 
 def typed(operand: Bound) -> Bound:
-    """Return an operand that is no literal: with a DECIMAL, a whole number then has its type's precision."""
+    """Return an operand as a value that is not a literal: with a DECIMAL, a whole number has its type's precision."""
     if is_null(operand):
         return Constant(None, operand.type, text=CAST_NULL)
     if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):
@@ -293,7 +293,7 @@ def typed(operand: Bound) -> Bound:
 
 
 def cast(operand: Bound, sql_type: SqlType) -> Bound:
-    """Return the operand CAST to a type; a literal CAST to DATE, TIMESTAMP or DOUBLE becomes a constant of it."""
+    """Return the operand CAST to a type; a literal CAST to DATE, TIMESTAMP or DOUBLE becomes a constant."""
     if isinstance(operand, Constant) and operand.reader:
         if operand.type == STRING and sql_type in (DATE, TIMESTAMP):
             return _time_of(operand, sql_type)

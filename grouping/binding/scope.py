@@ -35,7 +35,7 @@ class BoundSource(NamedTuple):
     """The name of the stream, table or view, which an alias hides; empty for a subquery."""
 
     def find(self, name: str) -> tuple[str, Bound] | None:
-        """Return a column's shown name and its expression, None if there is no column of this name."""
+        """Return a column's shown name and its expression; None if there is no column of this name."""
         return self.columns.get(name) or self.fields.get(name)
 
 

@@ -159,6 +159,6 @@ def _units_of(count: Bound) -> tuple[str, ...]:
 
 
 def _span(units: Iterable[str]) -> tuple[str, ...]:
-    """Return the units of the clock from the largest of some units to the smallest; empty for months and years."""
+    """Return all units of `_CLOCK` from the largest to the smallest of the given units; empty for months and years."""
     places = sorted(_CLOCK.index(unit) for each in units if (unit := _COUNTED_AS.get(each, each)) in _CLOCK)
     return _CLOCK[places[0] : places[-1] + 1] if places else ()

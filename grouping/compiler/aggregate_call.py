@@ -33,7 +33,7 @@ class AggregateCall(NamedTuple):
 
 
 def aggregate_name(node: exp.Expr) -> str | None:
-    """Return the canonical name of the aggregate called by a node, None for any other node."""
+    """Return the canonical name of the aggregate that a node calls; None for any other node."""
     if not isinstance(node, exp.Anonymous):
         return None
     written = str(node.this).removeprefix(FUNCTION_MARK).lower()

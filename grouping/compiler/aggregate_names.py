@@ -1,4 +1,4 @@
-"""Renames the columns of keys and aggregates: such a name is an expression's text, and gets slots instead of constants.
+"""Renames the columns of keys and aggregates. Their names are texts of expressions, in which slots replace constants.
 
 HAVING and the signature use these names, so queries that differ only in constants share a plan. The constants stay in
 the keys and aggregates of the SELECT list, because queries with different constants need different partial aggregates

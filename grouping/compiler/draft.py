@@ -28,7 +28,7 @@ class Draft(NamedTuple):
     catalog: Catalog
     budget: Budget
     stream: Stream = _NOT_PLANNED
-    """This and the following fields are set by `plan`."""
+    """The stage `plan` sets this field and the fields after it, up to `aggregation`."""
     where: Bound | None = None
     items: tuple[BoundItem, ...] = ()
     """The SELECT list; `normalize` also normalizes its expressions."""
@@ -43,11 +43,13 @@ class Draft(NamedTuple):
     named: frozenset[str] = frozenset()
     """The folded names of the sources in the query's own text; the sender must have the right to read these sources."""
     until: tuple[Bound, ...] = ()
-    """The condition of UNTIL; empty without UNTIL. `normalize` divides the condition into conjuncts."""
+    """The condition of UNTIL, which `normalize` divides into conjuncts. Empty without UNTIL, and if the computation
+    decides UNTIL.
+    """
     aggregation: BoundAggregation | None = None
     """Keys and aggregates; None if each matching row is a result."""
     conjuncts: tuple[Bound, ...] = ()
-    """The conjuncts of WHERE with their constants, set by `normalize` and sorted by `order`."""
+    """The conjuncts of WHERE and QUALIFY with their constants, set by `normalize` and sorted by `order`."""
     having: tuple[Bound, ...] = ()
     """The conjuncts of HAVING, in the form of `conjuncts`."""
     ties: bool = False

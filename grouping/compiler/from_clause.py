@@ -35,7 +35,7 @@ __all__ = ["InlinedSelect", "Relation", "read_from"]
 
 
 class InlinedSelect(NamedTuple):
-    """The plan of a view or a subquery; the enclosing query names its columns."""
+    """The plan of a view or a subquery, whose columns the enclosing query reads by name."""
 
     base: Stream | Table
     scope: Scope | None
@@ -207,7 +207,7 @@ def _free_prefix(scope: Scope, name: str) -> str:
 
 
 def _renamed(relation: Relation, old: str, new: str) -> Relation:
-    """Return a relation whose columns have another prefix: the query joins the table more than once."""
+    """Return a relation with another prefix of its columns, for a table that the query joins more than once."""
 
     def rename(leaf: Leaf) -> Leaf:
         if not isinstance(leaf, Column):
@@ -223,7 +223,10 @@ def _renamed(relation: Relation, old: str, new: str) -> Relation:
 
 
 def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bound], frozenset[str]]:
-    """Return the conjuncts of ON or USING, with those of a view or subquery on the right, and the columns of USING."""
+    """Return the conditions of a join as conjuncts, and the names of the columns of USING.
+
+    If the right side is a view or a subquery, the conjuncts of its WHERE come first.
+    """
     both = scope._replace(sources=(*scope.sources, right.source))
     conditions: list[Bound] = [part for condition in right.where for part in normalize(condition)]
     using = node.args.get("using") or []
@@ -242,9 +245,10 @@ def _all_of(conditions: tuple[Bound, ...]) -> Bound:
 
 
 def _conditional(source: BoundSource, conditions: tuple[Bound, ...]) -> BoundSource:
-    """Return the table of a LEFT JOIN by the primary key; its columns are NULL unless the further conditions are TRUE.
+    """Return the table of a LEFT JOIN by the primary key, with further conditions in ON.
 
-    The conditions are put in canonical order, so that equal SELECT lists stay equal if the order in ON differs.
+    The table's columns are NULL unless these conditions are TRUE. The conditions are put in canonical order, so that
+    equal SELECT lists stay equal if the order in ON differs.
     """
     condition = without_positions(_all_of(order(conditions)[0]))
     columns = {

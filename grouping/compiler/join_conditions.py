@@ -89,7 +89,7 @@ class _Equality(NamedTuple):
 
 
 def _equality(condition: Bound, prefix: str) -> _Equality | None:
-    """Return a conjunct as a look-up equality, None for any other conjunct."""
+    """Return a conjunct as a look-up equality; None for any other conjunct."""
     match condition:
         case Term("=", (Term("hex", (one,)), Term("hex", (other,)))) if one.type == other.type == BINARY:
             # BINARY values are compared by their hexadecimal digits.

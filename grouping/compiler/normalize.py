@@ -94,7 +94,7 @@ class _Normalizer:
         constants = [member for member in members if isinstance(member, Constant)]
         others = [member for member in members if not isinstance(member, Constant)]
         self._spent = check_size(needle, len(others), self._spent)
-        if needle.type != NUMERIC:  # a NUMERIC needle has a single column as its list, and is compared exactly
+        if needle.type != NUMERIC:  # a NUMERIC needle is a constant; it is compared with one column, exactly
             for member in others:
                 _check_common(needle, member)
         parts = [_turned("<>" if negated else "=", needle, member) for member in others]

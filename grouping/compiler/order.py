@@ -27,8 +27,8 @@ def order(conjuncts: Iterable[Bound]) -> tuple[tuple[Bound, ...], bool]:
     """Return conjuncts, and the operands within them, in canonical order.
 
     Returns:
-        The conjuncts, and whether constants decided the order. Constants decide it between parts whose texts differ
-        only in constants.
+        The conjuncts, and whether constants decided the order. Constants decide the order of parts whose
+        texts differ only in constants.
     """
     orderer = _Orderer()
     keyed = orderer.sort([orderer.canonical(conjunct) for conjunct in conjuncts])

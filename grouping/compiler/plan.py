@@ -78,7 +78,7 @@ class BoundQuery(NamedTuple):
     edge: Edge = ""
     """Which edges are results; "" if each match is a result."""
     until: Bound | None = None
-    """The condition of UNTIL, if any."""
+    """The condition of UNTIL; None without UNTIL, and if the computation decides UNTIL."""
     snapshot: bool = False
     """Whether results begin with a snapshot of the table (WITH SNAPSHOT)."""
 
@@ -237,7 +237,7 @@ class _Planner:
             self._depth -= 1
 
     def _within_view(self, tree: exp.Select) -> InlinedSelect:
-        """Return the plan of a view's SELECT, which may read all sources, by the rights of the view's owner."""
+        """Return the plan of a view's SELECT. The SELECT may read all sources: CREATE VIEW has checked the rights."""
         seen, self._catalog = self._catalog, self._catalog.whole
         try:
             return self.select(tree)

@@ -44,8 +44,8 @@ class Preparer:
         self._catalog = catalog
         self._shapes: dict[_Pieces, TemplateShape] = {}
         self._firsts: dict[_Pieces, CompiledText] = {}
-        """Template with one text so far → the compiled text. The shape is made at the second text, because this takes
-        a quarter of the time of a compilation."""
+        """Template with one text so far → the compiled text. The shape is made at the second text, because making a
+        shape takes a quarter of the time of a compilation."""
 
     def create(self, text: CqText, seen: Catalog | None = None) -> tuple[CreateCq, CompiledQuery]:
         """Return the command of a CREATE CQ without its SELECT, and the compiled SELECT.

@@ -25,7 +25,7 @@ _FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799
 
 
 def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
-    """Return the SQL maker for an operator or function of arguments of some types; None if no exact SQL exists.
+    """Return the SQL maker for an operator or function over arguments of the given types; None if no exact SQL exists.
 
     Example:
         >>> from grouping.model.sql_type import INT

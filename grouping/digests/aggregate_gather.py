@@ -95,7 +95,7 @@ class _Sweep:
         count = len(questions)
         numbers = defaultdict[bytes, list[int]](list)
         self._holders = defaultdict[int, list[int]](list)
-        """Record → the questions whose cursors name the record in `Cursor.held`."""
+        """Offset of a record → the questions whose cursors name the record in `Cursor.held`."""
         for number, question in enumerate(self._questions):
             numbers[question.store].append(number)
             for position in question.cursor.held:

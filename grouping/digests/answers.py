@@ -24,8 +24,8 @@ class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 0
     """The number of repeated matches, which replayed micro-batches have written."""
     reached: int | None = None
-    """The offset of the log up to which aggregates were gathered; None for matches. The answer to an earlier question
-    with the same content may be used again, and then has the offset of that time.
+    """The offset of the log up to which aggregates were gathered; None for matches. If the answer to an equal
+    earlier question is used again, the offset is the one of that answer.
     """
     positions: DigestedPositions = ()
     """For computed results (`PendingMatches.computed`), the highest positions in this digest and all earlier digests;

@@ -163,7 +163,7 @@ _descending = cmp_to_key(_compared)
 
 
 def _comparable(sql_type: SqlType) -> Callable[[Any], Any]:
-    """Return a function that makes, from JSON values of an SQL type, values with the order of this type."""
+    """Return a function that turns JSON values of an SQL type into Python values with the order of this type."""
     if sql_type.is_decimal:
         return Decimal
     if sql_type == TIMESTAMP:

@@ -57,7 +57,7 @@ class DigestJobs:
         self._key = self._keys.digest_job
 
     def leader(self, stream_id: StreamId) -> Owner | None:
-        """Return the evaluator of a stream; None if it holds no lease."""
+        """Return the evaluator of a stream; None if no evaluator has it, or if the evaluator has lost its lease."""
         with mapped():
             owner = Owner.unpack(self._redis.get(self._keys.owner(stream_id)))
         return owner if owner is not None and self._leads(owner) else None

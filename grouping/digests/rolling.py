@@ -101,7 +101,7 @@ def plan_roll(
     covered: SourceOffsets,
     before: int,
 ) -> RolledParts:
-    """Return the merged records of stores before an offset. Stores whose records cannot be merged are left out.
+    """Merge the records of stores before an offset of the log. Stores whose records cannot be merged are left out.
 
     Args:
         records: The stores' records, rolled ones first, then in the order of the log.

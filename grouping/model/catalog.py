@@ -152,7 +152,7 @@ class Stream(msgspec.Struct, frozen=True):
         )
 
     def declared_as(self, other: Stream, revision: int) -> Stream:
-        """Return this stream with a declaration that a later state of the stream keeps, and with the later event time.
+        """Return this stream with one of the declarations of a later state, and with the event time of the later state.
 
         Args:
             other: The later state of the stream, of this revision or a higher revision.

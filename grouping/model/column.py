@@ -46,11 +46,11 @@ class EventTime(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time without new events after which the watermark moves on with the clock; None without the option."""
 
     def delay_or(self, default_seconds: float) -> int:
-        """Return the delay in milliseconds; without WATERMARK FOR, the default is taken, a setting in seconds."""
+        """Return the delay in milliseconds; without WATERMARK FOR, the default, which is given in seconds."""
         return round(default_seconds * 1000) if self.delay_ms is None else self.delay_ms
 
     def idle_or(self, default_seconds: float) -> int:
-        """Return the idle time in milliseconds; without the option, the default is taken, a setting in seconds."""
+        """Return the idle time in milliseconds; without the option, the default, which is given in seconds."""
         return round(default_seconds * 1000) if self.idle_ms is None else self.idle_ms
 
 

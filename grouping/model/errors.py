@@ -76,7 +76,7 @@ class InputError(ContinuousQueryError):
 
 
 class OperationalError(ContinuousQueryError):
-    """Kafka, Redis, the disk or a registry could not carry out a request; nothing was changed."""
+    """Kafka, Redis, the disk or a registry could not carry out a request, or did not answer in time."""
 
 
 class InternalError(ContinuousQueryError):

@@ -177,10 +177,10 @@ class Value(msgspec.Struct, frozen=True, tag="value", tag_field="node"):
 class Call(msgspec.Struct, frozen=True, tag="call", tag_field="node"):
     """An operator or a function over its arguments.
 
-    Operators are ``= <> < <= > >= <=> and or not in is_null like rlike + - * / div % neg case cast``; functions go by
-    Spark's name in lower case. ``case`` takes conditions and results in turn; if the number of arguments is odd, the
-    last one is ELSE. ``in`` takes the needle, and then either a slot with a set or several values. NOT IN is ``not``
-    around ``in``.
+    The operators, such as ``=``, ``and``, ``+`` and ``case``, are in `grouping.functions.operators`. A function
+    has Spark's name in lower case. ``case`` takes conditions and results in turn; if the number of arguments is odd,
+    the last one is ELSE. ``in`` takes the needle, and then either a slot with a set or several values. NOT IN is
+    ``not`` around ``in``.
     """
 
     op: str

@@ -54,7 +54,7 @@ _DIGITS = {"DECIMAL32": 9, "DECIMAL64": 18, "DECIMAL128": WIDEST, "DECIMAL256": 
 _SINGLE_BITS = 24
 """The largest number of binary digits of a FLOAT in standard SQL; FLOAT(53) is a DOUBLE."""
 _LIKE = 0.75
-"""The similarity, from 0 to 1, from which on an unknown name is taken for a known name with a slip."""
+"""The least similarity, from 0 to 1, at which an unknown name counts as a misspelt known name."""
 
 
 def nearest_type(written: str) -> str | None:
@@ -96,7 +96,7 @@ def _of_column(tokens: list[str]) -> Iterator[str]:
 
 
 def _name(token: str) -> str:
-    """Return a name in capitals, without quotes, the name of its package, and Spark's ending ``Type``."""
+    """Return a name in capitals, without its quotes, its package and Spark's ending ``Type``."""
     name = _PACKAGE.sub("", token.strip("\"`'").upper())
     return name.removesuffix("TYPE") if name.removesuffix("TYPE") in {*PLAIN_TYPES, *NAMED, *_FORMS} else name
 
@@ -204,7 +204,7 @@ def _sized(words: list[str], size: str) -> str | None:
 
 
 def _decimal(name: str, size: str) -> str:
-    """Return the DECIMAL with the size of a number; its form if there is no size, or more than 38 digits."""
+    """Return the DECIMAL with the size of a number; ``DECIMAL(p,s)`` without a size, or for more than 38 digits."""
     found = re.fullmatch(r"\((\*|[0-9]{1,9})(?:,(-?[0-9]{1,9}))?\)", size)
     if found is None or name == "DECFLOAT":
         return "DECIMAL(p,s)"
@@ -220,7 +220,7 @@ def _decimal(name: str, size: str) -> str:
 
 
 def _like(name: str) -> str | None:
-    """Return the hint for a name with a slip."""
+    """Return the hint for a misspelt name; None if no known name is similar."""
     own = {**dict.fromkeys((*PLAIN_TYPES, "DECIMAL")), **_FORMS}
     near = difflib.get_close_matches(name, [*own, *NAMED], n=1, cutoff=_LIKE) if len(name) <= _LONGEST else []
     if not near:

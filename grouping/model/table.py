@@ -15,7 +15,8 @@ __all__ = ["DroppedTable", "Table"]
 class Table(msgspec.Struct, frozen=True):
     """A table. After its creation, GRANT and REVOKE change its access, and its topic may be deleted and created again.
 
-    The topic is read from its beginning. All changes of a key must be in one partition, whose order they keep.
+    The topic is read from its beginning. All changes of a key must be in one partition, since only a partition
+    keeps their order.
     """
 
     table_id: str

@@ -84,7 +84,10 @@ CONTAINERS = {
     "NESTED": "ARRAY of STRUCT",
     **dict.fromkeys(("FROZEN", "LOWCARDINALITY", "NULLABLE", "OPTIONAL", "REQUIRED"), "part"),
 }
-"""Name of a type with parts in another system → the kind of the nearest type; ``part`` stands for the part itself."""
+"""Name of a type with parts in another system → the kind of the nearest type.
+
+``part`` means that the nearest type is the type of the part, as for ``NULLABLE(INT)``.
+"""
 CONSTRAINTS = frozenset(
     """AUTO_INCREMENT AUTOINCREMENT CHARSET CHECK COLLATE COMMENT CONSTRAINT DEFAULT ENCODE GENERATED HIDDEN IDENTITY
     INVISIBLE NOT NULL REFERENCES UNIQUE""".split()

@@ -39,7 +39,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     stream_id: StreamId
     signature: str
     conjuncts: tuple[Expression, ...]
-    """The conjuncts of WHERE in canonical order; a row matches if all are TRUE. Empty without WHERE."""
+    """The conjuncts of WHERE and QUALIFY that the group decides, in canonical order; a row matches if all are TRUE."""
     computation: Computation | None = None
     """The nodes between the stream and the group; None if the rows are the stream's events."""
     kept: AggregateFilter | None = None
@@ -60,7 +60,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def where(self) -> tuple[Expression, ...]:
-        """The conditions of WHERE as the query has them, also where the computation decides some of them."""
+        """The conditions of the query's WHERE, including the conditions from which the computation makes its switch."""
         switch = self.computation and self.computation.switch
         if not switch:
             return self.conjuncts
@@ -145,7 +145,7 @@ class CompiledQuery(msgspec.Struct, frozen=True):
     views: tuple[str, ...] = ()
     """The views read by the query, directly or through other views."""
     edge: Edge = ""
-    """The edges that are results, or `silence`; "" if each match is a result."""
+    """The edges that are results, or `changes` or `silence`; "" if each match is a result."""
     snapshot: bool = False
     """Whether results begin with a snapshot of the table (WITH SNAPSHOT)."""
 

@@ -42,10 +42,10 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     """The column that WHERE compares with a constant. None without such a comparison: then each row for which `where`
     is TRUE is a match."""
     until: bool = False
-    """Whether a stay ends by UNTIL, a bound of the same column from the other side; then `height` is set and `where` is
+    """Whether UNTIL ends a stay. UNTIL is then a bound of the column of `height` from the other side, and `where` is
     empty."""
     switch: Switch | None = None
-    """The conditions of the column `SWITCH`; then `height` is this column. None for other columns."""
+    """If `height` has the column `SWITCH`, the conditions of this column; otherwise None."""
 
     @classmethod
     def of(

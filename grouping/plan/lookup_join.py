@@ -51,11 +51,11 @@ class LookupJoin(msgspec.Struct, frozen=True):
     single: bool = True
     """Whether the keys are the whole primary key, so each row has at most one partner."""
     unique: bool = False
-    """Whether ON compares all columns of the primary key, some of them with constants, which groups decide. A row may
-    then have several partners, but at most one for the constants of each query.
+    """Whether ON compares all columns of the primary key, some of them with constants. Groups evaluate the comparisons
+    with constants, so a row may have several partners in the join, but at most one partner for each query.
     """
     undecided: bool = False
-    """Whether ON of a LEFT JOIN has conditions with constants, which groups decide
+    """Whether ON of a LEFT JOIN has conditions with constants. Groups evaluate these conditions
     (`grouping.model.expression.LEFT_ON`). Every row is then also joined with NULLs, after its partners in the table.
     """
 

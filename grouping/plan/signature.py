@@ -19,7 +19,7 @@ __all__ = ["render", "render_before", "render_frames", "render_source", "render_
 def render(
     scan: Scan, computation: Computation | None, conjuncts: Iterable[Expression], stay: Stay | None = None
 ) -> str:
-    """Return the signature of conjuncts in canonical order over the rows of a plan.
+    """Return the signature of a plan with these conjuncts, which must be in canonical order.
 
     Example:
         >>> from grouping.model.catalog import Stream
@@ -72,7 +72,7 @@ def render_before(computation: Computation | None) -> str:
 
 
 def render_frames(computation: Computation | None) -> str:
-    """Return the conditions of WHERE that a computation decides, without constants, and the key of frames."""
+    """Return the part of a signature that a computation decides: its conditions of WHERE, and the key of its frames."""
     node = computation and (computation.switch or computation.frames or computation.timed)
     if not node:
         return ""

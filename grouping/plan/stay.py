@@ -30,7 +30,7 @@ class StayBound(msgspec.Struct, frozen=True, omit_defaults=True):
         return Call(self.op, (self.column, constant), "BOOLEAN")
 
     def opposes(self, other: StayBound) -> bool:
-        """Tell whether two bounds are on the same column, from different sides."""
+        """Tell whether two bounds are on the same column, one as a lower and the other as an upper bound."""
         return self.column == other.column and self.above != other.above
 
 

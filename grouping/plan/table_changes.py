@@ -67,7 +67,7 @@ def readable_streams(catalog: Catalog) -> list[StreamId]:
 
 
 def changed_table(changes: Stream) -> Table:
-    """Return the table of a stream from `table_changes`, so that its records are decoded as those of the table."""
+    """Return the table of a stream from `table_changes`, so that its records are decoded as records of the table."""
     return Table(
         str(changes.changes_of),
         changes.name,

@@ -103,7 +103,7 @@ class _SparingLibraries(logging.Filter):
 
 
 def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "text") -> None:
-    """Write log lines of a level and above to a stream, also the stack trace of an exception that ends the process.
+    """Write log lines of a level and above to a stream, and the stack trace of an exception that ends the process.
 
     Args:
         stream: The stream for the lines.

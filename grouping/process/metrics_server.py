@@ -55,7 +55,7 @@ class RoleState:
 
     @property
     def kind(self) -> str:
-        """``active``, ``standby`` or ``waiting`` (for a server, the lease or the start; also if the role hangs)."""
+        """``active``, ``standby``, or ``waiting``: the role starts, waits for a server or for the lease, or hangs."""
         fine, report = self.probe()
         return {"ready": "active", "standby": "standby"}.get(report["state"], "waiting") if fine else "waiting"
 

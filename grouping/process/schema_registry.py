@@ -57,7 +57,7 @@ class SchemaRegistry:
             None if the registry does not know the id.
 
         Raises:
-            SchemaAway: The registry does not answer, or the answer is not one of a registry.
+            SchemaAway: The registry does not answer, or the answer does not have the form of a registry's answer.
         """
         try:
             status, body = self._get(f"{self._parts.path}/schemas/ids/{schema_id}")
@@ -83,8 +83,8 @@ class SchemaRegistry:
         """Return the status and the body of an answer."""
         host, is_safe = self._parts.hostname or "", self._parts.scheme == "https"
         connected = create_connection((host, self._parts.port or (443 if is_safe else 80)), _SECONDS)
-        # The socket's timeout applies to each single read, and a registry may send its bytes one by one: a timer is
-        # needed.
+        # The socket's timeout applies to each single read. A registry may send its bytes one by one, so a timer ends
+        # the connection.
         late, second = Event(), connected.dup()
         timer = Timer(_SECONDS, _end, (second, late))
         timer.daemon = True

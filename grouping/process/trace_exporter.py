@@ -65,7 +65,7 @@ class Traces:
         """Report a span and its parts.
 
         Args:
-            trace: The id of the trace; not used if the span has a parent, whose trace the span then belongs to.
+            trace: The id of the trace. If the span has a parent, the span belongs to the parent's trace instead.
             whole: The span.
             parts: The spans within this span.
             parent: The sender's span in which the command was sent, if there is one.

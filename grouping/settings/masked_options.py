@@ -23,5 +23,5 @@ def _read(options: object) -> object:
 
 Options = Annotated[dict[str, str], BeforeValidator(_read), PlainSerializer(_shown)]
 """Further options of a client, by name. A dump of the settings has the values as `SecretStr`, since they may be
-secrets; settings can be made of the dump again. A setting of this type also needs ``repr=False``.
+secrets; settings can be made from the dump. A setting of this type also needs ``repr=False``.
 """

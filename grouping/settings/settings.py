@@ -304,5 +304,5 @@ class Settings(BaseSettings):
 
     @property
     def clients(self) -> ClientNames:
-        """The client ids of the roles' Kafka clients, under the prefix."""
+        """The consumer groups and other names of the processes, under the prefix."""
         return ClientNames(self.prefix)

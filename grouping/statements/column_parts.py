@@ -104,7 +104,7 @@ def _check_behind(tokens: Tokens, name: str) -> None:
 
 
 def _written(tokens: Tokens) -> str:
-    """Return the next tokens as written, which begin with the rest of the type."""
+    """Return the rest of the type and the tokens after it, as written."""
     sources = (tokens.source(ahead) for ahead in range(_LONGEST_TYPE))
     return " ".join(source for source in sources if source)
 

@@ -78,7 +78,7 @@ def parse(text: str) -> Statement:
 
 
 def stored_select(text: str) -> str:
-    """Return the SELECT of an accepted CREATE CQ, without its clauses: a later version may refuse an accepted clause.
+    """Return the SELECT of an accepted CREATE CQ. Its clauses are not read, since a later version may refuse them.
 
     Example:
         >>> stored_select("CREATE OR REPLACE CQ a AS SELECT x FROM v EVERY CRON '*/90 * * * *'")

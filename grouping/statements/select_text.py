@@ -317,7 +317,7 @@ def _end_of_name(tokens: Sequence[Token], first: int, text: str) -> int:
 
 
 def _begins_from(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a token is a FROM that does not belong to IS DISTINCT FROM; callers pass no FROM within a call."""
+    """Return whether a token is a FROM, but not of IS DISTINCT FROM; callers must not pass a FROM within a call."""
     return tokens[place].token_type is TokenType.FROM and tokens[place - 1].token_type is not TokenType.DISTINCT
 
 

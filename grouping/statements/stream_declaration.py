@@ -154,7 +154,7 @@ def _topic_options(tokens: Tokens) -> OptionValues:
 
 
 def check_outer(places: Mapping[str, str], levels: int) -> None:
-    """Check that no place has more ``^`` (steps to the array around) than there are arrays around the event.
+    """Check that no place has more ``^`` than there are arrays around the event. Each ``^`` leads out of one array.
 
     Args:
         places: By column, the text of its FROM.

@@ -180,7 +180,7 @@ def _hint(tokens: Sequence[Token], place: int) -> str | None:
 
 def _is_unit(tokens: Sequence[Token], place: int) -> bool:
     """Tell whether a token is a word after the bare number of an INTERVAL: ``INTERVAL '5' PARSEC``."""
-    # The tokens before it are those that `respelled_tokens` writes: ( interval literal ( '5' ) )
+    # `respelled_tokens` has written the tokens before the word: ( interval literal ( '5' ) )
     return (
         tokens[place].token_type is TokenType.VAR
         and _word(tokens, place - 5) == INTERVAL_LITERAL.upper()

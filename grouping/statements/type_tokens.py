@@ -16,7 +16,7 @@ _TAKEN = frozenset(
     """ANY BYTE DEC FIXED INT1 INT16 INT32 INTEGER INTERVAL JSON JSONB LONG LONGVARCHAR NULL NUMERIC REAL SHORT
     STR""".split()
 )
-"""Names that CAST takes as names of types of Spark, words that are no types, and JSON, which parse_json reads."""
+"""Names that are not refused here: Spark's own names, words that are no types, and JSON, which parse_json reads."""
 FOREIGN_TYPES = {name: nearest for name, nearest in NAMED.items() if name not in _TAKEN} | {
     "DOUBLE PRECISION": "DOUBLE",
     "INT8": "BIGINT",

@@ -230,7 +230,7 @@ def net(segments: Iterable[Iterable[Segment]], *, oldest: bool) -> Iterator[Segm
 
 
 def cut(changes: Iterable[Segment], nbytes: int) -> Iterator[Segment]:
-    """Yield the same changes in at least one piece of at most `nbytes` each. A single larger row has a larger piece."""
+    """Yield the same changes in one or more pieces of at most `nbytes` each. A larger row is a piece by itself."""
     held: list[Segment] = []
     blocks: set[Block] = set()
     size = 0

@@ -20,7 +20,7 @@ from grouping.store.connection import connect, mapped
 __all__ = ["FRESH_SECONDS", "Fence", "FenceWatch", "LeaseLost", "transaction"]
 
 # KEYS: fence. ARGV: token. If another process holds the fence, the script writes the fence unchanged. This write makes
-# a transaction fail that watches the fence.
+# each transaction fail that watches the fence.
 _GUARD = """
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end
@@ -31,7 +31,7 @@ FRESH_SECONDS = 0.05
 
 
 class LeaseLost(OperationalError):
-    """Another process has taken the lease, or Redis has lost it; nothing was written."""
+    """Another process has taken the lease, or Redis has lost it. Writes under its fence are refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ FIRST_RECORDS = 100
 
 _RECORDS, _LETTERS, _REASON = b"records", b"letters", b"reason:"
 _MOST_REASONS = 5
-"""The largest number of reasons that one task writes: its most frequent ones."""
+"""The largest number of reasons that one task writes. A task writes its most frequent reasons."""
 _LONGEST_REASON = 300
 
 

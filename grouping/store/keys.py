@@ -1,9 +1,9 @@
 """Every key of Redis, as a table: name, pattern, type, writer, readers and content.
 
 *Gateway* and *evaluator* are the two programs; *workers* are the worker processes of the evaluator. The types of values
-that both programs read are in `notes.py` and `constant_table.py`. The types that only the gateway reads are in
-`gateway/state` and `gateway/timers`. All keys can be filled again from Kafka, except leases, and notes that the
-evaluator writes for itself.
+that both programs read are in this room, most of them in `notes.py` and `constant_table.py`. The types that only the
+gateway reads are in `gateway/state` and `gateway/timers`. The gateway fills its keys again from Kafka, except leases.
+Notes of the evaluator and its workers, such as statistics, counts and quarantines, are lost if Redis loses them.
 """
 
 from __future__ import annotations

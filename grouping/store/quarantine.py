@@ -122,14 +122,14 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def stopped_units(states: Iterable[Quarantine]) -> Counter[Subscriber]:
-    """Return, by subscriber, how many units that only this subscriber uses were quarantined within the hour."""
+    """Return, by subscriber, how many units that only this subscriber uses were quarantined in the last hour."""
     return Counter(state.user for state in states if state.times and state.user)
 
 
 def part_of_budget(stopped: int) -> float:
     """Return the part of a unit's CPU budget that is left to a user with this number of stopped units.
 
-    The n-th unit of a user that is quarantined within the hour had 1/n² of the budget, so all of these units together
+    The n-th unit of a user that is quarantined within an hour had 1/n² of the budget. So all units of the user together
     took less than twice the budget of one unit.
 
     Example:

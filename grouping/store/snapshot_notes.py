@@ -179,7 +179,7 @@ class SnapshotStore:
             self._forget(pipeline, part.name)
 
     def release(self, name: str) -> None:
-        """End the charge of a part that is no longer needed, or of an order that is carried out.
+        """Give up the charge of a part that is no longer needed, or of an order that is carried out.
 
         Args:
             name: Names the part or the order.

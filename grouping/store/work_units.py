@@ -27,7 +27,7 @@ def unit_of(group_id: GroupId, select_id: SelectId) -> str:
 
 
 def group_of(unit: str) -> GroupId:
-    """Return the group that a work unit is, or to which its SELECT list belongs."""
+    """Return the group of a work unit: the unit itself, or the group of its SELECT list."""
     return GroupId(unit.partition("/")[0])
 
 

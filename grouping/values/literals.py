@@ -1,4 +1,4 @@
-"""Readers of literals: from a text to an exact value. Each kind of use of a constant has its reader."""
+"""Readers of literals, which turn a text into an exact value. Each use of a constant has a reader (`READERS`)."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _precise(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _negated(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read a number in parentheses with a minus before them. The type is that of the number without the minus."""
+    """Read a number with a minus before its parentheses, as in ``-(5)``. The minus does not change the type."""
     sql_type, value = _literal(text.removeprefix("-"))
     return sql_type, -value  # type: ignore[operator]  # it is a number
 
@@ -203,7 +203,7 @@ def _mask(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _key(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read the name of a URL's parameter, without special signs: Spark makes a regular expression of the name."""
+    """Read the name of a URL's parameter. Spark puts it into a regular expression, so special signs are refused."""
     if not _PLAIN_KEY.fullmatch(text):
         raise unsupported(
             f'the key "{text[:_SHOWN]}" of a URL', "The key may have letters, digits, and _ - % ~ = : ; @ ! , ' &."
@@ -318,7 +318,7 @@ def _unreadable(text: str, sql_type: SqlType | None = None) -> InputError:
 
 
 def _too_precise(text: str, value: Decimal) -> InputError:
-    """Return the refusal of a number that Spark refuses too: without an exponent, a number must fit a DECIMAL."""
+    """Return the refusal of a number without an exponent that fits no DECIMAL. Spark refuses the number too."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return InputError(
         f'"{shown}" has too many digits',

@@ -36,7 +36,7 @@ class PatternConditions(NamedTuple):
     never: tuple[tuple[Branch, ...], ...] = ()
     """Patterns that the text must not match."""
     unless: tuple[Branch, ...] = ()
-    """A pattern that must have no match that ends where the match of `branches` ends."""
+    """A pattern with the same ``$`` or ``\\z`` at its end as `branches`. A text in which it is found does not match."""
 
 
 def without_looks(pattern: str, branches: tuple[Branch, ...]) -> PatternConditions:
@@ -125,10 +125,16 @@ def _bounded(pattern: str, branches: tuple[Branch, ...], at: int) -> tuple[Branc
 
 
 def _beside(pattern: str, branches: tuple[Branch, ...], at: int, *, ahead: bool) -> PatternGroup:
-    """Return alternatives that match where none of these texts stands directly before (or after, with `ahead`).
+    """Return elements for a negative look-around, which match if none of its texts comes directly before or after.
+
+    Args:
+        pattern: The pattern, for an error.
+        branches: The texts that must not be there.
+        at: The place of the look-around in the pattern, for an error.
+        ahead: Whether the texts must not come after the place; if False, they must not come before the place.
 
     Raises:
-        InputError: ``unsupported-query``, unless the texts are sequences of characters.
+        InputError: ``unsupported-query`` if a text is not a sequence of characters, or if sets of characters overlap.
     """
     texts: list[list[Chars]] = []
     for branch in branches:

@@ -122,7 +122,7 @@ class _Reader:
         return read if isinstance(read, Chars) else self._range(read, read)
 
     def _quotation(self, at: int) -> PatternGroup | None:
-        r"""Return the characters between ``\Q`` and ``\E``. A repetition after them repeats only the last one."""
+        r"""Return the text between ``\Q`` and ``\E``. A repetition after several characters is refused."""
         end = self._text.find("\\E", self._at + 1)
         literal = self._text[self._at + 1 : end if end >= 0 else len(self._text)]
         self._at = end + 2 if end >= 0 else len(self._text)

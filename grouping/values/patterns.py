@@ -1,9 +1,9 @@
 r"""Regular expressions with the same meaning in Java (Spark's engine) and in Rust (Polars' engine).
 
-A pattern is parsed by Java's rules and rewritten for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends,
-``$`` matches before a last line end, ``\b`` matches between ASCII letters, digits and ``_`` and all other characters,
-as in Java 19 and later. A construct that cannot have the same meaning in both engines is refused, with a hint to the
-nearest form.
+A pattern is parsed by Java's rules and rewritten for Rust: ``\d \w \s`` are ASCII, ``.`` stops at Java's line ends, and
+``$`` matches before a last line end. As in Java 19 and later, ``\b`` matches between a character of ``\w`` and any
+other character. A construct that cannot have the same meaning in both engines is refused, with a hint to the nearest
+form.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ _SIXTY = 60
 
 @lru_cache(maxsize=1024)
 def time_zone(name: str) -> tzinfo:
-    """Return the zone with a name of the IANA database, with an offset, or with one of Java's short names.
+    """Return the zone with a name of the IANA database that has a slash, an offset, or one of Java's short names.
 
-    Upper and lower case are distinguished.
+    Upper and lower case are distinguished. Names of the database without a slash, such as ``Japan``, are not accepted.
 
     Raises:
         ValueError: No zone has this name.

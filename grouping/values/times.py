@@ -1,4 +1,4 @@
-"""Instants and intervals: from a statement's strings and back to ISO 8601."""
+"""Reading and writing of instants and intervals: the strings of statements are read, and ISO 8601 is written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _UNITS = {
 }
 """Word for a unit → name of the unit. ``m`` is the minute, as in Prometheus and Go."""
 _TEXT_LENGTH = 200
-"""The largest number of characters of a text that is read as a time. To read longer texts could take quadratic time."""
+"""The largest number of characters of a text that is read as a time, since reading can take quadratic time."""
 _INTERVAL_FORMS = (
     "An interval is '<n> seconds', minutes, hours, days or weeks, or an ISO 8601 duration such as 'PT10M'."
 )
@@ -184,7 +184,7 @@ def format_interval(interval: timedelta) -> str:
 
 
 def other_interval(text: str) -> str | None:
-    """Return an interval, as a count of units, for another spelling; None for any other text.
+    """Return ``<n> <unit>`` for an interval in the spelling of another system; None for any other text.
 
     Example:
         >>> other_interval("5m"), other_interval("@every 1h30m"), other_interval("rate(1 day)"), other_interval("soon")

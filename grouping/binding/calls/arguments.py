@@ -52,7 +52,7 @@ _SPARK_TAKES_MORE = {
 
 
 def apply(name: str, args: Sequence[Bound]) -> Bound:
-    """Return a function without a binder of its own, applied to arguments.
+    """Return the call of a function that has no binder of its own.
 
     Raises:
         InputError: ``type-mismatch`` for too few, too many or the wrong arguments.
@@ -247,4 +247,4 @@ _COMPLETED: dict[str, Callable[[str, tuple[Bound, ...]], Bound | None]] = {
     "ilike": _without_case,
     "nullif": lambda _, args: args[0] if is_null(args[0]) else None,
 }
-"""Function → a check of its converted arguments. The check returns the bound call; None stands for a plain call."""
+"""Function → a last step over the converted arguments, which returns the bound call, or None for a plain call."""

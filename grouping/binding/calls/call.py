@@ -33,7 +33,7 @@ _BINDERS: dict[str, Callable[..., Bound]] = {
     **TIME_CALLS,
     **VARIANT_CALLS,
 }
-"""Function → its binder, for functions that need more than arguments of their parameters' types."""
+"""Function → its binder, for functions that need more than a conversion of the arguments to the parameters' types."""
 _PAIRS = ("nvl", "ifnull")
 """Names of coalesce that take two arguments."""
 _TRIMS = ("trim", "ltrim", "rtrim")

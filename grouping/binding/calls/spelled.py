@@ -18,7 +18,7 @@ missing."""
 
 
 def spelled_call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
-    """Return the function of a call with a syntax of its own, and its arguments in their order."""
+    """Return the function of a call with a syntax of its own, and its arguments in the function's order."""
     name, places = SPELLED[type(node)]
     if isinstance(node, exp.Trim):
         name = _SIDES.get((node.args.get("position") or "").upper(), name)

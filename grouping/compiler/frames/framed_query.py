@@ -1,4 +1,4 @@
-"""Queries with window functions: the node of the frames, and the conditions of WHERE that node or group decides."""
+"""Queries with window functions: the node of the frames, and the division of WHERE between this node and the group."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedCon
 
 
 def equal_column(conjunct: Bound) -> Column | None:
-    """Return the column that a condition compares with a constant for equality, None for another condition."""
+    """Return the column that a condition compares with a constant for equality; None for any other condition."""
     match conjunct:
         case Term("=", (Column() as column, Constant())) if column.type.is_ordered:
             return column
@@ -158,7 +158,7 @@ def columns_of(conjunct: Bound) -> set[Column]:
 
 
 def exact_columns(by: Iterable[Column]) -> set[Column]:
-    """Return the columns of a key in which equal keys have the same value; floating-point zeros differ in sign."""
+    """Return the columns that have the same value in equal keys: not FLOAT and DOUBLE, since 0.0 and -0.0 are equal."""
     return {column for column in by if column.type not in (FLOAT, DOUBLE)}
 
 

@@ -1,4 +1,4 @@
-"""Words and calendar times that stand for a cron expression: of systemd, App Engine, APScheduler and English."""
+"""Words and calendar times of systemd, App Engine, APScheduler and English that stand for a cron expression."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def calendar_fields(text: str) -> tuple[list[str], str] | None:
 
 
 def _keyword_fields(given: dict[str, str]) -> list[str]:
-    """Return the fields for keywords: units above the smallest one that is given are ``*``, smaller ones are lowest."""
+    """Return the fields for keywords.
+
+    A missing unit is ``*`` if it is larger than the smallest given unit; otherwise it has its lowest value.
+    """
     smallest = max((place for place, (name, _) in enumerate(_KEYWORDS) if name in given), default=0)
     fields = [given.get(name, "*" if place < smallest else low) for place, (name, low) in enumerate(_KEYWORDS)]
     month, day, weekday, hour, minute = fields

@@ -1,4 +1,4 @@
-"""Expressions of other schedulers that stand for an interval, for which EVERY needs no CRON: of Go, AWS, ISO 8601."""
+"""Expressions of Go, AWS and ISO 8601 that stand for an interval. EVERY takes an interval without the word CRON."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _REPAIRS = tuple(
         (_ANY, r"[-+/'\"(]*(\w+)(?:[-/'\")]+|\.0+)?", r"\1", ""),
     )
 )
-"""Fields, a form of an element, the nearest valid form, and its difference to the form as written, if any."""
+"""Places of fields, a form of an element, the nearest valid form, and the difference between these forms, if any."""
 _ELEMENT = re.compile(r"(\*|\w+?)(?:-(\w+))?(?:/(\d{1,9}))?(#[1-5]|(?<=[A-Za-z0-7])L)?", re.ASCII | re.IGNORECASE)
 
 
