@@ -67,14 +67,16 @@ _SELDOM = (500_000, 20, 20)
 search for cycles takes 3.5% of the time for reading statements, and up to a sixth of the time of a unit."""
 _OFTEN = (2_000, 20, 1_000)
 """The thresholds of `gc` while several subscribers send. Syntax trees have cycles. Small collections fit in the time of
-a unit, while one collection of the syntax trees of a second of wrong statements would take a fifth of a second."""
+a unit. With the thresholds `_SELDOM`, the syntax trees of all statements that are refused within a second would be
+collected at once, in a fifth of a second."""
 _SWITCH_SECONDS = 0.001
 """How long a thread may run while another thread waits for Python's interpreter lock. The commit thread makes a dozen
 round trips in each unit. While another thread computes, a round trip takes 6 ms with Python's default (5 ms), and 1 ms
 with this value."""
 _UNITS_READ = 2
-"""The number of units of work whose commands a read may return. The driver fetches further commands when its buffer is
-empty, so after a read of two units it has time to fill the buffer, and the next units are full too."""
+"""The number of units of work whose commands a read may return. The Kafka driver fetches further commands once its
+buffer is empty. While the gateway carries out the two units of a read, the driver fills the buffer, so the next units
+are full too."""
 _APART_SECONDS = 0.25
 """The time between two units of commands, while a single subscriber keeps sending."""
 

@@ -39,7 +39,7 @@ class AuditTrail:
         return self._record(request, request.text, reply) if STATEMENTS[title].audit else []
 
     def refused(self, request: Request, reply: Reply) -> list[OutgoingRecord]:
-        """Return the audit record of a statement that was refused before parsing; nothing without audit.
+        """Return the audit record of a statement that was refused before parsing; nothing if it need not be audited.
 
         The reason of the refusal may be the token, the rate or the syntax. The number of these records per minute is
         limited; the next record says how many were left out.

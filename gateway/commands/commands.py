@@ -45,9 +45,10 @@ Clock = Callable[[], int]
 
 
 _READ_AGAIN_SECONDS = 0.1
-"""The longest time for reading commands again. To save memory, the queue may have only their places."""
+"""The longest time for reading commands again. To save memory, the queue keeps only the places of some commands."""
 UNIT_BYTES = 64 << 20
-"""Approximate bytes of replies and dead letters that end a unit of work, so that Redis and Kafka accept the unit."""
+"""A unit of work ends after about this number of bytes of replies and dead letters, so that Redis and Kafka accept
+the unit."""
 
 
 class Commands:

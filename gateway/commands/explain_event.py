@@ -58,7 +58,7 @@ def explain_event(
     Raises:
         InputError: ``command-too-large`` if the event is too large, ``quota-exceeded`` if the evaluation costs too
             much, ``unknown-stream`` for rows of a table that the CQ does not join, ``stream-mismatch`` for rows that do
-            not fit their table and for headers that are no JSON object of strings, ``bad-time`` for a wrong `_time`.
+            not fit their table and for headers that are not a JSON object of strings, ``bad-time`` for a wrong `_time`.
     """
     assert statement.event is not None, "FOR gives an event"
     given = {_field(name) or name: text for name, text in statement.given}

@@ -40,7 +40,8 @@ class Quarantines:
         for stream_id, known in found.items():
             live = {unit: state for unit, state in known.items() if self._lives(stream_id, unit)}
             over = [unit for unit, state in known.items() if state.is_over(now_ms)]
-            # A state with `times` counts against the quota, so it is kept even if its CQ was dropped.
+            # A quarantine counts against its subscriber's quota if the unit killed workers or was slow (`times` > 0).
+            # Such a quarantine is kept even after the CQ was dropped.
             faults = [unit for unit, state in known.items() if unit not in live and not state.times]
             if over := over + self._gone(stream_id, faults):
                 self._store.forget(stream_id, over)

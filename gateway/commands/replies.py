@@ -81,7 +81,7 @@ class Replies:
         )
 
     def add(self, request: Request, reply: Reply, *, repeated: bool = False) -> None:
-        """Add the reply to a request, and the dead letter of a record that is no command.
+        """Add the reply to a request, and the dead letter of a record that is not a command.
 
         Args:
             request: The request to answer.

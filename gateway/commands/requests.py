@@ -42,7 +42,7 @@ class Request(msgspec.Struct, frozen=True):
     refusal: InputError | None = None
     """Why the command is refused before its text is parsed; None if it is not refused."""
     letter: OutgoingRecord | None = None
-    """The dead letter of a record that is no command."""
+    """The dead letter of a record that is not a command; None for a command."""
 
     @property
     def answerable(self) -> bool:

@@ -1,4 +1,4 @@
-"""The table of all kinds of statements: the method, the message of the reply, the audit, and who may send it."""
+"""The table of all kinds of statements: for each kind its method, the message of its reply, its audit, its senders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Desks(NamedTuple):
 
 
 class StatementRow(NamedTuple):
-    """The properties of one kind of statements."""
+    """The properties of one kind of statement."""
 
     handler: Callable[[Desks, Loaded], Callable[[PreparedCommand[Any], Origin], Answer]]
     """Selects the method that carries the statement out; methods about CQs also need the loaded state."""

@@ -25,7 +25,7 @@ class TableStates:
         self._replicas = replicas
 
     def of(self, tables: Iterable[Table], now_ms: int) -> dict[str, dict[str, object]]:
-        """Return the states of tables by their names; one request to Kafka is for all tables.
+        """Return table name → state; Kafka is asked about all tables together.
 
         `state` is ``topic-lost`` if the topic was deleted; ``unread`` if no worker holds the table, because no event
         was joined with it recently; ``loading`` if a micro-batch waits for the first read of the table; ``lagging`` if

@@ -63,7 +63,7 @@ def own_groups(working: WorkingCopy, subscriber: Subscriber) -> dict[GroupId, Gr
 
 
 def use_of(plan: GroupPlan, working: WorkingCopy, registry: Registry, now_ms: int) -> Use:
-    """Return how many CQs use the parts of a plan; the plan may be of a query that is no CQ.
+    """Return how many CQs use the parts of a plan. The plan may belong to a query that is not a CQ.
 
     Raises:
         StoreUnavailable: Redis does not answer.

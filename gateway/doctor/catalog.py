@@ -34,7 +34,7 @@ class CatalogState:
         self.sources: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
         """Kind → rest of the record's key → stream, table, view, quota or pause."""
         self.ends: dict[str, list[EndNotice]] = {}
-        """Batch of notices → notices of ends under way."""
+        """Rest of the record's key → the record's notices: ends and leaves that are not completed yet."""
         self.secrets: dict[str, bytes] = {}
         """Name → secret."""
 
@@ -55,7 +55,10 @@ class CatalogState:
             _put(self.sources[key.kind], key.text, source)
 
     def memberships(self) -> dict[DestinationId, Membership]:
-        """Return the destinations and stores with their members. The catalog does not have their numbers."""
+        """Return the destinations and stores with their members.
+
+        `Membership.number` is 0 for all of them, because the catalog does not have these numbers.
+        """
         found: dict[DestinationId, Membership] = {}
         for record in self.cqs.values():
             for destination in joined_with(record.destination):

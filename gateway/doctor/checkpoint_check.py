@@ -14,7 +14,7 @@ from grouping.store.task_notes import LANE
 __all__ = ["check_checkpoints"]
 
 _LOGS = ("offsets", "commits", "sources/0")
-"""The folders of Spark's logs in a checkpoint. A log has a file for each micro-batch, whose last line is JSON."""
+"""The folders of Spark's logs in a checkpoint. A log has a file for each micro-batch. The file's last line is JSON."""
 
 
 def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Finding]:

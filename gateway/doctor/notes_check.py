@@ -21,7 +21,7 @@ from grouping.settings.settings import Settings
 __all__ = ["check_notes"]
 
 _REPLIES = 200
-"""The number of last replies in each partition whose command ids are checked."""
+"""The number of replies, from the end of each partition of `cq.replies`, whose command ids are checked."""
 _SAME_DAYS = "If the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, first set the same here."
 
 

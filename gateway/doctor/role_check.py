@@ -28,7 +28,8 @@ micro-batches are too large."""
 def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now_ms: int) -> Iterator[Finding]:
     """Yield findings about roles that do not run, and streams and groups that are not evaluated.
 
-    A role runs if its lease has a holder. A Redis that may evict keys, or has unconfirmed tables, is a finding too.
+    A role runs if its lease has a holder. There is also a finding if Redis may evict keys, and if the gateway has not
+    confirmed the constant tables since Redis started.
 
     Raises:
         StoreUnavailable: Redis does not answer.

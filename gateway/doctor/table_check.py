@@ -23,7 +23,7 @@ __all__ = ["SegmentDamaged", "check_segments", "check_tables"]
 
 
 class SegmentDamaged(OperationalError):
-    """A value of the constant tables in Redis was not written by a gateway."""
+    """A segment of the constant tables in Redis cannot be read, so no gateway can have written it in this form."""
 
 
 _CheckedRow = tuple[bytes, str, str, str, tuple[int, ...], int | None, int | None]
@@ -102,7 +102,7 @@ def _found(stream_id: StreamId, version: int, epoch: int, store: TableStore) -> 
 
 
 def check_segments(stream_id: StreamId, segments: Iterable[Segment]) -> None:
-    """Check all segments and their buffers. No segment may be used before, since Arrow does not check its input.
+    """Check all segments and their buffers. Call this before any segment is used, since Arrow does not check its input.
 
     Args:
         stream_id: The stream of the segments, for the error.

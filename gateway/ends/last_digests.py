@@ -70,8 +70,8 @@ class LastDigests:
                 # A Spark job may still write a digest of an earlier tick, and `cq.end` must be the last record.
                 continue
             if notice.members and self._timers.waits(notice.destination):
-                # A digest in an open cut must come before `cq.leave`. Before `cq.end` it need not be waited for, since
-                # the last digest has its matches.
+                # A digest in an open cut must be written before `cq.leave`. Before `cq.end`, the gateway need not wait
+                # for such a digest, since the last digest has its matches.
                 continue
             if not _pending(notice) or notice.written:
                 yield notice, []

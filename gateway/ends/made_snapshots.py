@@ -1,4 +1,4 @@
-"""Snapshots that the evaluator has written: notes on the catalog that their CQs need no snapshot any more."""
+"""Snapshots that the evaluator has written: the catalog must record that their CQs need no snapshot any more."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> Event
             # The record has other elements, which are events; the outcome is about them.
             return replace(_judged(standing, output, at_ms), dead_letter=letter.code)
         return _judged(standing, output, at_ms)
-    except FAULTS as fault:  # the evaluator makes a dead letter of an event that meets a bug, and continues
+    except FAULTS as fault:  # if an event fails because of a bug, the evaluator writes a dead letter and continues
         return _of_letter("not-evaluated", f"it failed with {type(fault).__name__}")
 
 
@@ -103,7 +103,10 @@ def _counts(standing: StandingQuery, judgement: Judgement, at_ms: int) -> bool:
 
 
 def _by_the_stream_alone(standing: StandingQuery, record: PlacedRecord, missing: Sequence[str]) -> EventOutcome:
-    """Return the outcome if rows of some tables were not given, from the conjuncts that read only the stream."""
+    """Return the outcome of an event without the rows of some joined tables, which the statement did not give.
+
+    Only conjuncts that read no table are evaluated. The event may match if all these conjuncts are TRUE.
+    """
     pieces = list(decode_pieces(source_batch([record]), standing.stream, _SETTINGS))
     for _, letters in pieces:
         if letters is not None:

@@ -1,4 +1,4 @@
-"""The constant tables of a stream with a single query, that is with a single row, in the form of a worker's memory."""
+"""Constant tables with a single row, for the evaluation of a single query. A worker has its tables in the same form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSION = TableVersion(1, 1)
 
 
 class _OneEntry:
-    """A source of segments for a worker's tables, with a single segment, which has the row."""
+    """In place of the store of constant tables: gives a single segment with a single row."""
 
     def __init__(self, standing: StandingQuery, entry: Entry) -> None:
         self._query = standing.query

@@ -140,7 +140,7 @@ def reason(standing: StandingQuery, at_ms: int, judgement: Judgement) -> str:
 
 
 def _no_lasting_edge(edge: Edge, failed: Sequence[str]) -> str:
-    """Return why an event is no edge of a query with FOR."""
+    """Return why an event is not an edge of a query with FOR."""
     if failed:
         why = ", ".join(failed)
         return why if edge == "enter" else f"{why}, and no stay of the interval ended with it, or its time was late"

@@ -74,7 +74,7 @@ class PlaceReader:
         self._go_on(wanted, reached)
 
     def _some(self) -> list[Message]:
-        """Return the records that have come in. The driver's `consume` alone would wait for the full number."""
+        """Return the records that have come in. `consume` with a timeout would wait for the full number of records."""
         first = self._consumer.poll(_WAIT_SECONDS)
         return [] if first is None else [first, *self._consumer.consume(_AT_ONCE, timeout=0)]
 

@@ -26,7 +26,7 @@ PROPERTIES = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    "log.dirs": "data",  # the path is relative, since Kafka would split it at its commas
+    "log.dirs": "data",  # a relative path: an absolute path may have commas, and Kafka splits the value at commas
     "auto.create.topics.enable": "false",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",

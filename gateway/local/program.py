@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The program of a role. Secrets go into its environment, and never into its arguments, which any user can read."""
+    """The program of a role. Secrets are in its environment, never in its arguments, which every user can read."""
 
     role: str
     """``kafka``, ``redis``, ``gateway`` or ``evaluator``."""

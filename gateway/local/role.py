@@ -40,8 +40,8 @@ START_SECONDS = 180.0
 make no progress."""
 
 LOOK_SECONDS = 2.0
-"""The largest part of the time between two checks that is added to a role's silence. If the supervisor itself was
-stopped between two checks, it could not notice signs of life."""
+"""At most this part of the time between two checks is added to a role's silence. If the supervisor itself was stopped
+between two checks, it could not notice signs of life."""
 
 OURS = re.compile(r"cq( \w+)?: ")
 """The beginning of the line in which a role tells why it does not start."""

@@ -47,7 +47,8 @@ class DependencyChanges:
         self.definitions: dict[tuple[StreamId, Dependency], Definition] = {}
         """Definitions of dependencies that are new in this unit, by stream and dependency."""
         self.changed: set[tuple[StreamId, Dependency]] = set()
-        """Dependencies whose number of CQs this unit has changed, or whose definitions may now be removed."""
+        """Dependencies whose number of CQs this unit has changed. `Unit` also adds dependencies that no micro-batch
+        needs any more, so that their definitions may be removed."""
         self.sole_users: dict[tuple[StreamId, str], Subscriber] = {}
         """Stream and id of a group or SELECT list → its sole user (`Inventory.sole_users`), if changed in this unit."""
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}

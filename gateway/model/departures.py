@@ -27,11 +27,11 @@ class Departure(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Departures(msgspec.Struct, array_like=True, frozen=True):
-    """The departures from a destination whose events are not all evaluated yet."""
+    """A destination's departures that still wait: some events below their `until` are not evaluated yet."""
 
     destination: Destination
     number: int
-    """The number under which the destination's matches are counted."""
+    """`Membership.number` of the destination: its index in the match counts of its stream."""
     departures: tuple[Departure, ...] = ()
     """The departures in order, the earliest first. Their windows are disjoint: a time in the windows of several
     departures belongs only to the latest departure."""
@@ -53,7 +53,7 @@ class Departures(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.structs.replace(self, departures=left) if left else None
 
     def entries(self, living: Sequence[Window]) -> list[tuple[tuple[int, ...], list[Window]]]:
-        """Return `until` and windows of the entries to keep in the constant table besides those of live members.
+        """Return `until` and windows of the entries that the constant table needs in addition to those of live members.
 
         Args:
             living: The windows of live members, which need no second entry.

@@ -1,4 +1,4 @@
-"""The pause of a group: an operator has ordered not to evaluate it until RESUME GROUP."""
+"""The pause of a group: by order of an operator, the group is not evaluated until RESUME GROUP."""
 
 from __future__ import annotations
 

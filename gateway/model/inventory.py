@@ -67,7 +67,7 @@ class Inventory:
         self.topic_shares: Counter[tuple[str, str]] = Counter()
         """Subscriber and kind, ``dedicated`` or ``virtual`` → number of topics in `topic_founders`."""
         self.leaving: dict[DestinationId, Departures] = {}
-        """Destination → its departed members for which events are not evaluated yet."""
+        """Destination → its departed members for whom some events still have to be evaluated."""
         self.vacant: Counter[StreamId] = Counter()
         """Stream → number of destinations in `leaving` that have no members; they keep their numbers."""
         self.next_numbers: dict[StreamId, int] = {}

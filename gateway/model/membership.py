@@ -16,7 +16,7 @@ from grouping.model.panes import pack_bounds
 __all__ = ["ALWAYS", "Membership", "union"]
 
 ALWAYS = ","
-"""The key in `Membership.windows` of the window without bounds."""
+"""In `Membership.windows`, the key of the window that has neither START nor EXPIRE."""
 
 
 class Membership(msgspec.Struct, array_like=True):

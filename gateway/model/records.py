@@ -157,8 +157,8 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     """A hash of the CQ's name and beginning, which is a part of the ids of its destinations; "" if equal CQs share
     destinations. While the snapshot is not written, `DueSnapshot` holds the hash."""
     since: tuple[int, ...] = ()
-    """By source partition, the offset of the first event that counts. For edges, the first event of a key from this
-    offset on enters if it is a match."""
+    """By source partition, the offset of the first event that counts. For edges, if the first event of a key from this
+    offset on is a match, then this event enters, even if earlier events of the key were matches too."""
 
     @classmethod
     def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int, *, snapshot: bool = False) -> EdgeSpec:
@@ -223,7 +223,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
 
 
 PENDING_PARTITIONS = 16
-"""Partitions of `cq.pending`. The number is fixed, because it determines where matches are stored."""
+"""The number of partitions of `cq.pending`. The number is fixed, because it determines where matches are stored."""
 
 
 def joined_with(destination: Destination) -> tuple[Destination, ...]:
@@ -232,7 +232,7 @@ def joined_with(destination: Destination) -> tuple[Destination, ...]:
 
 
 def feed_of(destination: Destination) -> Destination:
-    """Return the store of a timer-based destination, or the destination itself: its id is in the constant table.
+    """Return the destination whose id is in the constant table: for a timer-based destination its store, else itself.
 
     All timer-based destinations with the same constant row and SELECT list read the same store, whatever their ticks
     and digest clauses, so a match is stored once (NiagaraCQ §3.6.2).

@@ -21,7 +21,7 @@ class TableEntries(msgspec.Struct, frozen=True):
     """The entries of a destination in the constant table."""
 
     number: int
-    """The number under which the destination's matches are counted."""
+    """`Membership.number` of the destination."""
     windows: list[tuple[tuple[int, ...], list[Window]]]
     """Pairs of source offsets, by source partition, and windows of record times. The windows count only for events
     below the offsets; for live members the offsets are empty, and the windows count for all events."""

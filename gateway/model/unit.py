@@ -70,7 +70,7 @@ class Unit:
         self.last_expiries: dict[DestinationId, int] = {}
         """Timer-based destination → EXPIRE of the last CQ that this unit removed because its EXPIRE had come."""
         self.bumped: set[StreamId] = set()
-        """Streams whose tables get a new version in this unit, even if no table changes."""
+        """Streams whose constant tables get a new version in this unit, even if no row changes."""
         self.begun_edges: set[DestinationId] = set()
         """New destinations with edges that begin with this unit, including those of commands that were then refused."""
         self.moved_edges: set[DestinationId] = set()
@@ -81,7 +81,7 @@ class Unit:
         self.requested: dict[DestinationId, Destination] = {}
         """Id → requested destination, with the fields that it gets if it is created now."""
         self.left: dict[CqKey | DestinationId, int] = {}
-        """CQ that left its destination, or ended destination → when, epoch milliseconds. A new stay begins after it."""
+        """CQ that left its destination, or ended destination → when, epoch milliseconds. A new stay begins later."""
         self.left_until: dict[CqKey, tuple[int, ...]] = {}
         """CQ that left its destination → offsets, by source partition, up to which events still count for this stay."""
 
@@ -163,7 +163,7 @@ class Unit:
             self.set_field("topic-founders", owner_id, None)
 
     def note_last_expiry(self, destination_id: DestinationId, expire_ms: int) -> None:
-        """Note EXPIRE of a removed CQ, up to which a destination with only paused CQs still sends matches."""
+        """Note EXPIRE of a removed CQ. If only paused CQs are left, the destination still sends the CQ's matches."""
         self.last_expiries[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:

@@ -35,13 +35,19 @@ def segments(unit: Unit) -> dict[StreamId, Segment]:
 
 
 def ended_version(unit: Unit, destination: Destination) -> int:
-    """Return the first version whose micro-batches cannot write to a destination that this unit ends."""
+    """Return the first version of the constant tables with which micro-batches cannot write to a destination.
+
+    The destination ends with this unit.
+    """
     seen = unit.touched[destination.destination_id][1] or unit.touched[feed_of(destination).destination_id][1]
     return unit.inventory.versions[destination.stream_id] + bool(seen)
 
 
 def ended_note(unit: Unit, destination: Destination) -> TimedNote:
-    """Return the note of a timer-based destination that this unit ends; later versions see no matches."""
+    """Return the note of a timer-based destination that this unit ends.
+
+    The destination sees no matches that are found with this unit's version of the constant tables or a later one.
+    """
     note = unit.ended_notes[destination.destination_id]
     if not note.visibility:
         return note

@@ -1,8 +1,8 @@
 """Decides, from the workers' statistics of a stream, whether a group can take another destination (docs/results.md).
 
-The workers' statistics are older than the last commands. So the expected matches of destinations that were admitted
-after the statistics are added. Missing statistics never cause a refusal: a group that no worker has measured counts as
-having no matches.
+The workers' statistics are older than the last commands, and do not include the latest destinations. The gateway adds
+the expected matches of these destinations. Missing statistics never cause a refusal: a group that no worker has
+measured counts as having no matches.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Admission:
 
         Args:
             query: The query to create.
-            destination: The query's destination; a virtual destination may match any number of events.
+            destination: The query's destination. The limit on matches per event does not apply to virtual destinations.
             now_ms: The present, epoch milliseconds.
             computed: Expected time of the stream's computations in each micro-batch, in microseconds.
 

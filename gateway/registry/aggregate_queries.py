@@ -1,4 +1,4 @@
-"""Checks of clauses: clauses that aggregate queries cannot have, and queries that cannot have EVERY."""
+"""Refuses clauses that do not fit the query, such as OVER LAST without aggregates, or EVERY with EMIT CHANGES."""
 
 from __future__ import annotations
 

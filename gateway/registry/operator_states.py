@@ -36,7 +36,7 @@ SPLIT_KEYS_WARNING = (
 _AHEAD_MS = 60_000
 """The time by which a watermark must be ahead of the clock for a warning."""
 _INSTANTS_MS = (-62_135_596_800_000, 253_402_300_799_000)
-"""The years 1 to 9999."""
+"""The first and the last instant that can be shown: the years 1 to 9999, epoch milliseconds."""
 _METRICS = (COMPUTATION_KEYS, COMPUTATION_ROWS, COMPUTATION_BYTES, RESTORE_SECONDS)
 
 

@@ -36,8 +36,8 @@ __all__ = ["StreamGauges"]
 _COUNTERS = MATCHES, RESULTS, RESULT_BYTES, LATE_EVENTS, FUTURE_EVENTS
 """The metrics of the fields of `Output`."""
 _TURNS = 5
-"""The number of calls of `look` that read the evaluator's notes of all streams once. Each call reads the notes of a
-fifth of the streams, because there may be many streams and groups."""
+"""The number of calls of `look` after which the evaluator's notes on all streams were read. Each call reads the notes
+on only a fifth of the streams, because there may be many streams and groups."""
 _COSTLIEST = 10
 _MOST_COLUMNS = 10
 """The largest number of columns of a stream that have a metric series of their own for misfits, values that do not fit

@@ -53,7 +53,7 @@ class TableChanges:
             raise
 
     def stream_of(self, stream_id: StreamId) -> Stream:
-        """Return a live stream, or the stream that a table's first CQ with EMIT would make live."""
+        """Return a live stream, or the stream of changes that the first CQ over only a table would make live."""
         live = self._working.inventory.streams.get(stream_id)
         if live is not None:
             return live

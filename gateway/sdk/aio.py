@@ -86,7 +86,7 @@ class AsyncSubscription:
         Raises:
             ClientClosed: The subscription was closed.
             ResultsGone: Results were deleted before they were read.
-            TransportError: Kafka refuses the read. An unreachable Kafka is no error: the method waits.
+            TransportError: Kafka refuses the read. An unreachable Kafka is not an error: the method waits.
         """
         while (result := self._subscription.take()) is None and not self.ended:
             await self._thread.run(self._subscription.fetch, _STEP)

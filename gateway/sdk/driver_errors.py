@@ -41,8 +41,9 @@ def _note(error: KafkaError) -> None:
 CLIENT_OPTIONS = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_000}
 """Options of each Kafka client of the SDK.
 
-By default librdkafka writes its log and its errors to stderr: here the SDK logs them. If a broker does not answer for
-ten seconds (by default 60), the client turns to the new leaders of the broker's partitions.
+By default, librdkafka writes its log and its errors to stderr. With these options, the SDK logs the errors instead. If
+a broker does not answer for ten seconds (by default 60), the client turns to the new leaders of the broker's
+partitions.
 """
 
 

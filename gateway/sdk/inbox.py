@@ -119,7 +119,7 @@ class Inbox:
         self._consumer.incremental_assign([TopicPartition(*where, offset) for where, offset in positions.items()])
 
     def leave(self, places: Iterable[tuple[str, int]]) -> None:
-        """Stop reading these partitions. Afterwards it is no error if their topics are deleted."""
+        """Stop reading these partitions. From now on, their topics may be deleted without an error."""
         left = list(places)
         with self._lock:
             if not self._closed:

@@ -44,8 +44,8 @@ class SigningKey:
         Args:
             key: A private JWK as JSON, a private key in PEM, or the path of a file with one of them. A JWK may have a
                 `kid` (default: the subscriber's name), and an `iss`, which becomes the issuer of the tokens.
-            audience: The audience of the tokens. If the gateway sets `CQ_AUTH_AUDIENCE`, it must be the same text; by
-                default it is the topic of commands.
+            audience: The audience of the tokens, which must equal the gateway's setting `CQ_AUTH_AUDIENCE`. None stands
+                for the topic of commands, which is the gateway's default too.
             clock: The present, epoch seconds.
 
         Raises:

@@ -103,7 +103,7 @@ class Subscription:
         Raises:
             ClientClosed: The subscription was closed.
             ResultsGone: Results were deleted before they were read.
-            TransportError: Kafka refuses the read. An unreachable Kafka is no error: the method waits.
+            TransportError: Kafka refuses the read. An unreachable Kafka is not an error: the method waits.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (result := self.take()) is None and not self.ended:

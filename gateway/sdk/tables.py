@@ -109,8 +109,8 @@ class Table:
 
     The key of a record is the row's PRIMARY KEY, so all changes of a row are in one partition, in order. The text of
     the key decides the partition, so a value must always be given in the same form: `Decimal("1")` and `Decimal("1.0")`
-    may lead to different partitions. An event that is published after `put` or `delete` has returned meets the change
-    in joins.
+    may lead to different partitions. An event that is published after `put` or `delete` has returned is joined with the
+    changed rows.
     """
 
     def __init__(self, publisher: Publisher, form: TableForm) -> None:

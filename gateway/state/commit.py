@@ -168,7 +168,7 @@ class Commits:
 
         A micro-batch that was pinned before the unit evaluates its events without the unit's CQs. Therefore the edges
         must begin after these events. Otherwise an edge at such an event would be lost: no micro-batch reports it, and
-        the next event of the key is no edge, because it is compared with this event.
+        the next event of the key is not an edge, because it is compared with this event.
 
         Args:
             begun: The new destinations of the unit whose edges begin with the unit.

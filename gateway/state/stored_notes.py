@@ -22,7 +22,7 @@ class StoredNotes:
     """Reads the gateway's notes; every method raises `StoreUnavailable` if Redis does not answer."""
 
     def __init__(self, settings: Settings) -> None:
-        """Connect when first used."""
+        """Prepare to connect; the connection is made at the first use."""
         connection = Connection(settings)
         self._redis, self._keys = connection.redis, connection.keys
 

@@ -24,7 +24,7 @@ class StreamEvaluators:
     """Looks up the evaluators' notes on streams, for `cq status` and Prometheus; for the gateway's main thread only."""
 
     def __init__(self, settings: Settings, notes: EvaluatorNotes, clock: Callable[[], float]) -> None:
-        """Connect when first used.
+        """Prepare to connect; the connection is made at the first use.
 
         Args:
             settings: The gateway's settings, which name the evaluators.
@@ -72,7 +72,10 @@ class StreamEvaluators:
         return found
 
     def _unclaimed(self, stream: Stream, notes: Mapping[str, RoleNote | None], running: set[str]) -> bool:
-        """Tell whether the assigned evaluator reports a stream without an owner; earlier versions claim no streams."""
+        """Tell whether the assigned evaluator reports on a stream that has no owner.
+
+        An evaluator of an earlier version does not note in Redis which streams it owns.
+        """
         return self._assignment.evaluator_of(stream.name) in running and bool(_reports(stream.name, notes))
 
     def _missing(

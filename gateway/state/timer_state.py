@@ -142,7 +142,7 @@ class TimerState:
                 pipeline.zadd(self._connection.keys.timers(stream_id), chunk, lt=True)
 
     def look_after(self, stream_id: StreamId, at_ms: int) -> None:
-        """Arm for a look all destinations that are armed for ticks later than an instant."""
+        """Arm destinations for a look, if they are armed for ticks later than an instant."""
         key = self._connection.keys.timers(stream_id)
         while names := self._armed_later(key, at_ms):
             with self._connection.writing() as pipeline:

@@ -18,7 +18,7 @@ CatalogChange = tuple[bytes, bytes | None]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """The effects of one act, such as a command or an end, besides changes in memory."""
+    """The effects of one act, such as a command or an end, apart from its changes in memory."""
 
     cq: Cq | None = None
     """The CQ that a command was about; for a DROP, the CQ as it was."""

@@ -1,8 +1,8 @@
 """Delivery of digests: first the cut, in a transaction of its own, then the digests with their cursors.
 
 If a gateway dies after the cut and before the digests, its successor finds the cut on `cq.ticks` and writes the same
-digests. So no two digests with the same id differ, even for readers of uncommitted records. The digest of
-a tick is written if the cursor is at this tick or at a later tick.
+digests. So no two digests with the same id differ, even for readers of uncommitted records. A successor knows from a
+destination's cursor which digests are written: all digests up to the tick of the cursor.
 """
 
 from __future__ import annotations

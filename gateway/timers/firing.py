@@ -276,7 +276,7 @@ class TickRun:
                 self.shortened[name] = table
 
     def finish(self, key: str, cut: Cut) -> None:
-        """Write the digests of an open cut. The cut alone decides their content, so each try makes the same digests."""
+        """Write the digests of an open cut. Only the cut decides their content, so each try makes the same digests."""
         memberships = self._state.memberships([name for name, _, _ in cut.digests])
         known = [
             DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick, since_ms)

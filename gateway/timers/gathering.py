@@ -33,7 +33,8 @@ class DueDestination(NamedTuple):
     from_ms: int = 0
     """The time at which the digest begins."""
     gap: bool = False
-    """Whether ticks before the window of OVER LAST were missed, so that matches before the window are in no digest."""
+    """Whether ticks before `tick` were missed, and matches of that time are older than the window of OVER LAST, so that
+    no digest has them."""
 
     def behind_gap(self, covered: SourceOffsets) -> DueDestination:
         """Return the destination with a cursor that skips the missed matches; without a gap, the destination itself."""

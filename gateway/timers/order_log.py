@@ -33,7 +33,7 @@ class OrderLog:
         """The offsets of the open orders."""
 
     def recover(self, closed: int) -> StreamId | None:
-        """Find the open orders, and return their stream; None if no order is open.
+        """Find the open orders, and return their stream, which is the same for all; None if no order is open.
 
         Args:
             closed: The offset before which all orders are closed.

@@ -27,8 +27,8 @@ __all__ = ["ProgressProbes"]
 log = logging.getLogger(__name__)
 
 _EVERY_MS, _PLACE_MS, _LONGEST_MS = 100, 2, 2_000
-"""The time between two probes: at least the first value, and the second value for each partition that a probe asks
-about, but at most the third value."""
+"""The time between two probes, in milliseconds: the second value for each partition that a probe asks about, but at
+least the first value and at most the third value."""
 _ABSENT_MS = 10_000
 """If two probes are further apart than this time, the gateway was suspended, or its clock was set. The ticks between
 the probes are then missed ticks."""
@@ -117,6 +117,7 @@ class ProgressProbes:
         silent = self._topics.offsets.silent(places)
         if not silent.isdisjoint(own):
             # The end of `cq.pending` is unknown, so it is also unknown when the matches of these commits are taken in.
+            # The call asks Kafka again which partitions have a leader, so that a later probe gets the ends.
             self._topics.forms([self._log])
         elif self._candidate is None:
             self._candidate = committed, {place[1]: ends[place] for place in own}

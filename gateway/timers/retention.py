@@ -23,7 +23,7 @@ _READERS = 2500
 
 
 class _Passed(NamedTuple):
-    """The positions of a store that some of its readers no longer need: the readers whose cursors were looked up."""
+    """The positions of a store that those of its readers whose cursors were looked up need no longer."""
 
     readers: int = 0
     low: int = 0
@@ -65,7 +65,8 @@ class Retention:
         Until these last digests are written, no later incarnation of the destination fires.
         """
         self._served: dict[bytes, None] = {}
-        """Stores with several readers whose positions may be forgotten."""
+        """Stores with several readers, all of which were served. `step` looks up the cursors of the readers, and
+        forgets the positions that all cursors have passed."""
         self._large: _LargeStore | None = None
 
     def reset(self) -> None:

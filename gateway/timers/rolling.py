@@ -146,7 +146,8 @@ class Rolling:
             try:
                 bodies += rolled_records(select, records, stores, covered, before)
             except FAULTS:
-                # A bug that one query meets must not hold up other queries. The query's aggregates stay as they are.
+                # A bug with the aggregates of one query must not hold up other queries. These aggregates stay as they
+                # are.
                 log.exception("aggregates not rolled", extra={"stream": stream_id, "select": select_id})
         if bodies:
             records_out = [OutgoingRecord(self._topic, None, body, (), roll.partition) for body in bodies]

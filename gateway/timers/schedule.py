@@ -40,7 +40,7 @@ class MissedTicks(NamedTuple):
 def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -> int | None:
     """Return a destination's first tick later than an instant; None if its last CQ expires before this tick.
 
-    The EXPIRE of the last CQ is no tick, since the last digest takes the place of a tick. For digests of a table's
+    The EXPIRE of the last CQ is not a tick, since the last digest takes the place of a tick. For digests of a table's
     rows, however, the EXPIRE is the last tick. No tick comes before the CQ was accepted, nor before the instant from
     which EVERY counts. Matches may have earlier times, since publishers set the record times.
 
@@ -168,7 +168,7 @@ def _anchor(membership: Membership, born_ms: int) -> int:
 
 
 def has_gap(membership: Membership, tick_ms: int, missed: MissedTicks | None, last_ms: int) -> bool:
-    """Tell, for OVER LAST, whether some matches before the window of a tick are in no digest, since ticks were missed.
+    """Tell, for OVER LAST, whether ticks were missed, so that some matches older than a tick's window are in no digest.
 
     Args:
         membership: The destination with its members.

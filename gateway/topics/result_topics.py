@@ -29,7 +29,8 @@ _Made = tuple[set[str], dict[str, TopicRefusal]]
 _REFUSALS = 50
 """After this number of refusals, a unit of work requests no more topics, since each request takes some milliseconds."""
 _LARGEST_BATCH = 2 << 20
-"""The largest size of a batch of results, in bytes. A result may have a megabyte, and headers in addition."""
+"""The largest size of a batch of results, in bytes. The value of a result may have up to a megabyte; headers come in
+addition."""
 
 
 class ResultTopics:
@@ -216,7 +217,10 @@ class ResultTopics:
             self._like(topic).discard(topic)
 
     def delete(self, topics: Iterable[str]) -> None:
-        """Request the deletion of topics, and do not wait. If Kafka refuses, the topics are known as existing again."""
+        """Request the deletion of topics, and do not wait.
+
+        From now on, the topics count as deleted. A later `begin` adds the topics again that Kafka refused to delete.
+        """
         doomed = set(topics)
         if doomed:
             self.lose(doomed)

@@ -141,7 +141,8 @@ def seen(stream: Stream, form: ExistingTopic) -> Stream:
     """
     if stream.topic_id not in ("", form.topic_id):
         renewed = msgspec.structs.replace(stream, generation=stream.generation + 1, topic_id=form.topic_id)
-        # If the new topic has fewer partitions, the missing ones get start offsets too, so that no tick waits for them.
+        # If the new topic has fewer partitions, the missing ones get start offsets too. Otherwise, ticks would wait for
+        # the events that these partitions of the old topic had, and that can no longer be evaluated.
         count = max(form.partitions, len(stream.start_offsets))
         return msgspec.structs.replace(renewed, start_offsets={str(number): renewed.base for number in range(count)})
     starts = {str(number): stream.base for number in range(form.partitions)} | stream.start_offsets

@@ -28,8 +28,8 @@ _UNIT_BYTES = 8 << 20
 _TOGETHER_SECONDS = 10.0
 """Several subscribers send together if commands of two subscribers have come within this time."""
 _LIGHT_SECONDS = 0.25
-"""How long budgets limit all accounts after all waiting commands of an account were taken within its budget. Such an
-account has few commands, which the others must not delay."""
+"""How long all accounts are limited by their budgets after an account was *light*: all its waiting commands were taken,
+and its budget was not used up. A light account has few commands, and the other accounts must not delay them."""
 _UNIT_SECONDS = 0.1
 """The approximate largest CPU time of a unit of work while several subscribers send."""
 _ALONE_SECONDS = 0.5
@@ -129,8 +129,9 @@ class CommandQueue:
         """Return the commands of the next unit of work, at most `most`.
 
         Subscribers take turns. A subscriber that stays within its budget must not be delayed by others. So if such a
-        subscriber was served a moment ago, each subscriber has one turn, which ends when its budget is used up. If no
-        such subscriber was served for some seconds, subscribers take several turns, until the unit is full.
+        subscriber was served a moment ago, each subscriber has one turn, which ends when its budget is used up. A
+        little later, each subscriber still has only one turn, but its budget does not limit the turn. If no such
+        subscriber was served for some seconds, subscribers take several turns, until the unit is full.
         """
         now = self._clock()
         alone = not self.together

@@ -66,7 +66,7 @@ class QueryReader:
         """Tick of an incomplete digest → offset of the part that was read first."""
         self._apply = apply
         self._rows: dict[tuple[int, int], Mapping[str, Any] | None] = {}
-        """Partition and offset of a record that was sifted → its row, or None if the event is no match."""
+        """Partition and offset of a record that was sifted → its row, or None if the event is not a match."""
         self.snapshot: int | None = None
         """The number of rows of the CQ's snapshot; None until this reader has handed over the whole snapshot."""
         self._end = place.end

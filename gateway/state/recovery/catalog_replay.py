@@ -141,7 +141,11 @@ class CatalogReplay:
         return True
 
     def _apply_timed(self) -> None:
-        """Restore the notes of timer-based destinations, because the replay does not repeat the earlier versions."""
+        """Restore the notes of timer-based destinations.
+
+        The replay cannot compute the notes, which name earlier versions of the constant tables: the replay makes other
+        versions.
+        """
         for chunk in _chunks(self._timed):
             self._working.load_memberships(chunk)
             for name in chunk:

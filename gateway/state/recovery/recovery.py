@@ -184,7 +184,7 @@ class Recovery:
         """Write the last unit's records to Kafka if Kafka lacks them, and set the position after the unit.
 
         Args:
-            mark: The mark of the last commit that Redis lacked.
+            mark: The last mark among the catalog records that Redis lacked; None without one.
             hung: Partitions with an aborted transaction. Their records of the last unit are lost, even if Kafka
                 reported the unit as written.
             now_ms: The present, epoch milliseconds.

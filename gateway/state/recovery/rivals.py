@@ -126,7 +126,7 @@ class GatewaySign:
     """Writes this gateway's sign, and watches the signs of other gateways."""
 
     def __init__(self, settings: Settings, holder: str, stop: threading.Event) -> None:
-        """Connect when first used.
+        """Prepare to connect; connections are made at the first use.
 
         Args:
             settings: The settings with the addresses of Kafka and Redis.
