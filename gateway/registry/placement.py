@@ -79,7 +79,8 @@ class Placement:
         """Return the request of a subscriber's CREATE.
 
         Raises:
-            InputError: ``not-allowed``: the settings forbid destinations that several subscribers read.
+            InputError: ``not-allowed``: the settings forbid destinations that several subscribers read, or the topics
+                of another subscriber have the same prefix.
         """
         self._check_open(statement.publish.mode)
         if self._prefixes is not None:
