@@ -103,7 +103,7 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
 
 
 def keep_lease(lease: Lease, stop: threading.Event) -> None:
-    """Renew the lease again and again. If the lease is lost, end the process at once, since it must not write then."""
+    """Renew the lease again and again. If the lease is lost, end the process at once, before it can write any more."""
     kept = time.monotonic()
     while not stop.wait(lease.lifetime_ms / 5000):
         try:

@@ -114,7 +114,7 @@ class Commands:
 
         Args:
             records: The records.
-            seconds: The compilation time after which the unit takes in no further command.
+            seconds: How long the unit may begin further commands, in seconds from now.
             patient: Whether the unit waits for Kafka's answers, for example about new topics. Otherwise a command that
                 needs an answer is held, and other subscribers' commands go on.
         """

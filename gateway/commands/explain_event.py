@@ -25,7 +25,7 @@ from grouping.values.times import instant, parse_instant
 __all__ = ["explain_event"]
 
 _MOST_BYTES = 64 * 1024
-"""The largest number of bytes of the event and of the rows and fields that the statement gives with it."""
+"""The largest number of bytes of the event together with the rows and fields that the statement gives."""
 _FIELDS = ("_key", "_time", "_headers")
 _headers = msgspec.json.Decoder(dict[str, str]).decode
 _rows = msgspec.json.Decoder(list[msgspec.Raw]).decode

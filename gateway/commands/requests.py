@@ -132,7 +132,7 @@ class RequestReader:
         return request.refusal
 
     def hold(self, request: Request) -> None:
-        """Subtract a request from the sender's rate, because the request must wait for another turn."""
+        """Undo the count of a request against the sender's rate, because the request must wait for another turn."""
         if request.refusal is None and request.record.key is not None:
             self._rates.give_back(request.record.key)
 

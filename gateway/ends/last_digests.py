@@ -1,4 +1,7 @@
-"""Last digests: matches that are pending when a destination ends are published before `cq.end`, except after a DROP."""
+"""The last digest of a destination: the matches that are still pending when the destination ends.
+
+The last digest is published before `cq.end`. After a DROP there is no last digest.
+"""
 
 from __future__ import annotations
 

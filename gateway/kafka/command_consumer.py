@@ -16,7 +16,8 @@ __all__ = ["CommandConsumer"]
 
 _SOME = 5
 _GAP_SECONDS = 0.02
-"""How long the consumer waits for further commands, if some have come together. More are then likely to follow."""
+"""How long the consumer waits for further commands, if at least `_SOME` commands have come together. In this case, more
+commands are likely to follow."""
 _MANY = 1000
 """The number of commands for which a commit is worth its fixed cost, so that the consumer waits for no more."""
 _NONE: Mapping[int, int] = MappingProxyType({})

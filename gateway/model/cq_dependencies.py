@@ -107,7 +107,7 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Note the sole user of a group or SELECT list; a second user makes it `SEVERAL`, until no CQ is left."""
+        """Note the sole user of a group or SELECT list; from the second user on `SEVERAL`, until no CQ is left."""
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:

@@ -2,7 +2,7 @@
 
 The gateway counts the CQs that need each dependency. In memory a dependency has a kind and an id. In Redis and on
 `cq.catalog` a dependency has a name, which begins with `g_` for a group, `t_` for a template, `v_` for a group's topic
-and `w_` for a view; all other names are of SELECT lists. Only this module derives the kind from the name.
+and `w_` for a view; all other names belong to SELECT lists. Only this module derives the kind from the name.
 """
 
 from __future__ import annotations

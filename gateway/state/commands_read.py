@@ -36,7 +36,7 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead({**self.offsets, **later.offsets}, later.ahead)
 
     def joined(self, other: CommandsRead) -> CommandsRead:
-        """Combine two positions, each of which may be outdated: a command in one of them was carried out."""
+        """Combine two positions, each of which may be outdated: a command that one of them contains was carried out."""
         offsets = {
             partition: max(self.offsets.get(partition, 0), other.offsets.get(partition, 0))
             for partition in sorted(self.offsets.keys() | other.offsets.keys())

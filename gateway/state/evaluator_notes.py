@@ -96,7 +96,7 @@ class EvaluatorNotes:
         }
 
     def first_records(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, FirstRecords]:
-        """Return the dead letters among the first records of streams, by stream; Redis is asked once."""
+        """Return how many of the first records of streams became dead letters, by stream; Redis is asked once."""
         found = self._hashes(map(self._connection.keys.first_records, stream_ids))
         return dict(zip(stream_ids, map(FirstRecords.unpack, found), strict=True))
 

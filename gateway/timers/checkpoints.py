@@ -97,7 +97,8 @@ class TimerCheckpoints:
 
         Args:
             index: An empty index.
-            ends: Partition → end of the log. A checkpoint with a later offset is of another log and is ignored.
+            ends: Partition → end of the log. A checkpoint with a later offset does not belong to this log, and is
+                ignored.
 
         Returns:
             Partition with a checkpoint → offset from which the log has to be read.

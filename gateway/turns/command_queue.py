@@ -43,7 +43,7 @@ class CommandUnit(NamedTuple):
 
     records: list[Record]
     seconds: float
-    """After this time of compilation, in seconds, the unit takes in no further commands."""
+    """How long the unit may begin further commands, in seconds."""
     alone: bool
     """Whether a single subscriber sends, so that no other subscriber waits for the unit."""
 
