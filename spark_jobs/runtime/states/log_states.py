@@ -134,15 +134,14 @@ class LogStates:
                 states[name] = self._unusable(name, needs, first)
                 continue
             since = needs.since(partition)
-            state, place = known.get(name), _place_of(needs, stream, partition)
-            state = self._usable(state, first, clock) or self._stored(place, needs, first)
+            place = _place_of(needs, stream, partition)
+            state = self._usable(known.get(name), first, clock) or self._stored(place, needs, first)
             if state is None:
                 state = needs.kind(min([first, *since.values()]))
                 for column in since:  # a state without rows lacks the values of no column
                     state.hold(column, state.position)
             if state.position < first:
-                self._snapshots.catch_up(place, state, first)
-                needs.settle(state, BEGINNING)  # stored changes lack the keys that became silent by marks of the clock
+                state = self._caught_up(place, needs, state, first)
             states[name] = state
             if state.position > state.began:
                 state.reached = state.position
@@ -243,10 +242,26 @@ class LogStates:
             state.undo()
         return state if state.position <= first else None
 
-    def _stored(self, place: SnapshotPlace, needs: StateNeeds, first: int) -> LogState | None:
-        state = self._snapshots.last(place, first, needs.kind)
+    def _stored(self, place: SnapshotPlace, needs: StateNeeds, first: int, after: int = -1) -> LogState | None:
+        state = self._snapshots.last(place, first, needs.kind, after)
         if state is not None:
             state.keep(needs.names)
+        return state
+
+    def _caught_up(self, place: SnapshotPlace, needs: StateNeeds, state: LogState, first: int) -> LogState:
+        """Return a state at `first`, or as near before it as files allow.
+
+        The files of changes after the state of a worker that was away may be gone. Over joins, a stored state then
+        takes the place of the worker's own, since the log does not have the rows as they were joined.
+        """
+        state.keep(needs.names)  # changes are of no use to a state with a column that other workers have dropped
+        self._snapshots.catch_up(place, state, first)
+        if place.joined and state.position < first:
+            later = self._stored(place, needs, first, state.position)
+            if later is not None:
+                state = later
+                self._snapshots.catch_up(place, state, first)
+        needs.settle(state, BEGINNING)  # stored changes lack the keys that became silent by marks of the clock
         return state
 
     def _fold(

@@ -78,14 +78,14 @@ class RowSnapshots:
         self._away_until = 0.0
         """The time before which the file system is not used after a fault, so that not every task waits for it."""
 
-    def last(self, place: SnapshotPlace, at_most: int, kind: type[State]) -> State | None:
-        """Return the last whole state of a kind whose position is `at_most` or before; None if there is none."""
+    def last(self, place: SnapshotPlace, at_most: int, kind: type[State], after: int = -1) -> State | None:
+        """Return the last whole state of a kind whose position is in (`after`, `at_most`]; None if there is none."""
         if self._clock() < self._away_until:
             return None
         try:
             system, folder = self._opened(place)
             for position, path in sorted(self._files(system, folder), reverse=True):
-                if position > at_most:
+                if not after < position <= at_most:
                     continue
                 try:
                     with system.open_input_stream(path) as file:
@@ -167,7 +167,7 @@ class RowSnapshots:
         self._due.pop(place.path, None)
         try:
             system, folder = self._opened(place)
-            if self._files(system, folder):
+            if system.get_file_info(folder).type == pyarrow.fs.FileType.Directory:
                 system.delete_dir(folder)
         except _FAULTS as error:
             self._pause(error)

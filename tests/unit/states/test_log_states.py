@@ -241,6 +241,39 @@ def test_all_changes_of_a_joined_state_since_its_last_but_one_file_are_kept(tmp_
     assert 0 == topic.read_records
 
 
+@pytest.mark.parametrize("away", ["long", "while a column was dropped"])
+def test_a_worker_that_was_away_has_rows_as_they_were_joined(tmp_path: Path, away: str) -> None:
+    """The worker takes a stored state where changes since its own are gone, and changes that have fewer columns."""
+    texts = ("p.staff > 1", "p.industry = 'x'")
+    queries = [
+        compiled(f"SELECT q.n FROM quotes q JOIN profiles p ON q.symbol = p.symbol WHERE {text} EMIT ON ENTER BY _key")
+        for text in texts
+    ]
+    topic, clock, store = PartitionTopic(QUOTES, [{"symbol": "a", "n": 1}] * 6, 1), [0.0], Store()
+    store.known_plans |= {query.plan.group_id: query.plan for query in queries}
+    entries = [
+        entry(number, tuple(map(str, row.types)), row.values, group=query.plan.group_id, edge="enter", since=(0,))
+        for number, query in enumerate(queries)
+        for row in [query.row]
+    ]
+    version = store.commit((), entries)
+    one, other = (PartitionWorker(topic, tmp_path, clock) for _ in range(2))
+
+    def edges(worker: PartitionWorker, at: int, staff: int) -> int:
+        views = {"t_1": view_of(PROFILES, [{"symbol": "a", "industry": "y", "staff": staff}])}
+        return len(worker.run(store, version, at, at + 1, 1, complete=True, views=views))
+
+    assert 0 == edges(other, 0, 0)
+    if away != "long":
+        version = store.commit([destination(1)], [])
+        one = PartitionWorker(topic, tmp_path, clock)
+    for at in range(1, 5):
+        assert 0 == edges(one, at, 0)
+        clock[0] += 61 if away == "long" else 0
+    assert 1 == edges(other, 5, 2)
+    assert 0 == topic.read_records
+
+
 def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
     """Older files go, and all files of a computation without queries."""
     topic, clock, store = PartitionTopic(STREAM, [{"k": "a", "p": 2.0}] * 50, 1), [0.0], Store()
@@ -261,6 +294,10 @@ def test_two_files_of_a_state_are_kept(tmp_path: Path) -> None:
     ]
     snapshots.forget(place)
     assert not [*tmp_path.rglob("*.rows")]
+    PartitionWorker(topic, tmp_path, clock).run(store, version, 40, 50, 10, complete=True)
+    assert [path.suffix for path in tmp_path.rglob("*") if path.is_file()] == [".changes"]
+    snapshots.forget(place)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_a_place_that_cannot_be_reached_costs_no_result(tmp_path: Path) -> None:
