@@ -102,7 +102,8 @@ class UnitGuard:
                 continue
             for unit in units:
                 yield from step.rest(self.not_evaluated, unit, reason)
-            return
+            break
+        selection.mark(())  # the guard of the task's next source partition does not know the marks of this guard
 
     def _run(self, step: Step) -> Records:
         selection = self.selection

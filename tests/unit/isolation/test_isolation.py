@@ -290,6 +290,18 @@ def test_the_groups_over_a_join_are_in_hand_while_it_is_made() -> None:
     assert ([], 6) == (in_hand, len(letters))
 
 
+def test_a_join_that_is_made_is_no_longer_in_hand() -> None:
+    """A task evaluates several source partitions: a death in the next one must not be blamed on this join."""
+    held: list[list[str]] = []
+
+    def join(events: Events, computation: Computation) -> Iterator[tuple[int, Events]]:
+        yield events.count, _events(0)
+
+    selection = UnitSelection(suspects=["g_1"], mark=lambda units: held.append(list(units)))
+    assert [] == list(records_of(task_of(_STREAM, _guard(selection), _joined_snapshot(), join), _events(2)))
+    assert [["g_0", "g_2", "g_1"], []] == held
+
+
 @pytest.mark.parametrize("fault", [MemoryError, CpuExceeded])
 def test_a_join_that_fails_leaves_its_groups_out(fault: type[Exception]) -> None:
     """Keys and conditions of ON are computed for all groups over the join, so all of them are left out together."""
