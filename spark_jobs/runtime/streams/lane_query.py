@@ -236,7 +236,7 @@ class TopicsAway(Exception):
 def bounded_ends(
     reached: Mapping[str, Mapping[int, int]], ends: Mapping[str, Mapping[int, int]], most: int
 ) -> _LaneEnds:
-    """Return where a micro-batch ends. All partitions with new events have an equal share of its events.
+    """Return where a micro-batch ends. The partitions with few new events leave the rest of their shares to the others.
 
     Args:
         reached: By topic and partition, the offset up to which events are evaluated.
@@ -245,19 +245,22 @@ def bounded_ends(
 
     Example:
         >>> bounded_ends({"x": {0: 5, 1: 7}, "y": {0: 0}}, {"x": {0: 5, 1: 9}, "y": {0: 900, 1: 900}}, 30)
-        {'x': {0: 5, 1: 9}, 'y': {0: 10, 1: 10}}
+        {'x': {0: 5, 1: 9}, 'y': {0: 14, 1: 14}}
         >>> bounded_ends({"x": {0: 5, 1: 7}}, {"x": {0: 4, 1: 9}}, 1)
         {'x': {0: 5, 1: 8}}
     """
     bounded: _LaneEnds = {topic: dict(own) for topic, own in reached.items()}
-    news = [
-        (topic, partition, end)
+    news = sorted(
+        (end - bounded[topic].get(partition, 0), topic, partition)
         for topic, own in ends.items()
         for partition, end in own.items()
         if end > bounded[topic].get(partition, 0)
-    ]
-    for topic, partition, end in news:
-        bounded[topic][partition] = min(end, bounded[topic].get(partition, 0) + max(most // len(news), 1))
+    )
+    left = most
+    for place, (waiting, topic, partition) in enumerate(news):
+        taken = min(waiting, max(left // (len(news) - place), 1))
+        bounded[topic][partition] = bounded[topic].get(partition, 0) + taken
+        left -= taken
     return bounded
 
 
