@@ -40,7 +40,7 @@ def test_a_file_is_published_and_broken_lines_are_told(cq: Any, lab: Lab, tmp_pa
     assert 1 == ran.returncode
     assert f'2 records published to topic "{source.topic}"' == ran.stdout.strip()
     reported = ran.stderr.splitlines()
-    assert reported[0].startswith("line 2: the line is no JSON")
+    assert reported[0].startswith("line 2: the line is not JSON")
     assert ["line 4: the line is JSON, but not an object", "2 broken lines left out"] == reported[1:]
     ran = cq("publish", source.name, "--format", "csv", "--key", "symbol", text="symbol,price\nc,3\n")
     assert (0, f'1 record published to topic "{source.topic}"') == (ran.returncode, ran.stdout.strip())

@@ -208,7 +208,7 @@ def test_tables_filled_anew_while_they_are_read_are_refused(made: _Tables) -> No
     assert pieces is not None
     next(pieces)
     made.working.confirm(2, made.working.connection.redis.info("server")["run_id"])
-    with pytest.raises(StoreUnavailable, match="anew"):
+    with pytest.raises(StoreUnavailable, match="filled again while they were read"):
         list(pieces)
 
 
