@@ -103,7 +103,7 @@ class TokenCheck:
         if auth.token_seconds + 2 * auth.skew_seconds > settings.commands.remember_days * _DAY_SECONDS:
             raise OperationalError(
                 "tokens would be valid for longer than command ids are remembered",
-                detail="A token that is sent again after that would be carried out again.",
+                detail="A command with a valid token, sent again after its id was forgotten, would run again.",
                 hint="Lower CQ_AUTH_TOKEN_SECONDS, or raise CQ_COMMANDS_REMEMBER_DAYS.",
             )
         issuer_keys = KeyUrl(auth.jwks_url, auth.issuer) if auth.jwks_url else None

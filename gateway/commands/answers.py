@@ -48,7 +48,7 @@ class DestinationResult(msgspec.Struct, frozen=True):
     member: str
     """The CQ's token in this destination, by which a reader recognises the CQ's own `cq.leave`."""
     since: str | UnsetType = UNSET
-    """When the CQ joined this destination, if this was not at its creation. A `cq.end` with an earlier time is the end
+    """When the CQ joined this destination, if the CQ existed before. A `cq.end` with an earlier time is the end
     of another incarnation."""
     filter: str | UnsetType = UNSET
     """Only virtual destinations have this field and the fields below."""
@@ -126,7 +126,7 @@ def trigger_result(
         destination: The CQ's destination.
         cq: The CQ.
         now_ms: The instant from which the next tick is counted, epoch milliseconds.
-        key: The plan's node with the key of its results; None leaves the key out.
+        key: The plan's node with the columns of BY; None leaves these columns out.
     """
     found = _schedule(destination.trigger, cq, now_ms)
     if destination.edges is None or not destination.edges.edge:

@@ -22,7 +22,9 @@ __all__ = ["check_notes"]
 
 _REPLIES = 200
 """The number of replies, from the end of each partition of `cq.replies`, whose command ids are checked."""
-_SAME_DAYS = "If the gateway has another CQ_COMMANDS_REMEMBER_DAYS than this command, first set the same here."
+_SAME_DAYS = (
+    "If the gateway has another CQ_COMMANDS_REMEMBER_DAYS than `cq doctor`, first run `cq doctor` with the gateway's."
+)
 
 
 def check_notes(
@@ -87,5 +89,5 @@ def _check_ids(
                 answered[CommandIds.key(record.key, command_id)] = command_id
     if lost := answered.keys() - CommandIds(settings, working).find(list(answered), now_ms).keys():
         names = {answered[name] for name in lost}
-        detail = f"Redis lacks {shown(names, 'command id')} of answered commands, which would be carried out again."
+        detail = f"Redis lacks {shown(names, 'command id')} of answered commands. If sent again, they would run again."
         yield Finding("id-missing", "", detail, f"{REFILL_HINT} {_SAME_DAYS}", "refill Redis", frozenset(names))

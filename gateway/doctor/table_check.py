@@ -42,7 +42,7 @@ def check_tables(
         store: The store of the constant tables.
 
     Raises:
-        StoreUnavailable: The tables are not confirmed, or are incomplete.
+        StoreUnavailable: The tables are incomplete, or the gateway has not yet checked them after a loss of Redis.
         SegmentDamaged: A segment cannot be read.
     """
     wanted = _wanted(memberships, inventory)
@@ -71,7 +71,9 @@ def _wanted(
     for name in memberships.keys() | inventory.leaving.keys():
         membership, leaving = memberships.get(name), inventory.leaving.get(name)
         destination = _destination(membership, leaving.destination if leaving is not None else None)
-        if not destination.trigger.timed:  # a timer-based destination has no rows; its store has them
+        if (
+            not destination.trigger.timed
+        ):  # a timer-based destination has no rows of its own: the memberships have its store
             entries = rows_of(destination, table_entries(membership, leaving))
             rows[destination.stream_id].update(map(_row, entries))
     return rows

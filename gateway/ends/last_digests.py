@@ -34,8 +34,8 @@ class LastDigests:
         self._commits = commits
         commits.after_write.append(lambda work: self.hold(work.notices))
         self._clear: dict[str, int] = {}
-        """Key of a notice whose CQs get no more matches → the value of `Timers.taken_in` from which on all their
-        matches are taken in."""
+        """The key of a notice whose CQs get no more matches → the number of finished probes (`Timers.taken_in`) after
+        which the gateway has all their matches."""
         self._last_ticks: dict[str, int] = {}
         """Key of a notice of departed members → the last tick whose digest may have their matches."""
 
@@ -73,12 +73,13 @@ class LastDigests:
                 # A Spark job may still write a digest of an earlier tick, and `cq.end` must be the last record.
                 continue
             if notice.members and self._timers.waits(notice.destination):
-                # A digest in an open cut must be written before `cq.leave`. Before `cq.end`, the gateway need not wait
-                # for such a digest, since the last digest has its matches.
+                # A digest whose cut is decided must be written before `cq.leave`. Before `cq.end`, the gateway need not
+                # wait for this digest: the last digest takes over the matches of digests that are not written yet.
                 continue
             if not _pending(notice) or notice.written:
                 yield notice, []
-            # The present probe began earlier, so only the next probe covers all matches that are written by now.
+            # The probe that is under way may have begun before the last match was written. So the gateway has all
+            # matches when one more probe has finished: two after the number now.
             elif taken_in and taken_in >= self._clear.setdefault(notice.key, taken_in + 2):
                 if not notice.members:
                     owing.append(notice)

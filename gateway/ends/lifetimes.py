@@ -19,7 +19,7 @@ __all__ = ["Lifetimes", "settled_ms"]
 
 _CHUNK = 8000
 _MARK_MS = 10_000
-"""How long the evaluator may take to write results for which only the clock, and no event, has moved the watermark."""
+"""How long the evaluator may take to write results after the clock has moved the watermark of an idle partition."""
 
 
 class Lifetimes:

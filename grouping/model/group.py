@@ -34,8 +34,7 @@ class ConstantRow(msgspec.Struct, frozen=True):
     """The constants of one query, by slot.
 
     Each row has its own types: ``volume < 5`` and ``volume < 5.5`` share a signature, but the types of their rows
-    differ. A type may be the type of a column; `NUMERIC`, for an exact number that is no BIGINT and is compared with an
-    exact column; or ``SET<…>`` of one of these types.
+    differ. A type is a column's type, `NUMERIC`, or ``SET<…>`` of one of these.
     """
 
     types: tuple[SqlType, ...]
@@ -182,8 +181,8 @@ class DestinationIds:
             digest: The digest clause; the default clause if the CQ has none.
             mode: The word after PUBLISH; None without a word.
             owner: The subscriber of the destinations; empty if equal CQs of all subscribers share a destination.
-            edges: The kind of edges, and the CQ to which the destinations belong; empty if equal CQs share a
-                destination.
+            edges: Empty if equal CQs share a destination. Else the kind of edges and the id of a CQ: its edges begin
+                with the CQ, so its destinations are its own.
         """
         clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
         self._group = group

@@ -150,8 +150,8 @@ TIMESTAMP = SqlType("TIMESTAMP")
 BINARY = SqlType("BINARY")
 VARIANT = SqlType("VARIANT")
 NUMERIC = SqlType("NUMERIC")
-"""Type of a constant that is compared with an exact column: an exact number that no BIGINT holds. No column has this
-type.
+"""Type of a constant that is compared with a column of whole numbers or DECIMALs: a number that no BIGINT holds, kept
+exactly. No column has this type.
 """
 UNKNOWN = SqlType("")
 """Type, in a plan, of a result whose type depends on the types of the row's constants."""
@@ -301,7 +301,7 @@ class TypeText:
         return found is not None
 
     def _next(self, mark: str) -> re.Match[str] | None:
-        """Return the next token if it is a mark or a word in any case."""
+        """Return the next token if it is `mark`: a mark, or a word in capitals that the text may have in any case."""
         found = _TOKEN.match(self._text, self._at)
         return found if found and not found["quoted"] and found[0].strip().upper() == mark else None
 

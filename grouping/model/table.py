@@ -41,10 +41,10 @@ class Table(msgspec.Struct, frozen=True):
     """The subscribers besides the owner that may read the table."""
     decimals: str | msgspec.UnsetType = msgspec.UNSET
     """The form of texts for DECIMAL columns of Debezium: ``string``, ``base64``, or empty for unknown. Unset for other
-    formats, and for a table of an earlier version, which reads decimal text.
+    formats. A table that an earlier version created has the field unset, and its texts are read as decimal text.
     """
     timestamps: str | msgspec.UnsetType = msgspec.UNSET
-    """The unit of numbers for TIMESTAMP columns, as of a stream; unset without the option."""
+    """The unit of numbers for TIMESTAMP columns, as for a stream; unset without the option."""
 
     @property
     def encoding(self) -> ValueEncoding:

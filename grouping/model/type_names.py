@@ -25,7 +25,7 @@ OTHER_SPELLINGS = {
     "TIMESTAMPTZ": "TIMESTAMP",
     "VARCHAR": "STRING",
 }
-"""Names of types in other systems that are hardly ever names of columns."""
+"""Names of types in other systems. Columns hardly ever have these names, so a hint can take such a word for a type."""
 
 _NEAREST = {
     "TINYINT": "I8 INT1 SBYTE",

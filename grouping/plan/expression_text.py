@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 HIDDEN = ("?",)
-"""The argument `constants` of `render_part` for an expression of `without_values`: ``?`` for each constant."""
+"""For `render_part`: shows ``?`` for each constant of an expression that `without_values` returned."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _WORDS = frozenset("and or not in is null like rlike between case when then else end cast as div true false".split())
 _BETWEEN_SIDES = frozenset("& | ^ = <> <=> < <= > >= + - * / % div in".split())
@@ -95,7 +95,8 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         and (element := SqlType.of(kind).element)
         and element.is_number
     ):
-        return f"array<{element}>({', '.join(args)})"  # the text names the type, since constants would decide it
+        # The text shows slots, not constants, so it must name the type that the constants decide.
+        return f"array<{element}>({', '.join(args)})"
     if op == "variant_get" and kind != str(VARIANT):
         return f"variant_get({args[0]}, {args[1]}, '{kind}')"
     if op == LEFT_ON:
@@ -165,7 +166,7 @@ def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
 
 
 def without_values(expression: Expression) -> Expression:
-    """Return an expression in which slot 0 stands for each constant, since signatures hide constants."""
+    """Return an expression with slot 0 in place of each constant. With `HIDDEN`, its text shows no constants."""
     if isinstance(expression, Call):
         return Call(expression.op, tuple(map(without_values, expression.args)), expression.type_text)
     return Slot(0) if isinstance(expression, Value) else expression

@@ -85,8 +85,8 @@ class EvaluatorSettings(BaseModel):
     future_seconds: float = Field(
         3600.0,
         ge=0,
-        description="how far the event time of an event may be ahead of the time of its record; an event beyond "
-        "moves no watermark and counts as future",
+        description="how far the event time of an event may be ahead of the time of its record; an event that "
+        "is further ahead moves no watermark and counts as future",
     )
     hang_seconds: float = Field(
         60.0,
@@ -101,7 +101,7 @@ class EvaluatorSettings(BaseModel):
     def _has_streams(self) -> Self:
         for name in self.streams:
             if not _NAME.fullmatch(name):
-                raise ValueError(f'streams names an evaluator "{name}": 1 to 40 letters, digits, _ and - are a name')
+                raise ValueError(f'streams names an evaluator "{name}": a name has 1 to 40 letters, digits, _ and -')
         if self.name and self.name not in self.streams:
             raise ValueError(f'evaluator.streams gives the evaluator "{self.name}" no streams')
         return self

@@ -49,7 +49,7 @@ def _texts(names: Iterable[str]) -> str:
 
 
 def sections(statements: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield the statements of many subscribers, in sections with fingerprints that `by_subscriber` checks.
+    """Yield statements of many subscribers in sections; `subscriber_change.by_subscriber` checks their fingerprints.
 
     Args:
         statements: Pairs of a subscriber and a statement. If the subscriber is empty, the statement belongs to the

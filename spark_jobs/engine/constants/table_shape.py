@@ -19,7 +19,7 @@ KeyColumns = tuple[tuple[Reference, SqlType, SqlType], ...]
 
 @dataclass(frozen=True)
 class TableShape:
-    """The shape of a table with those entries of a group whose constants have the same types.
+    """The shape of one of a group's tables. Entries whose constants have the same types are in one table.
 
     Entries of virtual destinations have tables of their own. So have *leaving* entries: entries of members that have
     left their destination, but still get results of earlier events.

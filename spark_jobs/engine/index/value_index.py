@@ -57,7 +57,12 @@ class ValueIndex:
             self._rows = None if known is None else rows
 
     def find(self, probes: SoughtValues, values: Take) -> RowPairs:
-        """Return the pairs of a probe and a row with equal values; `values` returns the values of some rows."""
+        """Return the pairs of a sought value and a row with an equal value.
+
+        Args:
+            probes: The sought values.
+            values: Returns the values of the rows whose numbers are given. The index has only hashes of values.
+        """
         codes = self._directory.find(probes.hashes)
         hit = np.flatnonzero(codes >= 0)
         if probes.known is not None:

@@ -52,7 +52,7 @@ class ElementSource:
         return self._outer.column(name).take(pa.array(self._events))
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column like `column`, not dictionary-encoded, since repeated values are not known here."""
+        """Return the same array as `column`: a dictionary of repeated values is not known here."""
         return self.column(name)
 
     def result(self, call: Call, body: pl.Series) -> pl.Series:
@@ -70,7 +70,11 @@ class ElementSource:
         return pl.select(pl.when(there).then(pl.lit(made.cast(kind)))).to_series()
 
     def _decided(self, body: pl.Series, *, by: bool) -> pl.Series:
-        """Return `by` for an array with an element whose body is `by`; else NULL if a body is NULL; else `not by`."""
+        """Return the value of exists (`by` is True) or forall (`by` is False) for each array.
+
+        The value is `by` if the body is `by` for an element; else NULL if the body is NULL for an element; else the
+        opposite of `by`.
+        """
         size = len(self._arrays)
         found, unknown = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         found[self.of[(body == by).fill_null(False).to_numpy()]] = True

@@ -30,11 +30,12 @@ class LogState:
         self.position = self.began = position
         """`began` is the position to which `undo` returns: the position when the last task began."""
         self.reached = position
-        """A position at or before `began`; the log has no events between the two."""
+        """The position after the last event in the state, when the last task began. `began` may be later, since offsets
+        between the two may have no events. Stored changes that begin at `reached` follow this state."""
         self.complete = True
         """Whether the last task that changed the state has taken in all of its events."""
         self.whole = True
-        """Whether the state has taken in all events that the task has read; False while a step takes in events."""
+        """Whether the state has taken in all events that the task has read; False until a step ends."""
         self.torn = False
         """Whether a change failed midway, so that the state must not be used any more."""
         self.changed = 0

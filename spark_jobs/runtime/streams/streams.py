@@ -148,7 +148,7 @@ class Streams:
         self._compare()
 
     def _changed(self, running: EvaluatedStream, stream: Stream) -> EvaluatedStream:
-        """Use the gateway's changes of a stream. A stream whose topic was created again is evaluated from the begin."""
+        """Go on with a changed declaration. A stream whose topic was created again is evaluated from its start."""
         if stream.generation == running.stream.generation:
             running.stream = stream
             self._lane.redefine(stream)
@@ -260,7 +260,7 @@ class Streams:
                 if (form := forms.get(running.stream.topic)) is not None:
                     running.compare(self._clock(), form.earliest, form.ends)
         except OperationalError as error:
-            # A query fails by itself if its topic cannot be read, so the queries go on.
+            # No query is stopped here: if its topic cannot be read, a query fails by itself.
             if self._sparing.due("offsets"):
                 log.warning("offsets not compared", extra={"reason": error.message})
 

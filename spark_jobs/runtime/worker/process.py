@@ -77,7 +77,7 @@ class WorkerProcess:
         self._tables: dict[str, ConstantTables] = {}
         """The constant tables by stream id."""
         self._watches: dict[str, StreamWatch] = {}
-        """The observations by stream id."""
+        """By stream id: the measurements and counts of the stream's tasks."""
         self._altered: dict[str, Stream] = {}
         """By stream id: the stream with its latest declaration, if it was altered after the start of its query."""
         self._used_at: dict[str, float] = {}
@@ -150,7 +150,7 @@ class WorkerProcess:
                 self._sleep(WAIT_SECONDS)
 
     def due_snapshots(self, stream_id: StreamId, settings: Settings) -> dict[str, SnapshotNote]:
-        """Return by destination the snapshots that a stream's queries must still get; waits until Redis answers."""
+        """Return by destination the snapshots (WITH SNAPSHOT) that are still to be written; waits for Redis."""
         while True:
             try:
                 return self.store(settings).snapshots.due(stream_id)
@@ -214,7 +214,7 @@ class WorkerProcess:
             log.warning("states not reported", extra={"stream": stream.stream_id, "reason": error.message})
 
     def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
-        """Return a task's stream with the declaration of a revision, which may be later than the start of its query."""
+        """Return a task's stream as a revision declares it; ALTER STREAM may be later than the start of the query."""
         if revision == stream.revision:
             return stream
         known = self._altered.get(stream.stream_id, stream)
@@ -246,7 +246,7 @@ class WorkerProcess:
         return self._joined(settings).views(stream_id, batch, snapshot.computations, store)
 
     def table_letters(self, settings: Settings) -> Iterator[pa.RecordBatch]:
-        """Yield the dead letters of joined tables that no worker has written; none if Redis does not answer."""
+        """Yield the dead letters of joined tables, if no worker has written them yet; none if Redis does not answer."""
         try:
             yield from self._joined(settings).letters(self.store(settings))
         except OperationalError as error:

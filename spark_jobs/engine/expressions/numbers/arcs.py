@@ -1,6 +1,7 @@
 """asin, acos, atan and atan2 as Java's StrictMath, and so Spark, computes them: fdlibm 5.3, bit for bit.
 
-Each step is one IEEE operation in fdlibm's order, as in `fdlibm`. Source: e_asin.c, e_acos.c, s_atan.c, e_atan2.c.
+Each step is one IEEE operation, in the order of the C library fdlibm, as in the module `fdlibm`. Source: e_asin.c,
+e_acos.c, s_atan.c, e_atan2.c.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The rows with which stays end.
 
-A stay ends for some constants with each row whose value is lower than all values of the key since the stay began.
+A row matches a constant if its value is above the constant (``temp > 90``). So one stay of a key is for all constants
+below its lowest value. Each row with a new lowest value ends the stay for the constants between the two lowest values.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class OpenStays(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[OpenStays]) -> tuple[OpenStays, Ints]:
-        """Return the stays of all parts that hold for some constants, and each stay's index in the joined parts."""
+        """Return the stays that go on for at least one constant, and each stay's index in the joined parts."""
         fields: Iterator[Any] = (np.concatenate(each) for each in zip(*parts, strict=True))
         found = cls(*fields)
         places = np.flatnonzero(~found.is_floored | (found.high > found.floor))
