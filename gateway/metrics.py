@@ -73,7 +73,7 @@ BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by s
 SECONDS_BEHIND = Gauge(
     "cq_seconds_behind", "seconds for which the oldest event not evaluated has waited, by stream", ["stream"]
 )
-EVALUATORS = Gauge("cq_stream_evaluators", "1 where a running evaluator has the stream, else 0", ["stream"])
+EVALUATORS = Gauge("cq_stream_evaluators", "1 if a running evaluator has the stream, else 0", ["stream"])
 GROUPS = Gauge("cq_groups", "groups of live CQs, by stream", ["stream"])
 TABLE_ROWS = Gauge("cq_table_rows", "rows of the constant tables, by stream", ["stream"])
 TABLE_VERSION = Gauge("cq_table_version", "version of the constant tables, by stream", ["stream"])
@@ -83,14 +83,14 @@ TABLE_AGE = Gauge(
     ["stream"],
 )
 TABLE_BYTES = Gauge(
-    "cq_table_bytes", "memory of the constant tables in the worker with the most, by stream", ["stream"]
+    "cq_table_bytes", "memory of the constant tables in the worker with the largest tables, by stream", ["stream"]
 )
 TABLE_MEMORY = Gauge(
     "cq_table_memory_bytes", "memory of all tables in each worker, for the evaluator nearest to its limit"
 )
-TABLE_MEMORY_LIMIT = Gauge("cq_table_memory_limit_bytes", "the limit of that memory, beyond which CREATE is refused")
+TABLE_MEMORY_LIMIT = Gauge("cq_table_memory_limit_bytes", "the limit of that memory, above which CREATE is refused")
 GROUP_CORES = Gauge("cq_group_cores", "cores that each of the ten costliest groups takes", ["stream", "group"])
-MATCHES = Counter("cq_matches", "matches found, but for those of virtual CQs, by stream", ["stream"])
+MATCHES = Counter("cq_matches", "matches found, without those of virtual CQs, by stream", ["stream"])
 RESULTS = Counter("cq_results", "results written by tasks, without digests, by stream", ["stream"])
 RESULT_BYTES = Counter("cq_result_bytes", "bytes of these results: keys, values and headers, by stream", ["stream"])
 LATE_EVENTS = Counter(

@@ -46,7 +46,7 @@ def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
     """Refuse a Redis that evicts keys when its memory is full. Without a key of a constant table, matches are lost."""
     policy = tried(lambda: eviction_policy(settings), stop)
     if policy is None:
-        log.warning("redis does not tell its maxmemory-policy: it must be noeviction, else matches may be lost")
+        log.warning("the maxmemory-policy of redis is unknown; unless it is noeviction, matches may be lost")
     elif policy != "noeviction":
         raise OperationalError(
             f'redis drops keys when its memory is full: its maxmemory-policy is "{policy}"',
@@ -98,7 +98,7 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
         if stop.wait(_STANDBY_SECONDS):
             return False
     if logged:
-        log.warning("taking over, the gateway before is gone")
+        log.warning("taking over, since the previous gateway is gone")
     return True
 
 

@@ -150,7 +150,7 @@ class TokenCheck:
                     hint="Send the command again.",
                 )
             return _refusal(
-                "Its token is not signed by a key that may speak for the subscriber.",
+                "Its token is not signed by a key that may sign for the subscriber.",
                 "Sign it with the subscriber's key, and with that key's kid in the token's header.",
             )
         try:
@@ -207,4 +207,4 @@ def _text_hash(text: str) -> str:
 
 
 def _refusal(detail: str, hint: str) -> InputError:
-    return InputError("the command is not signed as it must be", code="not-allowed", detail=detail, hint=hint)
+    return InputError("the command's token is missing or not valid", code="not-allowed", detail=detail, hint=hint)

@@ -113,7 +113,7 @@ def live_view(tally: DemoTally, seconds_left: float) -> Group:
         results.add_row(f"{digest.fired_at:%H:%M:%S.%f}"[:-3], digest.cq, Text(_digest_text(digest)))
     for match in list(tally.latest):
         results.add_row(f"{match.time:%H:%M:%S.%f}"[:-3], match.cq, Text(json.dumps(dict(match.row))))
-    return Group(numbers, Text(), Text("results of some of them as they come", style="bold"), results)
+    return Group(numbers, Text(), Text("results of some CQs as they come", style="bold"), results)
 
 
 def print_sharing(console: Console, groups: Sequence[Mapping[str, Any]], queries: Sequence[ContinuousQuery]) -> None:

@@ -205,7 +205,7 @@ class Commands:
         except InputError as error:
             return request, error
         except Exception:
-            log.exception("a command met a fault of the gateway")
+            log.exception("a command failed because of a fault of the gateway")
             return request, _FAULT  # compiling has not changed the unit
 
     def _carry_out(self, compiled: Sequence[_Compilation], repeats: Repeats, batch: _Batch) -> _Restart | None:
@@ -235,7 +235,7 @@ class Commands:
             except OperationalError:
                 raise
             except Exception:
-                log.exception("a command met a fault of the gateway")
+                log.exception("a command failed because of a fault of the gateway")
                 return _Restart(number, _FAULT)
             if isinstance(prepared, PreparedCommand) and not batch.fits(replies, changes):
                 return _Restart(number, _TOO_LARGE)

@@ -178,7 +178,8 @@ def _delivery(
     if edges is not None and matches:
         return False, "the event can only enter, and the CQ reports exits", None
     if not outcome.matches:
-        return outcome.matches, "it does not match" if outcome.matches is False else "it is not known to match", None
+        why = "it does not match" if outcome.matches is False else "whether it matches is not known"
+        return outcome.matches, why, None
     trigger = destination.trigger
     if not trigger.timed:
         through = (

@@ -138,7 +138,7 @@ class StoredQueries:
         except InputError as error:
             _log_kept(key, error)
         except Exception:  # a fault of the compiler must not stop the gateway at each start
-            log.exception("a stored cq met a fault of the compiler", extra={"cq": key.name})
+            log.exception("a stored cq failed because of a fault of the compiler", extra={"cq": key.name})
         return None
 
     def _may_be_wrong(self, template: bytes, text: CqText) -> bool:

@@ -37,7 +37,7 @@ def check_checkpoints(settings: Settings, inventory: Inventory) -> Iterator[Find
             yield Finding("checkpoint-unknown", str(checkpoint), "The checkpoint belongs to no stream.", hint)
         elif broken := [log for log in _LOGS if not _is_whole(checkpoint / log)]:
             detail = f"The last file of {', '.join(broken)} is empty or torn."
-            hint = "Look for a full disk. The evaluator begins a new checkpoint at its next start, where Redis says."
+            hint = "Look for a full disk. The next start of the evaluator makes a checkpoint from the offsets in Redis."
             yield Finding("checkpoint-unreadable", name, detail, hint)
 
 

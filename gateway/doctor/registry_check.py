@@ -15,7 +15,7 @@ from grouping.settings.settings import Settings
 
 __all__ = ["REFILL_HINT", "check_registry", "differences"]
 
-REFILL_HINT = "The gateway fills Redis again from the catalog: cq doctor --repair."
+REFILL_HINT = "Run cq doctor --repair: the gateway then fills Redis again from the catalog."
 
 
 def check_registry(settings: Settings, catalog: CatalogState, inventory: Inventory) -> Iterator[Finding]:

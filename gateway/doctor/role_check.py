@@ -41,7 +41,9 @@ def check_roles(settings: Settings, inventory: Inventory, store: TableStore, now
             yield Finding(f"{role}-down", role_title(role, name), "Nobody holds its lease.", hint)
     if store.epoch() is None:
         hint = "The gateway confirms them when it has recovered; its log says what it waits for."
-        yield Finding("tables-unconfirmed", "", "No constant tables are confirmed for this run of Redis.", hint)
+        yield Finding(
+            "tables-unconfirmed", "", "The gateway has not confirmed the constant tables since Redis started.", hint
+        )
     policy = eviction_policy(settings)
     if policy not in (None, "noeviction"):
         hint = "Set maxmemory-policy to noeviction, or maxmemory to 0."

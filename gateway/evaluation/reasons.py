@@ -159,7 +159,7 @@ def _no_edge(edge: Edge, failed: Sequence[str], *, stays: bool) -> str:
     """
     if edge == "changes":
         why = f"{', '.join(failed)}, and no match was right before it"
-        return why if failed else "the SELECT list is as that of the row before"
+        return why if failed else "the SELECT list has the same values for the row before the change"
     if stays:
         return "its key was in already" if not failed else f"{', '.join(failed)}, and no key leaves with it"
     if not failed:

@@ -52,7 +52,7 @@ class Markers:
             if not left:
                 return
             if time.monotonic() > deadline:
-                raise KafkaUnavailable("kafka does not show what was committed", detail=_listed(left))
+                raise KafkaUnavailable("committed records cannot be read from kafka yet", detail=_listed(left))
             time.sleep(_PAUSE_SECONDS)
 
     def _shown(self, places: Sequence[Partition]) -> Mapping[Partition, int]:

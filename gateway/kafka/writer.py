@@ -248,5 +248,5 @@ def _ending_if_stuck() -> Iterator[None]:
 
 
 def _end() -> None:
-    log.error("kafka's driver does not come back")
+    log.error("a call of kafka's driver does not return")
     os._exit(1)

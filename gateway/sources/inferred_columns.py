@@ -116,7 +116,7 @@ def _unframed(value: bytes | None, framing: str) -> bytes | None:
     if framing != "confluent" or not value:
         return value
     if len(value) < CONFLUENT_BYTES or value[0]:
-        raise WrongRecord("No byte 0 and id of a schema stand before the JSON text.")
+        raise WrongRecord("A byte 0 and the id of a schema must come before the JSON text.")
     return value[CONFLUENT_BYTES:]
 
 
@@ -156,7 +156,7 @@ class _ColumnInference:
             shown = shown_fields(self._without_values)
             yield f"Fields without a value in all sampled records are left out: {shown}."
         if self._nameless:
-            yield f"{counted(self._nameless, 'field')} that no path can name left out."
+            yield f"Left out, since no path can name them: {counted(self._nameless, 'field')}."
         if faults:
             yield f"{len(faults)} of {records} sampled records do not count, the first because: {faults[0]}"
 
@@ -276,7 +276,9 @@ def _no_objects(values: Sequence[bytes | None], topic: str, explode: str | None,
     if filled and filled[0].lstrip()[:1] == b"[" and not explode:
         hint = "WITH (explode = '$') makes an event of each element of an array."
     elif filled and filled[0][:1] == b"\x00":
-        hint = "A byte 0 begins records with an id of a schema: WITH (framing = 'confluent'), and the format."
+        hint = (
+            "The records begin with a byte 0 and the id of a schema. Write WITH (framing = 'confluent') and the format."
+        )
     return InputError(
         f'the records of topic "{topic}" are not JSON objects',
         code="stream-mismatch",

@@ -61,7 +61,7 @@ def placed(rows: Iterable[Row], stream: Stream, begin: datetime) -> list[PlacedR
         record = row if isinstance(row, Record) else Record(row)
         at = at + _STEP if record.time is None else record.time
         if at.tzinfo is None:
-            raise ValueError(f"the time {at} needs a zone, for one datetime.UTC")
+            raise ValueError(f"the time {at} needs a zone, for example datetime.UTC")
         first = following.get(record.partition, 0)
         offset = first if record.offset is None else record.offset
         if offset < first:

@@ -73,7 +73,10 @@ class CommandTrials:
         refused: set[int] = set()
         if deaths >= TRIES and self._suspects.count == 1:
             place = f"{records[0].partition}/{records[0].offset}"
-            log.error("a command is refused, the gateway ended at it", extra={"command": place, "deaths": deaths})
+            log.error(
+                "a command is refused, since gateways died while they carried it out",
+                extra={"command": place, "deaths": deaths},
+            )
             refused.add(0)
             if (first := ids[0]) is not None:
                 self._refused = (*self._refused, first)[-_MOST_REFUSED:]

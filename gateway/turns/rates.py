@@ -42,7 +42,7 @@ class CommandRates:
         return InputError(
             "you send too many commands",
             code="quota-exceeded",
-            detail=f"A subscriber may send {per_second} a second, on the average of {_SECONDS} seconds.",
+            detail=f"A subscriber may send {per_second} a second, averaged over {_SECONDS} seconds.",
             hint=f"Send it again in {math.ceil((1 - left) / per_second)} s, under another command_id.",
         )
 

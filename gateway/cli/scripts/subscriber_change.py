@@ -72,7 +72,7 @@ def by_subscriber(texts: Iterable[str], first: str | None) -> list[tuple[str | N
                 f'the statements of "{subscriber}" differ from the exported statements, so no statement is sent',
                 code="syntax-error",
                 hint="Export again, and move the file as bytes: programs that convert line ends change statements. "
-                "To send an edited script, delete FOR '…' behind each SET SUBSCRIBER.",
+                "To send an edited script, delete FOR '…' after each SET SUBSCRIBER.",
             )
     return [each for each in sections if each[1]]
 

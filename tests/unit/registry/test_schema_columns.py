@@ -194,7 +194,7 @@ def test_framed_json() -> None:
     """Columns come from the texts behind the five bytes; a record without these bytes does not count."""
     found = infer_columns([id_header(4) + b'{"a": 1}', b'{"b": 1}'], "quotes", None, "confluent")
     assert {"a": "BIGINT"} == _texts(found)
-    assert "No byte 0 and id of a schema" in found.warnings[-1]
+    assert "A byte 0 and the id of a schema" in found.warnings[-1]
 
 
 @pytest.mark.parametrize("name", [True, None, 1.5, [], "\ud800"])
