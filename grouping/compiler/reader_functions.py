@@ -21,6 +21,8 @@ TextMaker = Callable[[Sequence[str]], str]
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _NAMES = {"STRING": "VARCHAR", "DOUBLE": "DOUBLE PRECISION", "INT": "INTEGER"}
 _WIDEST = 37
+_SHORT = 18
+"""The most digits of a DECIMAL that DuckDB computes in 64 bits."""
 _FIRST_MICROSECOND, _LAST_MICROSECOND = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
@@ -75,13 +77,22 @@ def _arithmetic(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker
         and result.precision <= _WIDEST
     ):
         common = f"DECIMAL({result.precision},{result.scale})"
-        left, right = map(_as, map(_decimal, kinds) if op == "*" else (common, common))
+        left, right = map(_as, _factors(kinds) if op == "*" else (common, common))
         return lambda args: f"({left(args[0])} {op} {right(args[1])})"
     return None
 
 
-def _decimal(sql_type: SqlType) -> str:
-    return str(sql_type) if sql_type.is_decimal else f"DECIMAL({_DIGITS[sql_type.name]},0)"
+def _factors(kinds: Sequence[SqlType]) -> list[str]:
+    """Return the types as which two DECIMALs or whole numbers are multiplied.
+
+    DuckDB gives a product of two factors of at most 18 digits 18 digits too, and fails if it has more. A factor of 19
+    digits gives the product all digits.
+    """
+    forms = [(each.precision, each.scale) if each.is_decimal else (_DIGITS[each.name], 0) for each in kinds]
+    (left, scale), (right, _) = forms
+    if max(left, right) <= _SHORT < left + right:
+        forms[0] = _SHORT + 1, scale
+    return [f"DECIMAL({precision},{scale})" for precision, scale in forms]
 
 
 def _between(op: str, wide: Callable[[str], str], result: SqlType) -> TextMaker:
