@@ -27,6 +27,7 @@ __all__ = [
     "check_single",
     "check_unconditional",
     "key_column",
+    "key_columns",
     "row_key",
     "with_edge",
 ]
@@ -47,9 +48,18 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
     check_unconditional(scope)
     check_single(scope, "EMIT ON ENTER or EXIT")
     assert scope.stream is not None, "a table alone was refused"
+    return RowBefore.of(key_columns(scope, scope.stream, names))
+
+
+def key_columns(scope: Scope, stream: Stream, names: Sequence[KeyName]) -> frozenset[Column]:
+    """Return the columns of BY, by which all events of a key lie in one partition of the stream.
+
+    Raises:
+        InputError: ``unknown-column``; ``unsupported-query`` for a column or a key that BY cannot have.
+    """
     columns = frozenset(key_column(*scope.resolve(name.qualifier, name.name, quoted=name.quoted)) for name in names)
-    check_covered(scope.stream, {column.stored for column in columns}, "BY")
-    return RowBefore.of(columns)
+    check_covered(stream, {column.stored for column in columns}, "BY")
+    return columns
 
 
 def check_single(scope: Scope, shown: str) -> None:

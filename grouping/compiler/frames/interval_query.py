@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from grouping.binding.bound import Bound, without_positions
 from grouping.binding.scope import Scope
 from grouping.compiler.edge_key import (
-    check_covered,
     check_single,
     check_unconditional,
-    key_column,
+    key_columns,
     row_key,
 )
 from grouping.compiler.frames.framed_query import columns_of, equal_column, exact_columns, place_conditions, settled
@@ -72,10 +71,7 @@ def _key(scope: Scope, stream: Stream, emit: EmitClause) -> frozenset[Column]:
     """Return the columns of BY."""
     if emit.without_by is not None:
         raise emit.without_by
-    names = [scope.resolve(each.qualifier, each.name, quoted=each.quoted) for each in emit.by]
-    by = frozenset(key_column(*each) for each in names)
-    check_covered(stream, {column.stored for column in by}, "BY")
-    return by
+    return key_columns(scope, stream, emit.by)
 
 
 def _row_key(stream: Stream, emit: EmitClause) -> frozenset[Column]:

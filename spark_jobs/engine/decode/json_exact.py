@@ -42,6 +42,7 @@ from spark_jobs.engine.decode.time_misfit import time_reason
 __all__ = [
     "DECIMAL_TEXT",
     "FLOAT_BOUND",
+    "NOT_ONE_OBJECT",
     "WrongRecord",
     "fit_decimal",
     "json_kind",
@@ -52,6 +53,8 @@ __all__ = [
     "value_at",
 ]
 
+NOT_ONE_OBJECT = "The value is not one JSON object: "
+"""The beginning of the detail of a dead letter; the reason follows."""
 DECIMAL_TEXT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 """Matches a decimal number. Python's own conversion would accept spaces, underscores, NaN and other scripts' digits."""
 
@@ -116,9 +119,7 @@ def read_json(value: bytes | None, *, any_json: bool) -> object:
     except RecursionError:
         raise WrongRecord("The value is nested too deeply.") from None
     except json.JSONDecodeError as exc:
-        raise WrongRecord(
-            f"The value is not one JSON object: {exc.msg.removesuffix(' at')} at character {exc.pos}."
-        ) from None
+        raise WrongRecord(f"{NOT_ONE_OBJECT}{exc.msg.removesuffix(' at')} at character {exc.pos}.") from None
     if not isinstance(record, dict) and not any_json:
         raise WrongRecord("The value is JSON but no object.")
     return record
@@ -174,7 +175,7 @@ def value_at(record: object, path: RecordPath) -> object:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise WrongRecord(f"The value is not one JSON object: {name} is no JSON.")
+    raise WrongRecord(f"{NOT_ONE_OBJECT}{name} is no JSON.")
 
 
 def _read_column(value: object, column: StreamColumn, leniency: Leniency, misfits: Counter[str] | None) -> object:

@@ -13,18 +13,25 @@ __all__ = ["time_reason"]
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]+)?", re.ASCII)
 _FORMAT = "(column, format) reads other forms in a STRING"
-_ADVICE = [
+_DATE_ADVICE = [
     (re.compile(form, re.ASCII | re.IGNORECASE), advice)
     for form, advice in (
-        (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "declare DATE for a date without a time"),
         (r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?", "declare STRING for a time of the day"),
-        (r"[0-9-]{10}[T ][0-9:.]+ ?[+-][0-9]{2}:?[0-9]{2}(?: UTC)?", "a stream takes it with lenient = true"),
         (r"|null|none|nil|nan|n/?a|-+|undefined|unknown", "a stream with lenient = true reads it as NULL"),
     )
 ]
-"""Forms of texts that are no TIMESTAMP, each with the advice."""
-_DATE_ADVICE = _ADVICE[1::2]
-"""The advice for texts that are no DATE."""
+"""Forms of texts that are no DATE, each with the advice."""
+_TIMESTAMP_ADVICE = [
+    *_DATE_ADVICE,
+    *(
+        (re.compile(form, re.ASCII | re.IGNORECASE), advice)
+        for form, advice in (
+            (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "declare DATE for a date without a time"),
+            (r"[0-9-]{10}[T ][0-9:.]+ ?[+-][0-9]{2}:?[0-9]{2}(?: UTC)?", "a stream takes it with lenient = true"),
+        )
+    ),
+]
+"""Forms of texts that are no TIMESTAMP, each with the advice. No text has two of the forms."""
 _OTHER_FORM = "not an ISO 8601"
 """The beginning of a reason about the spelling as a whole. Other reasons are about a part, such as a month 13."""
 _UNITS = {"seconds": 11, "millis": 14, "micros": 17}
@@ -59,7 +66,7 @@ def time_reason(value: object, reason: str, sql_type: SqlType) -> str:
 
 
 def _timestamp_advice(value: str, is_other_form: bool) -> str:
-    if is_other_form and (advice := _of_form(value, _ADVICE)):
+    if is_other_form and (advice := _of_form(value, _TIMESTAMP_ADVICE)):
         return advice
     if advice := _call_advice(reading_calls(value), value, is_other_form):
         return advice

@@ -94,7 +94,7 @@ class StreamQueries:
             begun = checkpoint.begun_elsewhere(stream.source_id)
             evaluate = self._evaluate(stream, cautious, checkpoint.earlier_ends(), begun)
             headers = self._use.has_headers(stream)
-            tasks = self._most_tasks()
+            tasks = _TASKS_PER_CORE * core_count(self._spark)
             source = read_stream(self._spark, going_on, form.partitions, self._settings, headers=headers)
             fence = self._fences.stream(stream.stream_id)
             running.query = write_stream(source.coalesce(tasks), evaluate, stream.source_id, self._settings, fence)
@@ -108,14 +108,15 @@ class StreamQueries:
             "stream started", extra={"stream": stream.name, "stream_id": stream.stream_id, "batch": progress.batch}
         )
 
-    def is_outdated(self, running: EvaluatedStream) -> bool:
+    def is_outdated(self, running: EvaluatedStream, cores: int) -> bool:
         """Tell whether a stream's own query must start again, to read headers or to use further cores.
 
         An evaluator starts queries before all executors of its cluster have registered.
+
+        Args:
+            running: The stream.
+            cores: The number of tasks that can run at once.
         """
         return (not running.has_headers and self._use.has_headers(running.stream)) or (
-            running.tasks < min(running.partitions, self._most_tasks())
+            running.tasks < min(running.partitions, _TASKS_PER_CORE * cores)
         )
-
-    def _most_tasks(self) -> int:
-        return _TASKS_PER_CORE * core_count(self._spark)

@@ -87,7 +87,7 @@ class Streams:
         self._lane = Lane(spark, settings, ownership.fences, store, broker, self._checkpoints, evaluate, use, clock)
         self._queries = StreamQueries(spark, settings, ownership.fences, store, broker, evaluate, use)
         self._running: dict[StreamId, EvaluatedStream] = {}
-        self._most_partitions = self._partitions = 0
+        self._cores = self._partitions = 0
         self._seconds: dict[str, float] = {}
         """By `Stream.source_id`, the CPU seconds for which the lane's tasks evaluated it since the last `reconcile`."""
         self._forms: dict[str, SourceForm] = {}
@@ -125,7 +125,7 @@ class Streams:
         live = {each: stream for each, stream in live.items() if self._assignment.evaluator_of(stream.name) == mine}
         self._use.refresh(live)
         self._lane.open(live.values())
-        self._most_partitions = _OWN_PER_CORE * core_count(self._spark)
+        self._cores = core_count(self._spark)
         for stream_id in [stream_id for stream_id in self._running if stream_id not in live]:
             if self._has_left(self._running[stream_id]):
                 self._drop(self._running.pop(stream_id))
@@ -211,7 +211,7 @@ class Streams:
             return
         if running.look(self._clock()):
             self._worker_deaths.committed(running.stream.stream_id)
-        if self._queries.is_outdated(running):
+        if self._queries.is_outdated(running, self._cores):
             self._stop(running)
             self._start(running)
         elif self._may_join(running):
@@ -224,7 +224,7 @@ class Streams:
         """Tell whether a stream that now has a query of its own should share the lane."""
         timed = self._use.has_clock(running.stream)
         return (
-            (timed or self._partitions > self._most_partitions)
+            (timed or self._partitions > _OWN_PER_CORE * self._cores)
             and (running.is_caught_up(self._clock()) if timed else running.is_quiet(self._clock()))
             and self._lane.has_room_for(running.stream)
             and not self._worker_deaths.begin(running.stream.stream_id)
@@ -300,7 +300,7 @@ class Streams:
         """Return the place where the lane may begin with a stream; None if the stream must get a query of its own."""
         if was_in_lane:
             return self._lane.log.place(stream.source_id)
-        crowded = self._partitions > self._most_partitions
+        crowded = self._partitions > _OWN_PER_CORE * self._cores
         if not (crowded or self._use.has_clock(stream)) or not self._lane.has_room_for(stream):
             return None
         return find_place(stream, checkpoint, self._store, self._broker)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,9 +22,8 @@ _STREAM = Stream(StreamId("s_1"), "quotes", (), "quotes", "json", {"0": 0}, "")
 )
 def test_a_query_starts_again_for_further_cores(cores: int, partitions: int, tasks: int, outdated: bool) -> None:
     """Executors may register after the start; cores that go, or that have no partition left, are no reason."""
-    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores))
     settings: Any = Settings()
     absent: Any = None
-    queries = StreamQueries(spark, settings, absent, absent, absent, absent, QueryUse(settings))
+    queries = StreamQueries(absent, settings, absent, absent, absent, absent, QueryUse(settings))
     running = EvaluatedStream(_STREAM, partitions=partitions, tasks=tasks)
-    assert outdated == queries.is_outdated(running)
+    assert outdated == queries.is_outdated(running, cores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_jobs.engine.decode.json_exact import WrongRecord, json_kind, read_json
+from spark_jobs.engine.decode.json_exact import NOT_ONE_OBJECT, WrongRecord, json_kind, read_json
 
 __all__ = ["envelope_fault", "json_fault"]
 
@@ -46,5 +46,5 @@ def json_fault(value: bytes) -> str:
     try:
         read_json(value, any_json=True)
     except WrongRecord as exc:
-        return str(exc).removeprefix("The value is not one JSON object: ")
+        return str(exc).removeprefix(NOT_ONE_OBJECT)
     return f"{_UNREADABLE}."

@@ -18,7 +18,7 @@ from spark_jobs.engine.decode.envelopes.connect_values import Convert
 from spark_jobs.engine.decode.envelopes.envelope_fault import json_fault
 from spark_jobs.engine.decode.envelopes.json_parts import JsonParts, opened
 from spark_jobs.engine.decode.envelopes.record_key import KeyWriter
-from spark_jobs.engine.decode.json_exact import WrongRecord
+from spark_jobs.engine.decode.json_exact import NOT_ONE_OBJECT, WrongRecord
 from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
 
 __all__ = ["RowWriter", "WrittenRow", "flat_columns"]
@@ -116,7 +116,7 @@ class RowWriter:
         try:
             found = self._parts.find(row)
         except _REFUSALS:
-            raise WrongRecord(f"The value is not one JSON object: {json_fault(row)}") from None
+            raise WrongRecord(f"{NOT_ONE_OBJECT}{json_fault(row)}") from None
         fields: list[bytes] = []
         unavailable: list[str] = []
         for number, raw in enumerate(found):

@@ -31,7 +31,6 @@ _INTEGERS: dict[SqlType, pl.DataType] = {
 }
 _WIDE: dict[SqlType, pl.DataType] = {TINYINT: pl.Int32(), SMALLINT: pl.Int64(), INT: pl.Int64(), BIGINT: pl.Int128()}
 _BITS = {TINYINT: 8, SMALLINT: 16, INT: 32, BIGINT: 64}
-_SCALA_DIGITS = 34
 _MOST_DIGITS = 30
 """A number of digits that no whole number reaches."""
 
@@ -151,8 +150,8 @@ def _abs(args: list[Operand], _: SqlType) -> Operand:
 
 
 def _is_wide(sql_type: SqlType) -> bool:
-    """Tell whether Spark rounds a negated number of a type to 34 digits."""
-    return sql_type.is_decimal and sql_type.precision > _SCALA_DIGITS
+    """Tell whether Spark rounds a negated number of a type (`decimals.SCALA_DIGITS`)."""
+    return sql_type.is_decimal and sql_type.precision > decimals.SCALA_DIGITS
 
 
 def _whole(step: Callable[[pl.Expr], pl.Expr], rounding: str) -> Implementation:

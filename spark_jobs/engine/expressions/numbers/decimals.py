@@ -13,11 +13,12 @@ from grouping.model.sql_type import BIGINT, SqlType
 from spark_jobs.engine.expressions.by_value import each_distinct
 from spark_jobs.engine.expressions.types import Operand, polars_type
 
-__all__ = ["absolute", "arithmetic", "fitted", "negative", "rounded", "rounded_double", "to_scale"]
+__all__ = ["SCALA_DIGITS", "absolute", "arithmetic", "fitted", "negative", "rounded", "rounded_double", "to_scale"]
 
 _EXACT = Context(prec=2000)
-_SCALA = Context(prec=34, rounding=ROUND_HALF_EVEN)
-"""The precision in which Spark negates a DECIMAL: that of Scala's BigDecimal. Other operations are exact."""
+SCALA_DIGITS = 34
+"""The precision of Scala's BigDecimal, in which Spark negates a DECIMAL. Other operations are exact."""
+_SCALA = Context(prec=SCALA_DIGITS, rounding=ROUND_HALF_EVEN)
 _QUOTIENT_SCALE = WIDEST + 1
 """The number of digits after the point in Spark's division, before the result is rounded to its scale."""
 _FAR = 400
