@@ -50,6 +50,11 @@ _ENDED_WHILE_FENCED = r"IllegalStateException: Preparing transaction state trans
 """The stack trace of a Kafka that is asked to end a transaction while it fences the producer: the producer asks again.
 """
 
+_DELETED_TWICE = r"NoSuchFileException: \S+-delete/\S+index -> \S+\.deleted"
+"""The stack trace of a Kafka that was killed while it deleted a topic: at its next start it deletes the rest, and warns
+of the indexes that are gone already.
+"""
+
 
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:
     r"""Yield the stack traces among the lines of a log: Python's, and Java's with the line before the first frame.
@@ -93,9 +98,10 @@ def tracebacks(lines: Iterable[str]) -> Iterator[str]:
 def unexpected(traces: Iterable[str], named: Sequence[str]) -> list[str]:
     """Return the traces in which no expression is found.
 
-    Stack traces of a killed evaluator's JVM are always expected, as are two kinds of a Kafka on a busy machine.
+    Stack traces of a killed evaluator's JVM are always expected, as are three kinds of a Kafka that was killed or whose
+    machine is busy.
     """
-    always = (_DRIVER_GONE, _CONTROLLER_SLOW, _ENDED_WHILE_FENCED)
+    always = (_DRIVER_GONE, _CONTROLLER_SLOW, _ENDED_WHILE_FENCED, _DELETED_TWICE)
     return [trace for trace in traces if not any(re.search(each, trace) for each in (*named, *always))]
 
 
