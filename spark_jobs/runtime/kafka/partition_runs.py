@@ -1,4 +1,4 @@
-"""The records of a task, cut by source partition: a task reads several source partitions, one after the other."""
+"""Cuts the records of a task by source partition. A task can read several source partitions, one after the other."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["EachPartition", "partition_runs"]
 
 @dataclass(frozen=True, slots=True)
 class EachPartition:
-    """A function of a whole task. The function calls another function for each source partition of the task."""
+    """A function for all records of a task. The function calls `produce` for each source partition of the task."""
 
     produce: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-    """Makes output of the records of a single source partition."""
+    """The function that makes output from the records of a single source partition."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output for each source partition, in the order in which the task reads the partitions."""
@@ -26,13 +26,13 @@ class EachPartition:
 
 
 def partition_runs(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Yield the records of each source partition; empty batches are left out.
+    """Yield the batches of each source partition, without empty batches.
 
     Args:
-        batches: Records with a column `partition`, in which the records of a partition follow each other.
+        batches: Records with a column `partition`. The records of a partition must follow each other.
 
     Yields:
-        The batches of a partition. The caller must take them before the next partition.
+        The batches of a partition. The caller must read all of them before it asks for the next partition.
 
     Example:
         >>> batches = [pa.record_batch({"partition": numbers}) for numbers in ([4, 4, 1], [1, 1], [7])]
@@ -44,7 +44,7 @@ def partition_runs(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.Re
 
 
 def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches of which each has the records of a single partition."""
+    """Cut batches so that each has records of only one partition."""
     for batch in batches:
         changes = np.flatnonzero(np.diff(batch["partition"].to_numpy())) + 1
         for first, end in pairwise([0, *changes.tolist(), batch.num_rows]):

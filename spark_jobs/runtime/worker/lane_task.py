@@ -1,4 +1,4 @@
-"""A task of the lane: evaluates source partitions one after the other, and notes in Redis which stream it evaluates."""
+"""A task of the lane evaluates source partitions one after the other, and notes in Redis the stream under way."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class LaneStream(NamedTuple):
     """A stream of the lane, as a task evaluates it."""
 
     source_id: str
-    """Its `Stream.source_id`."""
+    """The `Stream.source_id` of the stream."""
     stream_id: StreamId
     produce: Evaluation
-    """Makes rows of the records of one source partition."""
+    """The function that makes rows of output from the records of a single source partition."""
 
 
 class LaneRange(NamedTuple):
     """The records of a source partition that a task evaluates.
 
-    There are no records if the task only makes the results of a mark of the clock.
+    The range is empty if the task must only make the results that a mark of the clock makes due.
     """
 
     records: SourceRange
@@ -67,7 +67,7 @@ class LaneRange(NamedTuple):
 
     @property
     def begin(self) -> RangeBegin | None:
-        """Where the task begins; None if no marks of the clock are known, because then the first record says where."""
+        """The beginning of the range; None if no marks are known, because the evaluation then uses the first record."""
         if self.clock is None:
             return None
         return RangeBegin(self.records.partition, self.records.first, self.clock)
@@ -81,7 +81,7 @@ class StreamFailed(Exception):
 
 
 class LaneTask:
-    """The function that `mapInArrow` runs for the lane. All micro-batches share it, so workers keep the streams."""
+    """The function that `mapInArrow` runs for the lane. All micro-batches share it, so workers get streams once."""
 
     def __init__(
         self, spark: SparkSession, streams: Mapping[str, LaneStream], settings: Settings, fences: EvaluatorFences
@@ -101,14 +101,14 @@ class LaneTask:
         self._fences = fences
 
     def forget(self) -> None:
-        """Make the workers forget the streams."""
+        """Free the memory of the streams in the driver and the workers. No task can run afterwards."""
         self._streams.destroy()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the results of a task's records; ends when Kafka has all of them.
+        """Write the results of a task's records. The iterator ends when Kafka has all results.
 
         Yields:
-            Rows of `TIMES`: the event times of source partitions, for event-time queries.
+            Rows of `TIMES`: the event times of the source partitions whose streams have event-time queries.
 
         Raises:
             StreamFailed: The evaluation of a stream raised an error, or the stream's topic cannot be read.
@@ -120,7 +120,7 @@ class LaneTask:
         stream_ids = {self._streams.value[each.records.topic].stream_id for each in ranges}
         with PROCESS.lane_task(stream_ids, batch, _unpickled(self._settings), self._fences):
             seconds, times = self._write(task, batch, ranges)
-        # During the flush no stream is noted as under way, because no stream is at fault while Kafka is away.
+        # The note of the stream under way ends before the flush: a flush that fails is no stream's fault.
         _hand(self._settings).done(task, seconds)
         record_writer(self._settings).flush()
         if times:
@@ -132,7 +132,7 @@ class LaneTask:
         """Write the results of the ranges' records.
 
         Returns:
-            The CPU seconds of each stream by `source_id`; and topics with partitions and the fields of `RangeTime`.
+            The CPU seconds of each stream, by `source_id`; and rows of a topic, a partition and a `RangeTime`'s fields.
         """
         hand, watch = _hand(self._settings), fence_watch(self._settings)
         writer = record_writer(self._settings)

@@ -1,4 +1,4 @@
-"""A task: under one version of the tables, each batch of records is decoded, matched and split."""
+"""The evaluation of a task: the task decodes, matches and splits its records under one version of the tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = ["BATCH_ID", "PROCESS", "QUERY_ID", "Evaluation", "TaskRun", "complete
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-"""Spark's local properties with the query's id, which is also in its checkpoint, and with the micro-batch's number."""
+"""Spark's local properties with the id of the streaming query, as in its checkpoint, and the micro-batch's number."""
 
 PROCESS = WorkerProcess()
 """The state of this worker process; global, because Spark unpickles a new `Evaluation` for each task."""
@@ -68,11 +68,11 @@ class Evaluation:
     cautious: bool = False
     """Whether tasks ask Redis for quarantined work units from the start, not only after a quarantine of their own."""
     ends: tuple[tuple[int, int], ...] = ()
-    """Pairs: a source partition, and the position before which another checkpoint's query may have evaluated."""
+    """Source partitions, and for each a position: a query with another checkpoint may have evaluated earlier events."""
     fences: EvaluatorFences | None = None
-    """The fences of the evaluator. With them, its tasks write only until another evaluator takes the stream."""
+    """The fences of the evaluator: its tasks stop writing when another evaluator has taken the stream."""
     begun: MicroBatch | None = None
-    """The micro-batch that a query with another checkpoint has begun; the pins of joined tables are stored under it."""
+    """A micro-batch that a query with another checkpoint began, and this query repeats with the pins stored for it."""
 
     @classmethod
     def of(
@@ -94,7 +94,7 @@ class Evaluation:
 
         Args:
             batches: The records.
-            begin: Where the records begin, with the marks of the clock there; None to use the first record's place.
+            begin: Where the records begin, and the marks of the clock there; None to begin at the first record.
         """
         stream, settings = _unpacked(self.stream, self.settings)
         micro_batch = self._micro_batch(stream)
@@ -196,7 +196,7 @@ class TaskRun:
             self._observer.end()
 
     def snapshot(self, rows: EdgeRows) -> Iterator[pa.RecordBatch]:
-        """Yield the results for the rows of a table; the task must have the constant tables of a single query."""
+        """Yield the results for the rows of a table; the task's constant tables must be those of a single query."""
         [joined] = self._task.joins
         with self.guard.batch(rows.count):
             given = GroupRows(rows, joined.snapshot)
@@ -220,7 +220,7 @@ class TaskRun:
             self._letters.clear()
 
     def marked(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        """Yield the results that are due by a mark of the clock, before the first record."""
+        """Yield the results that a mark of the clock makes due. The call must precede the first record."""
         self._observer.begin()
         assert self._begin is not None, "only a range of a source partition has marks"
         self._is_marked = True
@@ -247,7 +247,7 @@ class TaskRun:
         yield from self._counted(self._hang_guard.pieces(end_records(self._task)))
 
     def letters(self) -> Iterator[pa.RecordBatch]:
-        """Yield the dead letters of the joined tables that no worker has written yet."""
+        """Yield dead letters about records of the joined tables, unless a worker has written these letters before."""
         if self._views:
             yield from self._counted(PROCESS.table_letters(self._settings))
 
@@ -260,7 +260,7 @@ class TaskRun:
 
     def end(self, batch: MicroBatch, states: Mapping[str, LogState]) -> None:
         """Write the task's statistics and counts to Redis; `states` are the states of operators at the task's end."""
-        # A review of indexes evaluates their keys, so it waits until there are no suspects.
+        # A review of indexes evaluates keys of all units. While a unit is suspected, it could end the worker there.
         review = not self.guard.selection.concerns(self.guard.failed)
         with self._hang_guard.armed(), self._budget.batch(0):
             PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
@@ -304,7 +304,7 @@ def complete_snapshots(stream: Stream, watch: StreamWatch, settings: bytes, fenc
 
 
 def table_task(stream: Stream, constants: Snapshot, settings: Settings, watch: StreamWatch) -> TaskRun:
-    """Return a task over a table's rows, which are evaluated with other constant tables than the stream's events."""
+    """Return a task that evaluates a table's rows with the given constant tables, which need not be the stream's."""
     tables = BatchTables(TableVersion(0, 0), constants, {}, stream)
     return TaskRun(stream, settings, tables, watch, True, {}, None, None)
 
@@ -316,7 +316,7 @@ def _unpacked(stream: bytes, settings: bytes) -> tuple[Stream, Settings]:
 
 
 def _with_records(batches: Iterable[pa.RecordBatch], begin: RangeBegin | None) -> Iterator[pa.RecordBatch]:
-    """Yield the batches that have records. If `begin` is given, an empty batch comes first, for a mark of the clock."""
+    """Yield batches with records. If `begin` is given, an empty batch precedes them: a mark needs no records."""
     if begin is not None:
         yield pa.record_batch({})
     for batch in batches:
