@@ -34,11 +34,11 @@ class PipelineStage:
 ROWS = PipelineStage(matched, (PipelineStage(output),))
 """match → output: the stages for rows, such as the rows of a snapshot or of a computation."""
 OPERATORS = PipelineStage(operated, (ROWS, PipelineStage(counted)))
-"""operators → match → output; and then, when all matches of the same rows are known, operators → count."""
+"""The rows of the operators go to match → output. Then the stage count counts the matches of these rows."""
 STAGES = PipelineStage(decoded, (OPERATORS,))
 """decode → `OPERATORS`: the stages for the records of a batch."""
 TABLE_ROWS = PipelineStage(given, (OPERATORS,))
-"""The stages for the rows of a table at a tick: those of `STAGES`, but without decoding."""
+"""The stages for the rows of a table at a tick, which need no decoding."""
 CLOCK = PipelineStage(advanced, (ROWS,))
 """operators → match → output, for a mark of the clock."""
 
@@ -61,7 +61,11 @@ def evaluate(task: Task, given: Any, stage: PipelineStage = STAGES) -> Records:
 
 
 def end_records(task: Task) -> Iterator[pa.RecordBatch]:
-    """Yield the records that a task writes at its end: the partial aggregates of the task's range of offsets."""
+    """Yield the records that a task writes at its end.
+
+    The records are the partial aggregates of the task's range of offsets. A unit that was left out for some of the
+    events has a dead letter in place of its aggregates.
+    """
     counting, left_out = task.counting, task.guard.not_evaluated
     writing = WritingStep(counting, task.stream.stream_id, task.version, left_out.reasons, task.settings)
     with task.guard.batch(0):

@@ -94,12 +94,12 @@ def encode(
 
 
 def row_bytes(select: SelectList, record: Size) -> Size:
-    """Return an upper bound for the bytes of a row while it is made, without JSON's escapes.
+    """Return an upper bound for the bytes of a row's values while the row is encoded, without JSON's escapes.
 
     Args:
         select: The SELECT list.
-        record: The number of bytes of an event's record, or an array of these numbers for several records. No column
-            has a longer text.
+        record: The number of bytes of an event's record, or an array of these numbers for several records. The text
+            of a column is never longer.
     """
     sizes = TextSizes(lambda leaf: record if isinstance(leaf, Column) else constant_size(leaf), VALUE_BYTES)
     plain: set[Reference] = {_WHOLE}
@@ -115,7 +115,7 @@ def row_bytes(select: SelectList, record: Size) -> Size:
 
 
 def _text_bytes(value: Any) -> int:
-    """Return an upper bound for the bytes of a text or a VARIANT, and 0 for a value of any other type."""
+    """Return a lower bound for the bytes of a text or a VARIANT, and 0 for a value of any other type."""
     return len(value) if isinstance(value, str) else memoryview(value).nbytes if isinstance(value, msgspec.Raw) else 0
 
 
@@ -161,7 +161,10 @@ def _values(
 
 
 def _split_lines(lines: bytes, count: int) -> pa.BinaryArray:
-    """Divide the encoder's output into its lines, without a Python object for each; JSON contains no bare newline."""
+    """Divide the encoder's output into lines, without a Python object for each line.
+
+    A newline always ends a line, since JSON escapes newlines in texts.
+    """
     ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
     offsets = np.zeros(count + 1, np.int32)
     offsets[1:] = ends - np.arange(count)

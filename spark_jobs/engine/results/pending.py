@@ -98,7 +98,7 @@ def pending_records(
 def _chunks(
     partition: NDArray[np.int32], value: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the partition and the matches of each record, in the order of their events."""
+    """Yield for each record its partition and its matches; the matches are in the order of their values."""
     order = np.lexsort((value, partition))
     partition, value = partition[order], value[order]
     first = np.ones(len(order), bool)
@@ -111,7 +111,7 @@ def _chunks(
             size = int(sizes[value[start]])
             room = _RECORD_BYTES if size <= _RECORD_BYTES // 2 else MAX_RECORD_BYTES
             if not first[start]:
-                room -= size  # the previous record also has this row, and the running sum includes it only there
+                room -= size  # the row is in the previous record too, and `ends` counts it only there
             before = ends[start - 1] if start else 0
             stop = int(np.searchsorted(ends, before + room, side="right"))
             stop = min(max(stop, start + 1), start + _RECORD_ITEMS, end)

@@ -130,16 +130,16 @@ def _scalars(array: pa.Array, sql_type: SqlType) -> list[Any]:
     if pyarrow.types.is_decimal(array.type):
         return [None if value is None else format(value, "f") for value in values]
     if pyarrow.types.is_float32(array.type):
-        # The fewest digits that identify a FLOAT. If it were converted to a DOUBLE, it would get further digits.
+        # A FLOAT is written with the fewest digits that identify it; as a DOUBLE it would have more digits.
         return [None if value is None else float(str(np.float32(value))) for value in values]
     return values
 
 
 @lru_cache(maxsize=1024)
 def object_maker(names: tuple[str, ...]) -> Callable[..., object]:
-    """Return a function that makes an object of its arguments, with these names in this order."""
+    """Return a function that makes a JSON object from the values of fields; `names` has the fields' names in order."""
     fields = [(f"c{number}", Any, msgspec.field(name=name)) for number, name in enumerate(names)]
     try:
-        return msgspec.defstruct("Result", fields, gc=False)  # 0.11 µs an object, 0.25 with the collector's share
+        return msgspec.defstruct("Result", fields, gc=False)  # 0.11 µs per object; 0.25 µs with garbage collection
     except ValueError:  # msgspec refuses names that JSON must escape
         return lambda *values: dict(zip(names, values, strict=True))

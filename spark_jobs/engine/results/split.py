@@ -77,7 +77,7 @@ def split(
 
 
 def _shared(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -> Address:
-    """Return the addresses of shared results: one topic, the partition that the reply named, the destination as key."""
+    """Return the addresses of shared results: `cq.results`, the destination's partition, and the destination as key."""
     rows = found[chunk]
     keys = hex_keys("d_", matches.destination.take(pa.array(rows)))
     return keys, pa.repeat(pa.scalar(settings.topics.results), len(rows)), pa.array(matches.partition[rows])
@@ -91,7 +91,7 @@ def _dedicated(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -
 
 
 def _virtual_pairs(matches: Matches) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the distinct pairs of a group and an event with a virtual match: a group's topic gets each event once."""
+    """Return the distinct pairs of a group and an event with a virtual match, as a group's topic gets an event once."""
     found = np.flatnonzero(matches.mode == _VIRTUAL)
     pairs = distinct_values((matches.group[found].astype(np.int64) << 32) | matches.event[found])
     return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
@@ -156,7 +156,7 @@ class _PoolWriter:
             yield self._dead_letters(self._pool.event[value[large]], sizes[large], address(large)[0])
 
     def _dead_letters(self, event: NDArray[np.int32], sizes: Ints, keys: pa.BinaryArray) -> pa.RecordBatch:
-        """Return a dead letter for each event. A large event is not repeated for each of its destinations."""
+        """Return one dead letter for each event, however many destinations the event has."""
         details: dict[int, str] = {}
         rows, first, counts = np.unique(event, return_index=True, return_counts=True)
         for row, index, count in zip(rows.tolist(), first.tolist(), counts.tolist(), strict=True):

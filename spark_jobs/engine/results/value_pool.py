@@ -21,11 +21,14 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["ValuePool", "value_pools"]
 
 _BLOCK_ROWS = 1024
-"""The largest number of matches whose values are encoded in one call; further matches of the last event are added."""
+"""The largest number of matches whose values are encoded in one call.
+
+Further matches of the last event are added, since no event may be in two calls.
+"""
 _BLOCK_BYTES = 32 << 20
 """The largest number of bytes of values that are encoded in one call, unless a single event has more.
 
-JSON's escapes may take six times as many bytes.
+The limit does not count JSON's escapes, with which a value can be six times as long.
 """
 _POOL_BYTES = 32 << 20
 
@@ -41,7 +44,7 @@ class ValuePool:
     event: NDArray[np.int32]
     """The event of each value."""
     match: NDArray[np.int64]
-    """The matches of the pool, as places among the given matches.
+    """The matches of the pool, as indexes of the matches that were given to `value_pools`.
 
     The matches of a SELECT list are in the order of their events.
     """

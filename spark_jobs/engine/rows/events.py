@@ -43,7 +43,7 @@ def arrow_type(sql_type: SqlType) -> pa.DataType:
 
 
 def _holds_maps(sql_type: SqlType) -> bool:
-    """Tell whether values of a type contain maps, which are dicts in Python values and lists of entries in Arrow."""
+    """Tell whether values of a type contain maps. A map is a dict in Python, and a list of entries in Arrow."""
     parts = [field for _, field in sql_type.fields] + ([sql_type.element] if sql_type.element else [])
     return sql_type.name == "MAP" or any(map(_holds_maps, parts))
 
@@ -101,12 +101,12 @@ class Events:
             source: The records of the events as Spark's Kafka source gives them, for dead letters and for the record's
                 own fields. If records hold several events, there is a row for each event, and keys, values and headers
                 are dictionary-encoded.
-            read: Returns a column's values: str, bool, int, float, Decimal, date or UTC datetime; None for NULL; and
-                dicts and lists of them for nested types.
+            read: Returns a column's values: str, bool, int, float, Decimal, date or UTC datetime, and None for NULL.
+                A value of a nested type is a dict or list of these.
             misfits: By column of a lenient stream, the number of values that did not fit and were replaced by NULL.
             read_whole: Returns each record's value as a VARIANT, for the field `_value`.
-            number: The place of each event among the elements of its record; None if a record is one event.
-            sizes: Returns an upper bound for the bytes of each event's columns; None to use the bytes of its record.
+            number: The place of each event among the elements of its record; None if each record is one event.
+            sizes: Returns an upper bound for the bytes of each event's columns; None to use the bytes of the records.
         """
         self.misfits = misfits or {}
         self.stream = stream

@@ -33,14 +33,14 @@ def operated(task: Task, events: Events, then: Then) -> Iterator[AnyStep]:
 
 
 def advanced(task: Task, mark: ClockMark, then: Then) -> Iterator[AnyStep]:
-    """Pass the rows that are complete by a mark of the clock to the groups over their computation."""
+    """Move the watermark of each computation to a mark of the clock, and pass the rows that are now complete on."""
     for each in task.joins:
         if each.timed is not None:
             yield ClockStep(task, each, mark, then)
 
 
 class ClockStep:
-    """Makes the rows of a computation that are complete by a mark of the clock (`isolation.step.SharedStep`)."""
+    """Makes the rows of a computation that a mark of the clock completes (`isolation.step.SharedStep`)."""
 
     def __init__(self, task: Task, joined: JoinedGroups, mark: ClockMark, then: Then) -> None:
         self._task = task
@@ -71,7 +71,7 @@ class ClockStep:
             yield from self._then(piece)
 
     def rest(self, letters: NotEvaluatedLetters, unit: str, reason: str) -> Records:
-        """Yield nothing, since no event is left out."""
+        """Yield nothing, since a mark of the clock has no events that could become dead letters."""
         yield from ()
 
 
@@ -87,7 +87,7 @@ class JoinStep:
         self._done = 0
         self._was_whole = True
         if (state := joined.state) is not None:
-            # If the step is left out or fails, the state lacks events.
+            # If the step fails or is left out, the state lacks events; `piece` sets `whole` when all events are joined.
             self._was_whole, state.whole = state.whole, False
         self.account = joined.computation.computation_id
         self.kind = _kind(joined)
@@ -102,7 +102,7 @@ class JoinStep:
         return self._joined.snapshot.groups
 
     def piece(self) -> GroupRows | None:
-        """Make the rows of the next events; return None if an event makes too many rows."""
+        """Make the rows of the next events; return None if the next event would make too many rows."""
         self._done, rows = next(self._slices)
         if rows is None:
             return None
@@ -111,7 +111,7 @@ class JoinStep:
             raise InternalError("the state of a computation lacks events of this task")
         if joined.before is not None:
             made = rows = joined.before.operator.switched(whole_rows(rows, joined.before))
-            self._task.guard.add(max(rows.count - self._events.count, 0))  # a truncate becomes many removals
+            self._task.guard.add(max(rows.count - self._events.count, 0))  # a truncate removes many rows
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
         if joined.frames is not None:
             _, (made,) = joined.frames.operator.step(joined.frames.state, rows)
@@ -122,7 +122,7 @@ class JoinStep:
         return GroupRows(made, joined.snapshot, before)
 
     def passed(self, piece: GroupRows | None) -> Records:
-        """Yield the records of joined rows, or the dead letter of an event with too many."""
+        """Yield the records of joined rows, or the dead letter of an event that would make too many rows."""
         if piece is None:
             letters = self._task.guard.not_evaluated
             yield letters.too_many_rows(self._events, self._done - 1, self._joined.computation)
@@ -137,7 +137,7 @@ class JoinStep:
 
 
 def _kind(joined: JoinedGroups) -> str:
-    """Return the word for the work of a computation, for messages."""
+    """Return the word that messages use for the work of a computation."""
     if joined.computation.nodes:
         return "join"
     if joined.frames:

@@ -68,7 +68,7 @@ class JoinedGroups(NamedTuple):
     operator: Operator[Any, Events, tuple[int, RowSource | None]]
     snapshot: Snapshot
     before: KeptRows | None = None
-    """The operator and state of a computation of rows with their previous rows; else None."""
+    """The operator and state of a computation that adds the previous row of the same key to each row; else None."""
     frames: KeptFrames | None = None
     """The operator and state of a computation with frames; else None."""
     timed: KeptTimed | None = None
@@ -92,11 +92,11 @@ class KeptRows(NamedTuple):
         return self.operator.numbers(self.state, rows)
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None if there never was a row."""
+        """Return a column of the kept rows of keys: NULL for a key without a row; None if no row was ever kept."""
         return self.state.values(name, numbers)
 
     def keys(self) -> dict[str, pa.Array]:
-        """Return the key columns of all rows, by stored name; no columns if no key has ever come."""
+        """Return the key columns of all kept rows, by stored name; an empty dict if no row was ever kept."""
         there = self.state.present()
         kept = self.state.taken((column.stored for column in self.operator.by), there)
         return {
@@ -179,9 +179,9 @@ class Task:
             version: The version of the constant tables.
             guard: Runs the steps.
             snapshot: The constant tables.
-            views: By table id, the joined tables at the batch's pins.
-            singly_until: By source partition, an offset. For events before it, each partial aggregate stands for a
-                single offset.
+            views: By table id, the joined tables at the offsets that are pinned for the batch.
+            singly_until: By source partition, an offset. Each partial aggregate of events before this offset has only
+                the matches of a single offset.
             loads: Counts the costs of each constant table; None to count nothing.
             observer: Observes the progress of the task.
             states: By computation id, the states of operators; None to begin without earlier rows.
