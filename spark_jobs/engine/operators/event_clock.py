@@ -17,7 +17,7 @@ from spark_jobs.engine.rows.row_source import RowSource
 __all__ = ["NO_TIME", "EventClock", "TimedRows"]
 
 NO_TIME = 2 * BEGINNING
-"""Replaces the event time of a row that has none; it is earlier than every watermark."""
+"""Replaces a missing event time; this number is less than every watermark."""
 
 
 class TimedRows(NamedTuple):
@@ -28,7 +28,7 @@ class TimedRows(NamedTuple):
     after: Ints
     """The watermark after each row."""
     left_out: NDArray[np.bool_]
-    """Whether the row is left out, because its time is earlier than the watermark, `NO_TIME` included."""
+    """Whether the row is left out, because its time is earlier than the watermark; `NO_TIME` always is."""
     future: NDArray[np.bool_]
     """Whether the event time of a row is too far ahead of its record's time; such a row is left out."""
 

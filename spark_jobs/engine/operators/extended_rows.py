@@ -1,4 +1,4 @@
-"""The rows for which WHERE is TRUE, with the values of frames as further columns."""
+"""Rows of a batch with further columns, such as the values of frames."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ExtendedRows(TakenPlaces):
 
         Args:
             rows: The rows of the batch.
-            taken: The rows for which WHERE is TRUE, ascending.
+            taken: The rows of the batch to take, ascending; for frames, the rows for which WHERE is TRUE.
             values: The types and values of the further columns.
         """
         super().__init__(rows, taken)

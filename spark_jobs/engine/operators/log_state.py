@@ -31,7 +31,8 @@ class LogState:
         """`began` is the position to which `undo` returns: the position when the last task began."""
         self.reached = position
         """The position after the last event in the state, when the last task began. `began` may be later, since offsets
-        between the two may have no events. Stored changes that begin at `reached` follow this state."""
+        between the two may have no events. Another worker can apply the task's changes to a state whose position is at
+        least `reached`."""
         self.complete = True
         """Whether the last task that changed the state has taken in all of its events."""
         self.whole = True
@@ -68,7 +69,7 @@ class LogState:
         self._since = {name: since for name, since in self._since.items() if not name or name in names}
 
     def rewind(self, position: int) -> None:
-        """Prepare the state to read the log again from a position on, because its rows from there on lack a column."""
+        """Prepare the state to read the log again from a position on, because a column of these rows is missing."""
 
     def begin(self) -> None:
         """Begin a task: earlier changes can no longer be undone."""
@@ -98,13 +99,13 @@ class LogState:
     def put_changes(self, stored: bytes) -> bool:
         """Apply the changes of a task, so that the state is as it was after the task.
 
-        The position of the state must not be before the beginning of the task.
+        The position of the state must be at least `reached` of the state that the task began with.
 
         Returns:
             Whether the changes were applied; False if they lack a column that the state has.
 
         Raises:
-            ValueError: The bytes are no complete changes of this version.
+            ValueError: The bytes are incomplete, or of another version.
         """
         raise NotImplementedError
 

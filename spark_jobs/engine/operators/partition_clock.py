@@ -45,14 +45,14 @@ class PartitionClock(NamedTuple):
         return PartitionClock(int(each[-1]), (*self.recent, *last)[1 - _RECENT :]), each
 
     def without(self, position: int) -> PartitionClock:
-        """Return the clock for reading the events from a position on again: without these events, at the same time."""
+        """Return the clock for reading the events from a position on again: the same time, without these events."""
         return PartitionClock(self.time, tuple(each for each in self.recent if each[0] < position))
 
 
 def _third_least(times: Ints) -> Ints:
     """Return for each event the third least time among the times of this event and of the seven events before it.
 
-    If there are fewer than seven events before it, each missing event is given an earlier time than all events.
+    If an event has fewer than seven events before it, each missing event counts as earlier than all events.
     """
     padded = np.concatenate([np.full(_RECENT - 1, _NEVER), times])
     least, second, third = (np.full(times.size, _EVER) for _ in range(3))

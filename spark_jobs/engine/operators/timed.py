@@ -18,7 +18,7 @@ __all__ = ["timed_operator"]
 
 _DAY_MS = 24 * 3600 * 1000
 _EVER_MS = 1 << 60
-"""Keys of a table are never forgotten."""
+"""The time for which keys of a table are kept: they are never forgotten."""
 
 
 def timed_operator(
@@ -29,7 +29,7 @@ def timed_operator(
     Args:
         stream: The stream of the events.
         computation: The computation.
-        snapshot: The tables of the groups.
+        snapshot: The constant tables of the groups.
         settings: The evaluator's settings.
     """
     if computation.timed is None:

@@ -43,9 +43,9 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
     clock: EventClock = EventClock()
     """The rule by which rows move the watermark."""
     inner_keys: tuple[TableColumn, ...] = ()
-    """For each inner join, a column that is NULL in rows of events that met no row of the table.
+    """For each inner join, a column that is NULL in the row of an event for which no row of the table was found.
 
-    Such rows move the watermark and do nothing else, since with an inner join their events do not exist.
+    Such a row only moves the watermark, since an inner join makes no row of its event.
     """
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that an expression computes; a longer text is NULL."""
@@ -98,7 +98,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
             state.tidy()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> SilentRows:
-        """Return completed rows in the form in which groups over the computation are matched with them."""
+        """Return completed rows as the row source for the groups over the computation."""
         return SilentRows(stream, self.computation_id, partition, found)
 
     def _taken(self, state: Waiting, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
@@ -114,7 +114,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         raise NotImplementedError
 
     def _counting(self, rows: RowSource, known: int, timed: TimedRows) -> Ints:
-        """Return the rows after the first `known` that count: they are not late, and the inner joins have them."""
+        """Return the rows after the first `known` that count: rows that are not late and that inner joins keep."""
         counts = ~timed.left_out
         for column in self.inner_keys:
             counts &= rows.column(column).is_valid().to_numpy(zero_copy_only=False)[known:]

@@ -70,7 +70,7 @@ class AggregateReader(Protocol):
 
     @property
     def row(self) -> ConstantRow:
-        """The constants; those of WHERE come first."""
+        """The constants; the constants of WHERE come first."""
 
     @property
     def clause(self) -> DigestClause:
@@ -156,7 +156,7 @@ def each_aggregate_digest(
 ) -> Iterator[tuple[int, DigestAnswer]]:
     """Yield the digests of destinations, each with the index of its question, query by query.
 
-    Besides the cache, memory holds the aggregates of a single query at a time.
+    Apart from the cache, memory holds the aggregates of only one query at a time.
 
     Args:
         pending: The log with the aggregates.
@@ -196,7 +196,7 @@ def _of_query(
     except CpuExceeded:
         raise
     except FAULTS as fault:
-        # A fault of the product in one query must not hold up other digests; the query is tried again.
+        # An unexpected exception in one query must not hold up other digests; the query's digests are tried again.
         log.exception("aggregates not put together", extra={"group": requests[0].plan.group_id})
         failure = f"Its aggregates failed with {type(fault).__name__}."
         for place, _ in some[done:]:

@@ -45,11 +45,11 @@ _PENDING = MODES.index("pending")
 _MOST_TEXT = 800_000
 """The largest number of bytes of texts in a partial aggregate.
 
-Each column of a partial aggregate may hold a text of another match. Therefore the texts of one match may have at most
-this number of bytes divided by the number of columns.
+Each column of a partial aggregate may hold a text from a different match. Therefore the texts of one match may have at
+most this number of bytes, divided by the number of columns.
 """
 _KEEPING = VALUE_LISTS | {"approx_count_distinct"}
-"""The functions whose state keeps values; so does every function with DISTINCT."""
+"""The functions whose state keeps values. The state of any function with DISTINCT keeps values, too."""
 _SET_BYTES = 100_000
 """The approximate number of bytes of kept values after which another partial aggregate begins."""
 _VALUE_BYTES = 16

@@ -21,7 +21,7 @@ MOST_AGGREGATES = 1_000_000
 _MOST_BYTES = 256 << 20
 """The largest number of bytes of the states of one digest's aggregates; a state may be a set of distinct values."""
 _TOGETHER = 2
-"""Digests that are merged together may have this many times the aggregates and the bytes of one digest."""
+"""Digests that are merged together may have this many times the aggregates and bytes that one digest may have."""
 
 
 class MergedAggregates(NamedTuple):

@@ -86,8 +86,8 @@ def _before(owner: Ints, phase: Ints, span: int, of: Ints, at: Ints) -> _RowPlac
 def lengthened(values: NDArray[_Number], count: int) -> NDArray[_Number]:
     """Return an array lengthened to at least `count` values; new values are 0.
 
-    A lengthened array is at least half as long again, so that lengthening is rare. New values take no memory until they
-    are written.
+    A lengthened array is at least 1.5 times as long as before, so that lengthening is rare. New values take no memory
+    until they are written.
     """
     if count <= values.size:
         return values

@@ -1,6 +1,7 @@
 """The states of aggregate functions that need every value: percentiles, collected lists and collected sets.
 
-A state is the list of the values that are not NULL. The limit on the bytes of a digest bounds its memory (`merging`).
+A state is the list of the values that are not NULL. The limit on the bytes of a digest also limits the memory of its
+states (`merging`).
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ class _KeptValues(AggregateState):
 
 
 class _Ranked(_KeptValues):
-    """The value at a rank: the percentage of the number of values, rounded up. Exact; Spark approximates this value."""
+    """The value at the rank that is the percentage of the number of values, rounded up.
+
+    The value is exact, whereas Spark approximates the value.
+    """
 
     def __init__(self, percentage: float) -> None:
         self._percentage = percentage

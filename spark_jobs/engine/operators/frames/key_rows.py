@@ -110,10 +110,10 @@ class KeyRows:
         return np.where(there, found, 0), there
 
     def by_time(self, milliseconds: int, clock: Ints, visible: int) -> Frame:
-        """Return frames that contain the rows whose time is at most a length before the row's own time, and not later.
+        """Return frames by time, for each row: the rows of its key whose times are in the interval before its own time.
 
         Args:
-            milliseconds: The length.
+            milliseconds: The length of the interval, which ends with the row's own time.
             clock: For each row with a frame, the time of the partition's clock. A frame leaves out the rows that the
                 state may have forgotten, because they are much earlier than this time.
             visible: The offset of the first row that a frame may contain.

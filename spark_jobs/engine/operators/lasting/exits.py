@@ -46,7 +46,7 @@ class FollowedRises(NamedTuple):
 
 
 def with_lows(rows: KeyedValues, followed: FollowedRises) -> Rises:
-    """Return rises whose fields `low` and `is_open` include the rows of a batch."""
+    """Return rises whose fields `low` and `is_open` take the rows of a batch into account."""
     rises = followed.rises
     low, goes_on = rows.lows(followed.first, followed.key)
     return rises._replace(low=np.minimum(rises.low, low), is_open=rises.is_open & goes_on)
@@ -55,8 +55,8 @@ def with_lows(rows: KeyedValues, followed: FollowedRises) -> Rises:
 def exit_waits(exits: Exits, first: Ints, key: Ints) -> Waits:
     """Return exits as `Waits`.
 
-    A row of the key that comes later may have an event time within the interval of the stay. Then the stay ended with
-    this row, before its interval did, so there is no exit.
+    A later row of the key that is no match may have an event time within the interval of the stay. Then the stay ended
+    with that row, before the end of the interval, so there is no exit.
     """
     return Waits(first, key, exits.until, exits.high, exits.floor, exits.is_floored == 1)
 
@@ -159,8 +159,8 @@ def _of_rises(followed: FollowedRises, milliseconds: int) -> list[OpenStays]:
     """Return the stays that began with rises.
 
     Returns:
-        The stays for all entries; and for young rises, the stays only for entries that began after the key's previous
-        row.
+        Two sets of stays: for each rise, the stay for all entries; and for each young rise, a further stay only for the
+        entries that began after the key's previous row.
     """
     some = followed.taken(np.flatnonzero(followed.rises.is_open == 1))
     rises = some.rises

@@ -1,7 +1,8 @@
 """The rows with which stays end.
 
-A row matches a constant if its value is above the constant (``temp > 90``). So one stay of a key is for all constants
-below its lowest value. Each row with a new lowest value ends the stay for the constants between the two lowest values.
+A row matches a constant if its value is above the constant (``temp > 90``). So a key is in for all constants below the
+lowest value since it entered, and one stay stands for all these constants. A row with a new lowest value ends the stay
+for the constants between the old and the new lowest value.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class OpenStays(NamedTuple):
     first: Ints
     """The first row of the batch that may end the stay."""
     key: Ints
-    """The index of its key in the batch."""
+    """The index of the stay's key in the batch."""
     floor: Ints
     is_floored: NDArray[np.bool_]
     """Whether `floor` is a bound; otherwise the key is in for all constants below `high`."""

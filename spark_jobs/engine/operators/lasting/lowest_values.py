@@ -54,7 +54,7 @@ class Lowest(NamedTuple):
     """The rises and exits of `Waits` after a batch."""
 
     least: Ints
-    """The lowest value so far: of `Waits.least`, and of the matches that followed."""
+    """The lowest value so far: the lower of `Waits.least` and the lowest value of the matches that followed."""
     stays: NDArray[np.bool_]
     """Whether all rows that followed were matches and, if the rise is bounded, `least` is above its floor."""
 
@@ -101,8 +101,8 @@ class KeyedValues:
         """Return the lowest value of each rise and exit after the rows of the batch.
 
         A row follows a rise if the row has the same key, comes later, and its event time is at most the rise's `until`.
-        The rows of the key before its first row with a later time all follow; they are a run. After the run, a row can
-        follow only if the row comes out of order, and only before the watermark passes `until`.
+        All rows of the key that come before its first row with an event time after `until` follow; they are a run. A
+        row after the run follows only if it comes out of order, and before the watermark passes `until`.
         """
         count = self.times.size
         _, ranks = np.unique(np.concatenate([self.times, self.after, waits.until]), return_inverse=True)
@@ -158,4 +158,4 @@ class BatchRows(NamedTuple):
     last: LastMatches
     """For each key of the batch, its last row before the batch."""
     before: LastMatches
-    """For each row, the previous row of the same key; the offset is -1 if the previous row is too old, too."""
+    """For each row, the previous row of the same key; the offset is -1 also if the previous row is too old."""

@@ -49,9 +49,9 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     """
 
     begins: tuple[Begins, ...] = ()
-    """The begins of the entries over the computation."""
+    """The positions at which entries over the computation begin."""
     kept_ms: int = 1 << 60
-    """The largest difference of the event times of a row and its key's previous row; an older row is ignored."""
+    """The largest difference of the event times of a row and its previous row; an older previous row is ignored."""
     exits: bool = True
     """Whether some query reports exits; otherwise the operator makes none."""
 
@@ -60,7 +60,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return PendingRises()
 
     def rows(self, stream: Stream, partition: int, found: LatestMatches) -> LastingRows:
-        """Return completed rows in the form in which groups over the computation are matched with them."""
+        """Return completed rows as the row source for the groups over the computation."""
         return LastingRows(stream, self.computation_id, partition, found, self.node, stay_rows(self.node, found))
 
     def _taken(self, state: PendingRises, rows: RowSource, known: int, *, undoable: bool) -> LatestMatches:
@@ -115,7 +115,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _followed(
         self, state: PendingRises, rows: RowSource, batch: BatchRows, *, undoable: bool
     ) -> list[LatestMatches]:
-        """Update the state by the rows of a batch.
+        """Update the state with the rows of a batch.
 
         The waiting rises and exits of the rows' keys get their new lowest values, and new rises and exits are added.
 
@@ -256,7 +256,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _keep_lasted(
         self, state: PendingRises, keys: Ints, rises: Rises, columns: Mapping[str, pa.Array], *, undoable: bool
     ) -> None:
-        """Keep rises whose interval the watermark has passed, as long as an earlier rise of their key may still wait.
+        """Keep rises after the watermark has passed their interval, while an earlier rise of their key may still wait.
 
         An earlier rise of the key may have a later event time than these rises, but by at most the watermark's delay,
         since otherwise these rises would have been late.
@@ -290,7 +290,7 @@ def _no_exits() -> tuple[Exits, Ints, dict[str, pa.Array]]:
 
 
 def _lower(table: WaitingRows[Rises], places: Ints, rises: Rises, stays: NDArray[np.bool_], *, undoable: bool) -> None:
-    """Set the lowest values of some rises of a table, and remove the rises for which no key stays in."""
+    """Set the lowest values of some rises of a table, and remove the rises after which the key did not stay in."""
     numbers = {"least": rises.least[stays], "low": rises.low[stays], "is_open": rises.is_open[stays]}
     table.put(places[stays], numbers, undoable=undoable)
     table.remove(places[~stays], undoable=undoable)

@@ -39,7 +39,7 @@ class PendingRises(TimedState):
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self.kept_ms = 1 << 60
-        """The largest difference of the event times of a row and its key's previous row; an older row is ignored."""
+        """The largest difference of the event times of a row and its previous row; an older previous row is ignored."""
         self._most_keys = _FEW
         """The number of keys above which the state looks for keys without rows."""
         self._clear()
@@ -82,7 +82,7 @@ class PendingRises(TimedState):
             self._most_keys = max(_FEW, 2 * used.size)
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns but some. The removed columns would get no values from further rows."""
+        """Remove all columns but those in `names`, since the operator no longer fills the other columns."""
         super().keep(names)
         for each in self._tables:
             each.keep({*names, ELEMENT, *SPECIAL})
@@ -95,7 +95,7 @@ class PendingRises(TimedState):
         super().undo()
 
     def last(self, keys: Ints) -> LastMatches:
-        """Return the last row of each of some keys; the offset is `NO_MATCH` for a key without a match."""
+        """Return the last row of each of some keys; the offset is `NO_MATCH` if the row is missing or was no match."""
         self._last.grow(self.keys.count)
         return LastMatches(*(self._last.numbers(name)[keys] for name in _LAST))
 
@@ -144,7 +144,11 @@ class PendingRises(TimedState):
 
     @property
     def _replaced(self) -> Ints:
-        """The keys that had events in the last task. Other keys' rises and exits may have ended in this task, too."""
+        """The keys that had events in the last task.
+
+        Rises and exits of other keys may have ended in the task, too. A worker that has called `put_changes` must
+        remove them by `TimedOperator.advance`.
+        """
         return self._last.replaced
 
     def _packed_rows(self, keys: Ints) -> pa.Table:

@@ -35,7 +35,7 @@ class Rises(NamedTuple):
     least: Ints
     """The lowest value of the rise and of the rows within the interval that followed it."""
     young: Ints
-    """1 if an entry began after the row of `before_offset` and not after the rise: it ignores that row; else 0."""
+    """1 if an entry began after the row at `before_offset` and not after the rise, so it ignores that row; else 0."""
     low: Ints
     """The lowest value of the rise and of all rows that followed it: the key is still in for the constants below."""
     is_open: Ints
@@ -51,7 +51,7 @@ class Exits(NamedTuple):
 
     offset: Ints
     time: Ints
-    """The event time less the interval: an exit is complete by the same watermark as a rise of this time."""
+    """The event time less the interval, so that exits and rises with equal times are complete at the same watermark."""
     floor: Ints
     is_floored: Ints
     """1 if `floor` is a bound; 0 if the exit is for all constants below `high`."""

@@ -109,8 +109,8 @@ def decode_changes(
             dead letter, because its order among the changes of other partitions is unknown.
 
     Returns:
-        The changes of the good records, and a dead letter (code ``undecodable``) for each bad record; None if all
-        records are good.
+        The changes of the good records; and a dead letter (code ``undecodable``) for each bad record, or None if there
+        is no bad record.
     """
     wrong: dict[int, str] = {}
     images = read_images(batch, table, wrong)

@@ -46,9 +46,9 @@ The rows are None if the slice is one event that makes too many rows. Without a 
 class LookupJoinOperator:
     """The join of events with tables (`operators.operator.Operator`).
 
-    The tables are read as of the batch's pins, so the operator has no state. Where the joined rows wait for the
-    watermark, every event has a row, since every event moves the watermark: an event without a partner in an inner join
-    has NULL in all columns of the table (`operators.timed_operator.TimedOperator.inner_keys`).
+    The tables are read as of the batch's pins, so the operator has no state. If the joined rows wait for the watermark,
+    every event must have a row, since every event moves the watermark. Then an event without a partner in an inner join
+    has a row with NULL in all columns of the table (`operators.timed_operator.TimedOperator.inner_keys`).
     """
 
     computation: Computation
@@ -57,7 +57,10 @@ class LookupJoinOperator:
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that an expression of ON computes; a longer text is NULL."""
     event_rows: int = EVENT_ROWS
-    """The largest number of rows that an event may make at each join, before the other conditions of ON are checked."""
+    """The largest number of rows that an event may make at each join, counted before the other conditions of ON.
+
+    The other conditions are all that the look-up of the join's keys does not decide.
+    """
     slice_rows: int = ROWS
     """The largest number of rows of a slice; only an event with more rows makes a larger slice."""
 
@@ -241,7 +244,7 @@ def _key_values(rows: JoinedEvents, key: JoinKey, value_bytes: int) -> pa.Array:
         values = evaluate_expression(key.left, rows, np.arange(rows.count), value_bytes)
     wanted = arrow_type(key.type)
     if values.type == wanted:
-        return pc.add(values, 0.0) if pa.types.is_floating(wanted) else values  # -0.0 is 0.0
+        return pc.add(values, 0.0) if pa.types.is_floating(wanted) else values  # -0.0 becomes 0.0
     return _brought_to(values, wanted)
 
 

@@ -1,4 +1,4 @@
-"""Fills columns that keep the value of the key's previous row, because a record lacks it (Debezium's placeholder)."""
+"""Fills in values that records lack (Debezium's placeholder): a row keeps the value of its key's previous row."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class OldRows:
 def with_kept_values(
     values: pa.Array, row: NDArray[np.int32], keeps: NDArray[np.bool_], first: Ints, old: tuple[list[pa.Array], Ints]
 ) -> pa.Array:
-    """Return the value of a column in the row that each change sets. Changes must be sorted by key, then by order.
+    """Return the value of a column in the row that each change sets.
+
+    The changes must be sorted by key; the changes of a key must be in the order of their records.
 
     Args:
         values: The column in the rows that changes set.

@@ -17,8 +17,8 @@ class Numbers(NamedTuple):
 
     A row has the same number for all queries, whatever their constants. Two rows of an event may share a number if no
     query can have both rows. There are two such cases. First, a LEFT JOIN with constants in ON makes a row of NULLs in
-    addition to the joined rows, and a query has either the row of NULLs or some of the others. Second, if ON compares a
-    column with a query's constant for equality, the constant may choose one of several rows.
+    addition to the joined rows, and a query has either the row of NULLs or some of the joined rows. Second, if ON
+    requires that a column equals a constant, each query's constant may choose one of several rows.
     """
 
     numbered: bool

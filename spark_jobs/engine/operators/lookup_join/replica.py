@@ -22,14 +22,17 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 __all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "TablePin", "Replica"]
 
 TablePin = Mapping[int, int]
-"""The end offset of each partition of a table's topic: changes before it are visible. A missing partition ends at 0."""
+"""The end offset of each partition of a table's topic: changes before this offset are visible. Default: 0."""
 
 AT_ONCE_ROWS = 250_000
 """Collected changes are applied when there are at least this many, and at least as many as the table has rows."""
 AT_ONCE_BYTES = 256_000_000
 """Collected changes are also applied when their records have this many bytes; reading takes about this much memory."""
 SUPERSEDED = 100_000
-"""The number of superseded rows that are kept for older pins, at most; the table's number of rows if it is larger."""
+"""The largest number of superseded rows that are kept for older pins, unless the table has more rows than this.
+
+A larger table keeps at most as many superseded rows as it has rows.
+"""
 
 
 class Log(Protocol):
@@ -40,7 +43,7 @@ class Log(Protocol):
 
 
 def _ignore(_letters: pa.RecordBatch) -> None:
-    """Report no dead letters; another reader of the table does."""
+    """Report no dead letters, since another reader of the table reports them."""
 
 
 def _go_on() -> None:
@@ -64,8 +67,8 @@ class Replica:
             table: The table.
             log: The reader of its topic.
             settings: The evaluator's settings.
-            report: Is called with dead letters, as rows of `rows.output.OUTPUT`: one for each bad record, and the same
-                again if the replica has to read the topic again.
+            report: Is called with a dead letter for each bad record, as rows of `rows.output.OUTPUT`. If the replica
+                has to read the topic again, the same dead letters are passed again.
         """
         self.table = table
         self._log = log
@@ -195,7 +198,7 @@ class Replica:
             self._report(records)
 
     def _apply_all(self, changes: Changes, reached: TablePin) -> None:
-        """Apply changes; between them, apply the records that remove all rows."""
+        """Apply changes and the records that remove all rows, in the order of the log."""
         begin = 0
         for offset in changes.emptied:
             self._apply(changes.between(begin, offset), reached)
@@ -250,7 +253,8 @@ class Replica:
             changes: The changes.
             keys: The distinct keys within each partition.
             partitions: The partition of each key.
-            row: The row that each change sets, -1 for a removal; the changes are sorted by key, then by order.
+            row: The row that each change sets, -1 for a removal. The changes are sorted by key; the changes of a key
+                are in the order of their records.
             first: The first change of each key.
 
         Returns:

@@ -121,7 +121,7 @@ class TableEvents(Events):
         )
 
     def with_sent(self, kept: Mapping[str, pa.Array]) -> TableEvents:
-        """Return the changes with complete columns, after the values that their records lack were found.
+        """Return the changes with the values that their records lack.
 
         Args:
             kept: The columns in `unsent`, with the values of all changes.
@@ -151,8 +151,8 @@ class TableEvents(Events):
     def declares(self, name: Reference) -> bool:
         """Tell whether the table declares the column with a type that is not nested.
 
-        A column that is not declared is read as an Arrow array (`column`). Nested columns must be read in this way,
-        because `values_at` here returns maps as lists of entries, not as dicts.
+        Callers read a column that is not declared as an Arrow array (`column`). Nested columns must be read in this
+        way, because `values_at` of this class returns maps as lists of entries, not as dicts.
         """
         declared = self._declared.get(name)
         return declared is not None and not declared.type.fields and declared.type.element is None

@@ -20,7 +20,7 @@ __all__ = ["TableView"]
 
 
 class TableView:
-    """The rows of a table at a pin. They are numbered from 0, with gaps for rows that are not visible at the pin.
+    """The rows of a table at a pin, numbered from 0; rows that are not visible at the pin leave gaps in the numbers.
 
     Row numbers are valid only within a single view. A view still shows its pin after the replica has read further
     records, and keeps its parts in memory.
@@ -59,8 +59,8 @@ class TableView:
             keys: For each column, the values of the probes, in the column's Arrow type or dictionary-encoded.
 
         Returns:
-            The position of each pair's probe, ascending, and its row. The rows of a probe are ordered by their PRIMARY
-            KEY, so the order is the same in every process and every replay.
+            For each pair, the place of its probe, ascending; and for each pair, its row. The rows of a probe are
+            ordered by their PRIMARY KEY, so the order is the same in every process and every replay.
         """
         by = self.table.key if set(self.table.key) <= set(columns) else columns
         values = dict(zip(columns, keys, strict=True))

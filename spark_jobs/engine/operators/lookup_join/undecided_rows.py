@@ -17,7 +17,7 @@ __all__ = ["UndecidedRows"]
 class UndecidedRows(NamedTuple):
     """The rows of a LEFT JOIN with constants in ON.
 
-    The join makes of each of its input rows a joined row for each row of the table that may fit, and then a row of
+    For each of its input rows, the join makes a joined row with each row of the table that may fit, and then a row of
     NULLs. A query has the row of NULLs if its constants leave out all of these joined rows. After later joins, the
     *present rows* are the rows that the last join made.
     """

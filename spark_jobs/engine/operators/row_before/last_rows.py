@@ -105,7 +105,7 @@ class LastRows(LogState):
         return distinct_values(np.concatenate([np.empty(0, np.int64), *(change.numbers for change in self._changes)]))
 
     def rewind(self, position: int) -> None:
-        """Prepare the state to read rows again from a position on, because a column lacks them.
+        """Prepare the state to read rows again from a position on, because a column lacks the values of these rows.
 
         A column of extremes that lacks some of these rows is removed, so that it is built again: extremes must be added
         in the order of the rows. Other columns of extremes do not change. While the rows are read again, these rows set

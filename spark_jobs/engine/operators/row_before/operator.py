@@ -124,8 +124,8 @@ class RowBeforeOperator(LogOperator[LastRows]):
     def fold(self, state: LastRows, rows: RowSource) -> None:
         """Keep the last row of each key, without returning previous rows; the change cannot be undone.
 
-        Either all rows must be below the state's position, or none. The state already has rows below its position; such
-        rows only fill columns that are new in the state.
+        Either all rows must be below the state's position, or no row may be. The state already has the rows below its
+        position; such rows only fill columns that are new in the state.
         """
         state.kept_minutes = self.kept_minutes
         numbers, (minutes, clock) = self.numbers(state, rows), state.clocks(rows.time_ms, rows.offsets)
@@ -203,7 +203,7 @@ def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...
 
 
 def _by_key(numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return the rows ordered by key, then by place; and for each in this order whether it follows a row of its key."""
+    """Return the rows ordered by key, then by place; and whether, in this order, each row follows one of its key."""
     order = np.argsort(numbers, kind="stable")
     sorted_numbers = numbers[order]
     again = np.zeros(order.size, np.bool_)

@@ -49,13 +49,13 @@ class LatestRows(TimedState):
         self.tidy()
 
     def tidy(self) -> None:
-        """Remove the keys without rows, if most keys have none (1,000 of them are allowed in any case)."""
+        """Remove the keys without rows, if most keys have no row; up to 1,000 keys without rows are always kept."""
         kept = self._used()
         if 2 * kept.size < self.keys.count - 1_000:
             self._shrink(kept)
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns but those in `names`. The removed columns would get no values from further rows."""
+        """Remove all columns but those in `names`, since the operator no longer fills the other columns."""
         super().keep(names)
         self._rows.keep({*names, ELEMENT})
 

@@ -1,4 +1,4 @@
-"""The rows of a batch that were the latest row of their key for a time, and for each the next such row of the key."""
+"""The rows of a batch that were the latest row of their key for a while, each with the next such row of its key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RowChains"]
 
 
 class RowChains(NamedTuple):
-    """For each key, the rows that were the latest for a time. If event times are equal, the last row is the latest."""
+    """For each key, the rows that were its latest row for a while; of rows with equal times, the last is the latest."""
 
     keys: Ints
     """The numbers of the keys of the batch, ascending and distinct."""
