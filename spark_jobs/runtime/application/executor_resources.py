@@ -13,7 +13,7 @@ _SIZE = re.compile(r"(\d+)([kmgt]?)b?")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "": 1 << 20}
 """The bytes of Spark's units; an option without a unit is in MiB."""
 _LIMITING = ("yarn", "k8s:")
-"""Prefixes of masters that kill an executor beyond its memory limit."""
+"""The beginnings of the URLs of masters that kill an executor when it exceeds its memory limit."""
 
 
 def executors_note(options: Mapping[str, str], cores: int, executors: int) -> ExecutorsNote:
@@ -36,8 +36,8 @@ def worker_bytes(options: Mapping[str, str], cores: int) -> int | None:
     """Return the memory of a Python worker in bytes; None if no option sets this memory.
 
     The memory of all workers of an executor is `spark.executor.pyspark.memory`. Without this option, on clusters that
-    enforce memory limits, it is `spark.executor.memoryOverhead`, if set. Spark's own default of the latter option says
-    nothing about the memory of workers.
+    enforce memory limits, this memory is `spark.executor.memoryOverhead`, if set. The default of
+    `spark.executor.memoryOverhead` is not used, because Spark does not derive it from the needs of workers.
 
     Args:
         options: Spark's options.

@@ -1,4 +1,4 @@
-"""The Spark application: its session."""
+"""Starts the Spark application, reads its figures, and limits what the JVM logs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _say_failures_once(spark: SparkSession) -> None:
 
 
 def say_lost_connections_once(server: BaseServer) -> None:
-    """Make the server of Spark's accumulators log a connection that the JVM's death has cut in a single line."""
+    """Make the server of Spark's accumulators write a single log line when the JVM's death cuts a connection."""
 
     def handle_error(request: object, client_address: object) -> None:  # noqa: ARG001  # socketserver calls it by place
         log.warning("the JVM has left a connection", extra={"cause": type(sys.exception()).__name__})
@@ -95,7 +95,7 @@ def say_lost_connections_once(server: BaseServer) -> None:
 
 
 def silence_jvm() -> None:
-    """Make the JVM log nothing more; called before the JVM ends, when each of its batches fails with a stack trace.
+    """Stop the JVM's logging before the JVM ends, because each micro-batch under way would log a stack trace.
 
     A JVM that does not answer within a second goes on logging.
     """

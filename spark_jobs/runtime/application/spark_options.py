@@ -32,7 +32,7 @@ Its pauses are short, because the heap is small.
 """
 
 SHUFFLE_PARTITIONS = {"spark.sql.shuffle.partitions": "2"}
-"""An option that must be in Spark's offset log, although no query shuffles."""
+"""An option that Spark's offset log must name, although no query shuffles; the lane writes the same log."""
 
 _JSON_LINES = "-Dlog4j2.configurationFile=org/apache/spark/log4j2-json-layout.properties"
 """The Java option by which the driver writes its log as JSON lines, in the layout of Spark.
@@ -53,7 +53,7 @@ _OPTIONS = {
     "spark.locality.wait": "0s",
     "spark.python.daemon.module": "spark_jobs.runtime.worker.daemon",
     "spark.python.worker.reuse": "true",
-    # Each micro-batch has little work, and always the same, so adaptive planning would only take more time.
+    # All micro-batches have the same plan and little work, so adaptive planning would only take more time.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -80,11 +80,11 @@ _SETTINGS = {
     "spark.master": "CQ_EVALUATOR_MASTER",
     "spark.sql.streaming.pollingDelay": "CQ_EVALUATOR_POLL_MS",
 }
-"""Spark options in place of which the evaluator has a setting, each with the setting's environment variable."""
+"""Spark options that must be given by a setting of the evaluator, each with the setting's environment variable."""
 
 
 def hidden_options(settings: Settings) -> dict[str, str]:
-    """Return the session's options that may be secrets, so that they must not be arguments of a process."""
+    """Return the session's options that may be secrets, and therefore must not be arguments of a process."""
     secret = settings.evaluator.spark_secret.get_secret_value()
     return (_guarded(secret) if secret else {}) | settings.evaluator.spark
 

@@ -9,7 +9,7 @@ from grouping.model.errors import OperationalError
 __all__ = ["options_left"]
 
 _AT_START = {"spark.driver.extraJavaOptions", "spark.driver.memory", "spark.jars"}
-"""Options that a JVM takes when it starts."""
+"""Options that a JVM reads only when it starts."""
 _AGREED = {"spark.master": "CQ_EVALUATOR_MASTER", "spark.driver.memory": "CQ_EVALUATOR_DRIVER_MEMORY"}
 """Options that are also settings, each with the setting's environment variable; both must have the same value."""
 _DEFAULTS = {"spark.driver.memory": "1g"}

@@ -54,7 +54,7 @@ def make_archive(settings: Settings) -> Path | None:
         _run_a_stream(spark, Path(folder))
         spark.stop()
         if process is not None and process.stdin is not None:
-            process.stdin.close()  # pyspark's JVM ends in order when its standard input ends
+            process.stdin.close()  # then pyspark's JVM exits normally, and writes the archive
             process.wait(_DUMP_SECONDS)
         if made.is_file():
             made.replace(path)

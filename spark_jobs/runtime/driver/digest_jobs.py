@@ -61,7 +61,7 @@ class DigestJobThread:
         self._requests = Requests(settings)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         threading.Thread(target=self._run, name="digest-jobs", daemon=True).start()
 
     def _run(self) -> None:
@@ -77,8 +77,8 @@ class DigestJobThread:
                 write_digests(self._spark, self._settings, job, self._fences)
             except Exception as error:  # the exceptions of pyspark and py4j have no common base
                 if job.of_rows:
-                    # The job's only task is over, and its process with it, so nothing goes on writing. The task counts
-                    # how often it was tried, and leaves the digests out after too many tries.
+                    # The job's only task and its process have ended, so nothing goes on writing. The task counts how
+                    # often each order was begun, and leaves the order's digests out after too many tries.
                     reason = failure_reason(str(error) or type(error).__name__)
                     log.warning("digests of rows not written, will be tried again", extra={"reason": reason})
                     time.sleep(_AGAIN_SECONDS)
@@ -92,7 +92,7 @@ class DigestJobThread:
         job = self._requests.look()
         if job is None or job.evaluator != self._fences.lease.token or job.state == "done":
             return None
-        # The job may be taken already, if Redis's reply was lost. Carrying the job out again writes the same records.
+        # The job is already taken if the reply to an earlier call was lost. A repeated job writes the same records.
         return self._requests.change(job, "taken")
 
     def _tell(self, job: Job) -> None:
@@ -120,7 +120,7 @@ def write_digests(spark: SparkSession, settings: Settings, job: Job, fences: Eva
             "endingOffsets": json.dumps({topic: {str(ORDERS): job.end}}),
             "minPartitions": str(tasks),
             "kafka.isolation.level": "read_committed",
-            # Orders that Kafka has deleted are closed. The gateway itself carries out orders that get no answer.
+            # Orders are deleted only after they are closed, so a job does not need deleted orders.
             "failOnDataLoss": "false",
         }
     )

@@ -1,4 +1,4 @@
-"""Ends an evaluator that has lost its executors, since a master that has forgotten a driver gives it no new ones."""
+"""Ends an evaluator that has lost its executors: a master that has dropped an application gives it no new ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Executors:
         """Return the number of executors.
 
         Args:
-            awaited: Whether events wait to be evaluated. If none wait, a cluster may have taken executors back.
+            awaited: Whether events wait to be evaluated. While none wait, a missing executor is no fault, because a
+                cluster may take idle executors back.
 
         Raises:
             OperationalError: The evaluator had executors, and has had none for `GONE_SECONDS` while events waited.

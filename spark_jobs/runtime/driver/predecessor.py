@@ -63,7 +63,7 @@ def end_predecessor(data: Path) -> None:
 
 
 def note_jvm(data: Path, pid: int) -> None:
-    """Note the JVM of this evaluator for the next one."""
+    """Note the JVM of this evaluator, so that the next evaluator can end it."""
     data.mkdir(parents=True, exist_ok=True)
     noted = {"host": socket.gethostname(), "pid": pid, "created": psutil.Process(pid).create_time()}
     (data / _FILE).write_text(json.dumps(noted))

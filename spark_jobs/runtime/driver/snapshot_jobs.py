@@ -1,4 +1,4 @@
-"""Snapshots of tables that do not change: as their streams have no tasks, a Spark job completes the snapshots."""
+"""Spark jobs that complete the snapshots of tables that do not change, because without changes there are no tasks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.3
 _LONGEST_WAIT_SECONDS = 10.0
 """The longest wait after a failed job; the wait is doubled after each failure."""
 _POOL = "digests"
-"""The scheduler pool of these jobs. The streams have another pool, so they keep their share of the cores."""
+"""The scheduler pool of these jobs. Streams are in other pools, so they keep their share of the cores."""
 
 
 class SnapshotTask:
@@ -56,7 +56,7 @@ class SnapshotTask:
 
 
 class SnapshotJobThread:
-    """Looks for snapshots that queries must still get, in a separate thread."""
+    """In a separate thread, looks for snapshots that queries must still get, and starts the jobs that complete them."""
 
     def __init__(self, spark: SparkSession, settings: Settings, fences: EvaluatorFences) -> None:
         """Prepare to look.
@@ -73,7 +73,7 @@ class SnapshotJobThread:
         self._store = TableStore(settings, fences)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         threading.Thread(target=self._run, name="snapshot-jobs", daemon=True).start()
 
     def _run(self) -> None:

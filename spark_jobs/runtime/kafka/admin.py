@@ -27,7 +27,7 @@ def open_admin(settings: Settings) -> Admin:
 
 
 def is_late(error: Exception) -> bool:
-    """Tell whether an error means that Kafka did not answer in time: the asked broker, or a broker that it had to ask.
+    """Tell whether an error means that the asked broker, or a broker that it asked in turn, did not answer in time.
 
     Example:
         >>> is_late(KafkaException(KafkaError(KafkaError.REQUEST_TIMED_OUT))), is_late(KafkaException("closed"))

@@ -62,7 +62,7 @@ class Broker:
     def forms(self, topics: Iterable[str]) -> dict[str, SourceForm]:
         """Return the ids and the offsets of many topics, by only three requests.
 
-        Topics that cannot be read, or lack a leader, are left out.
+        Topics that cannot be read, or have a partition without a leader, are left out.
 
         Raises:
             OperationalError: No broker answers.
@@ -142,7 +142,7 @@ class Broker:
     def ensure_topic(self, topic: str) -> None:
         """Create a topic with one partition, unless it exists, and return when it can be read.
 
-        The controller answers before the brokers know the new topic: on a busy machine, seconds before.
+        After the controller has answered, brokers may not know the topic for some time, on a busy machine for seconds.
 
         Raises:
             OperationalError: The topic cannot be made, or cannot be read within `ANSWER_SECONDS`.

@@ -22,7 +22,7 @@ _FRESH = 0.8
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is untyped
-    """A token, which is requested again before it expires."""
+    """Gives the producer a token, and requests a new token before the old token expires."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Take the endpoint, the client and the scope from librdkafka's options."""

@@ -1,4 +1,4 @@
-"""The topic `cq.pins`: the table offsets of each micro-batch, so that a replay sees the same rows if Redis is lost.
+"""The topic `cq.pins`: the table offsets of each micro-batch. A replay sees the same rows even if Redis is lost.
 
 The log decides which offsets a micro-batch has. A task writes the present ends of the tables' topics, and reads the log
 up to its own record. For each table, the micro-batch's first record that names the table is valid. So all tasks of a
@@ -65,10 +65,10 @@ class PinLog:
         self._producer = Producer({**options, "enable.idempotence": True, "linger.ms": 0})
         self._read_to = 0
         self._latest: dict[str, _PinRecord] = {}
-        """By `Stream.source_id`: the latest batch with its pins. The first record that has a table gives its pins."""
+        """By `Stream.source_id`: the latest batch with its pins, for each table from the first record that names it."""
 
     def pins(self, batch: MicroBatch, tables: Mapping[str, Table]) -> TablePins:
-        """Return the offsets that a batch sees. For a table without offsets in the log, they are the present ends.
+        """Return the offsets that a batch sees. A table that has none in the log yet gets its topic's present ends.
 
         When the method returns, Kafka has the pins.
 

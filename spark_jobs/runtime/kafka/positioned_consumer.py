@@ -70,7 +70,8 @@ class PositionedConsumer:
                 **with_quiet_log(client_options(self._settings.kafka)),
                 "group.id": self._group,
                 "enable.auto.commit": False,
-                # The last offsets before an end may have no record: they were compacted away, or end a transaction.
+                # The last offsets of a partition may have no record: compaction removed it, or the offset is the marker
+                # of a transaction. So only the end of the partition shows that all records are read.
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
@@ -104,7 +105,7 @@ class PositionedConsumer:
             PartitionUnreadable: Kafka refuses a partition.
             KafkaException: Kafka failed.
         """
-        # Wait for a single message, then take all that have come. A call for many would wait until so many are there.
+        # Wait for a single message, then take all that have come. A call for many messages would wait for all of them.
         messages = self._consumer.consume(1, seconds)
         messages += self._consumer.consume(_AT_ONCE, 0) if messages else []
         records: list[Message] = []
@@ -123,7 +124,7 @@ class PositionedConsumer:
         return records
 
     def _noted(self, place: SourcePlace, records: list[Message]) -> list[Message]:
-        """Note how far a partition is read by its next records; return the records if the partition is in use."""
+        """Note that the next records of a partition are read; return them, or none if the partition is not in use."""
         if place not in self.reached:
             return []  # the records were fetched before the consumer stopped reading their partition
         offsets = [int(record.offset() or 0) for record in records]

@@ -26,7 +26,7 @@ _TOGETHER = 5_000
 """The largest number of records in ranges that are read together; a longer range is read by itself."""
 _HELD_BYTES = 32_000_000
 _MOST_MILLIS = (2**63 - 1) // 1000
-"""The latest timestamp that has microseconds in 64 bits."""
+"""The latest timestamp, in milliseconds, whose value in microseconds fits into 64 bits."""
 
 
 class SourceRange(NamedTuple):
@@ -45,7 +45,7 @@ class SourceRange(NamedTuple):
 
 
 class RecordUnreadable(OperationalError):
-    """A record's timestamp is out of range. The message begins like that of Spark's own source."""
+    """A record's timestamp is out of range. As in the message of Spark's own source, the first words name the topic."""
 
     def __init__(self, message: Message) -> None:
         place = f"topic {message.topic()} partition {message.partition()} offset {message.offset()}"
@@ -70,11 +70,12 @@ class RangeReader:
         """Yield ranges in the order in which they are complete, each with all its records.
 
         Args:
-            ranges: The ranges, at most one for each partition. Their ends must be ends of committed records.
+            ranges: The ranges, at most one for each partition. Readers of committed records must already be able to
+                read up to the end of each range.
 
         Yields:
             A range, and its records in their order, as `record_batch` makes them. The caller must take the records
-            before the next range.
+            before it asks for the next range.
 
         Raises:
             PartitionUnreadable: Kafka refuses a partition, or its topic was created again with fewer records.

@@ -123,7 +123,7 @@ def _joined(*parts: pa.Array | pa.Scalar) -> pa.BinaryArray:
 
 
 def _starts(addresses: Ints, sizes: Ints) -> Ints:
-    """Return the rows with which batches begin: the first of each partition, and each that no longer fits a batch."""
+    """Return the first row of each batch. A batch ends with its partition, or before the row that would be too much."""
     runs = np.flatnonzero(np.diff(addresses, prepend=-1)).tolist()
     ends, cuts = np.cumsum(sizes), []
     for first, last in pairwise([*runs, len(addresses)]):

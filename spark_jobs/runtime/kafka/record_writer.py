@@ -52,7 +52,7 @@ GROWTH_SECONDS = 10.0
 """If the topic of a record does not have the record's partition yet, the record waits for it at most this time."""
 _LOOK_SECONDS = 0.1
 _FORGET_SECONDS = 60.0
-"""The shortest time after which a call of `flush` makes the producer forget topics without recent records again.
+"""The shortest time between two calls of `flush` that make the producer forget topics without recent records.
 
 The producer asks for the leaders of all known topics from time to time. If a deleted topic were among them, a broker
 might create it again.
@@ -178,7 +178,7 @@ class RecordWriter:
         async with self._in_order:
             if self._broken:
                 raise KafkaError("earlier records were not written")
-            self._broken = True  # until all batches are on their way, since no batch may overtake one that was not sent
+            self._broken = True  # until all batches are on their way: after a failure, no later batch may be sent
             self._look_up({batch.topic for batch in batches})
             sent = [(batch, await self._begun(batch)) for batch in batches]
             self._broken = False
@@ -187,8 +187,8 @@ class RecordWriter:
     async def _begun(self, batch: RecordBatch) -> asyncio.Future[Any]:
         """Begin to send a batch; if its topic lacks the partition, wait for the partition.
 
-        When a source topic gets more partitions, the gateway adds partitions to the topics of its groups, some time
-        later.
+        Some time after a source topic has got more partitions, the gateway adds partitions to the topics of virtual
+        destinations, which have a topic for each group.
         """
         finished, deadline = FinishedBatch(batch), time.monotonic() + GROWTH_SECONDS
         while True:

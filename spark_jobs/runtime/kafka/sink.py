@@ -121,7 +121,7 @@ def run_tasks(
 def write_all(rows: DataFrame, produce: Produce, settings: Settings, fence: Fence) -> None:
     """Write the digests that are made from some rows, by a single job; tasks write only while the fence is valid.
 
-    Digests are compressed by gzip, as the gateway does, too.
+    Digests are compressed by gzip, as in the gateway.
     """
     results = settings.results.model_copy(update={"compression": "gzip"})
     settings = settings.model_copy(update={"results": results})

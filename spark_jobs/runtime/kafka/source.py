@@ -29,7 +29,7 @@ def read_stream(
 
     Only committed records are read, in bounded batches, from the stream's `start_offsets` on. A task reads whole
     partitions, one after the other, since ``minPartitions`` is not set. So the results of a partition are written in
-    its order.
+    the order of its records.
 
     Args:
         spark: The session.

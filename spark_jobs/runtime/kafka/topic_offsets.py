@@ -95,9 +95,9 @@ class TopicOffsets:
 
         Args:
             places: The partitions.
-            committed: Whether the end of a partition is the end for readers of committed records: the first record of
-                its first open transaction. Otherwise, and without an open transaction, the end is after its last
-                record.
+            committed: If true, a partition with open transactions ends at the first record of the first of them, as
+                for readers of committed records. Otherwise, and without open transactions, a partition ends after its
+                last record.
 
         Raises:
             OperationalError: No broker answers.

@@ -29,7 +29,7 @@ _END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka
 
 
 class Unreadable(NamedTuple):
-    """The unreadable records at the beginning of a micro-batch, and bounds between which there are none."""
+    """The unreadable records at the beginning of a micro-batch, and the bounds of the readable records after them."""
 
     records: list[Message]
     starts: dict[int, int]

@@ -1,8 +1,8 @@
 """Marks of the clock: watermarks that the driver's clock has set for an idle source partition.
 
-A mark takes effect before the event at a position of the log. The driver writes a mark before a micro-batch uses it.
-Workers read marks when they fold the log. The marks of a partition are a file next to the stored states of the
-partition (docs/design/042-time-by-partition.md).
+A mark names a position of the log, and takes effect before the event at this position. The driver writes a mark before
+a micro-batch uses it. Workers read marks when they fold the log into a state. The marks of a partition are in a file
+next to the stored states of the partition (docs/design/042-time-by-partition.md).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def marks_location(settings: Settings, source_id: str, partition: int) -> str:
 
 
 def marks_text(marks: Iterable[PlacedMark]) -> str:
-    """Return the contents of a file with the latest of some marks, one line for each.
+    """Return the contents of a file of marks: the last `_KEPT` of the given marks, a line for each.
 
     Example:
         >>> read_marks(marks_text([PlacedMark(7, 1000, "q/3")]))

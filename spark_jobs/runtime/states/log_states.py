@@ -1,7 +1,7 @@
 """The states of operators in a worker process, restored at the beginning of a batch from memory, files, and the log.
 
 A state at a position depends only on the log before the position. A worker keeps the state at the end of its last task
-of each source partition. The changes of this task can be undone, for the case that its batch is evaluated again. If
+of each source partition. The changes of this task can be undone, because its batch may be evaluated again. If
 other workers have evaluated later batches, the worker reads the events of these batches from the log and folds them
 into the state.
 """
@@ -88,7 +88,7 @@ class LogStates:
         self._sizes: dict[str, dict[_PartitionPlace, int]] = {}
         """For each computation id, the memory of the states by source partition, in bytes."""
         self._needs: dict[str, tuple[Snapshot, list[StateNeeds]]] = {}
-        """For each stream id, the constant tables of its last task, and what they need of states."""
+        """For each stream id, the constant tables of its last task, and the needs of the entries in these tables."""
 
     @cached_property
     def _reader(self) -> RangeReader:
@@ -207,7 +207,7 @@ class LogStates:
             state = states[needs.computation.computation_id]
             if state.whole and not state.torn:
                 state.position, state.complete = end, True
-                if end > state.began:  # changes by a mark without events are not stored: the next task gets the mark
+                if end > state.began:  # changes by a mark without events are not stored: the next task gets it again
                     self._snapshots.leave_changes(_place_of(needs, stream, partition), state)
         self._measure(_PartitionPlace(stream.stream_id, stream.source_id, partition), states)
 
@@ -251,17 +251,17 @@ class LogStates:
     def _caught_up(self, place: SnapshotPlace, needs: StateNeeds, state: LogState, first: int) -> LogState:
         """Return a state at `first`, or as near before it as files allow.
 
-        The files of changes after the state of a worker that was away may be gone. Over joins, a stored state then
-        takes the place of the worker's own, since the log does not have the rows as they were joined.
+        If other workers have evaluated many batches since, the files of the next changes may be gone. A stored state
+        over joins then replaces the worker's state, because the log does not tell how the rows were joined.
         """
-        state.keep(needs.names)  # changes are of no use to a state with a column that other workers have dropped
+        state.keep(needs.names)  # stored changes do not fit a state with a column that other workers have dropped
         self._snapshots.catch_up(place, state, first)
         if place.joined and state.position < first:
             later = self._stored(place, needs, first, state.position)
             if later is not None:
                 state = later
                 self._snapshots.catch_up(place, state, first)
-        needs.settle(state, BEGINNING)  # stored changes lack the keys that became silent by marks of the clock
+        needs.settle(state, BEGINNING)  # stored changes do not remove the keys that became silent by marks of the clock
         return state
 
     def _fold(

@@ -1,4 +1,4 @@
-"""Stored states of operators, in a folder next to the checkpoints. The files are only a cache, as the log has all data.
+"""Stored states of operators, in a folder next to the checkpoints. The log alone suffices for states without joins.
 
 A worker without a state loads the last state at or before the beginning of its batch, and reads the log from there. If
 the folder is on this machine, each task also stores its changes of the state, because another worker may get the next
@@ -30,7 +30,7 @@ State = TypeVar("State", bound=LogState)
 
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
-"""A state is stored early if at least this many bytes of it have changed, and at least as many as it has in all."""
+"""A state is stored early if its changes have at least this many bytes, and at least as many as the whole state."""
 _AWAY_SECONDS = 300.0
 _FAULTS = (OSError, pyarrow.ArrowException)
 _KEPT = 2
@@ -102,7 +102,7 @@ class RowSnapshots:
     def keep(self, place: SnapshotPlace, state: LogState) -> None:
         """Store a state from time to time, if it has changed. Must not be called while a change can be undone.
 
-        A state over joins is also stored if it has not changed, so that the files of changes do not become too many.
+        A state over joins is stored even if it has not changed, because only then old files of changes can be removed.
         """
         now = self._clock()
         due = self._due.setdefault(place.path, now + _EVERY_SECONDS)

@@ -1,4 +1,4 @@
-"""The needs of the live entries over a computation: the columns of its state, and the positions from which on.
+"""The needs of live entries over a computation: the columns of its state, and from which position on each is needed.
 
 In this module, a *name* is the name of a column; for frames, the column holds the value of a window function.
 """
@@ -167,7 +167,7 @@ class _FrameNeeds:
         return _least(self.begins, partition)
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Note which values are read, how far back their frames reach, and the first position that each may contain."""
+        """Note the values that are read, the reach of frames, and by value the first position that a frame may have."""
         assert isinstance(state, FrameRows), "a state of this kind"
         state.keep(self.names)
         state.reach, state.visible = self.operator.reach, self.since(partition)
@@ -183,7 +183,7 @@ class _FrameNeeds:
 
 @dataclass(frozen=True, slots=True)
 class _TimedNeeds:
-    """The columns that entries read, in predicates or SELECT lists, of rows that wait for the watermark."""
+    """For rows that wait for the watermark: the columns that entries read in predicates or SELECT lists."""
 
     computation: Computation
     operator: TimedOperator[Any, Any]
@@ -251,7 +251,7 @@ def _live_begins(
 
 
 def _least(begins: Iterable[tuple[frozenset[str], NDArray[np.int64]]], partition: int) -> dict[str, int]:
-    """Return for each name the least offset in a partition at which an entry begins that reads the name."""
+    """Return for each name the least offset in a partition at which an entry that reads the name begins."""
     found: dict[str, int] = {}
     for names, offsets in begins:
         begin = int(offsets[:, min(partition, offsets.shape[1] - 1)].min())

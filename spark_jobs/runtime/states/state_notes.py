@@ -41,7 +41,7 @@ class _ReportedPartition:
 
 
 class StateNotes:
-    """Makes the reports of a process, at most every two seconds for each source partition; not for several threads."""
+    """Makes a process's reports, at most every two seconds for each source partition. For a single thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Begin without reports.

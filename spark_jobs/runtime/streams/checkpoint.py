@@ -1,4 +1,4 @@
-"""Spark's checkpoint of a query, read and changed."""
+"""Reads and changes Spark's checkpoint of a query."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Checkpoint:
         return None
 
     def under_way(self, topic: str) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Return, by partition, where the uncommitted micro-batch begins and ends; None if all are committed."""
+        """Return, by partition, where the uncommitted micro-batch begins and ends; None if there is no such batch."""
         batch = self._uncommitted()
         if batch is None:
             return None
@@ -109,7 +109,7 @@ class Checkpoint:
         return None if starts is None or ends is None else (starts.get(topic, {}), ends.get(topic, {}))
 
     def move(self, topic: str, starts: Mapping[str, int], ends: Mapping[str, int]) -> None:
-        """Give the uncommitted micro-batch new bounds. There must be one, and the query must not run.
+        """Give the uncommitted micro-batch, which must exist, new bounds. The query must not run.
 
         Spark begins a micro-batch at the end of the previous micro-batch, so the previous end is changed, too.
         """

@@ -36,7 +36,7 @@ class EvaluatedStream:
     waiting_since: float | None = None
     """Since when events wait, in monotonic seconds; None if all events are evaluated."""
     partitions: int = 1
-    """The number of its topic's partitions, as far as known yet."""
+    """The number of the topic's partitions; 1 until the number is known."""
     steady_at: float = 0.0
     committed_at: float = 0.0
     """When the evaluation was started, or when a commit of a micro-batch with the stream's events was last noticed."""
@@ -141,7 +141,7 @@ class EvaluatedStream:
         Args:
             seen: The lane's last committed micro-batch; None before the first.
             reason: Why the lane's query does not run.
-            seconds: How long the lane's tasks have evaluated the stream since the last call.
+            seconds: The CPU seconds for which the lane's tasks have evaluated the stream since the last call.
             now: Monotonic seconds.
 
         Raises:

@@ -107,7 +107,7 @@ class IdleClock:
                     known.unsettled = bool(known.marks) and not committed(known.marks[-1].batch)
 
     def at(self, place: TopicPlace, offset: int) -> StateClock | None:
-        """Return what the clock has set for a partition at an offset; None for a stream without event-time queries.
+        """Return the marks of the clock at an offset of a partition; None for a stream without event-time queries.
 
         Args:
             place: The partition.
@@ -166,7 +166,7 @@ class IdleClock:
 
         Args:
             events: The partitions that had events.
-            clocks: The partitions in which the batch made results by the clock.
+            clocks: The partitions whose tasks got a `StateClock`. Kafka now has the results of their marks.
             reports: The tasks' reports: a partition, its watermark, and the watermark at which the next result is due.
         """
         for place in clocks:

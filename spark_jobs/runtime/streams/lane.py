@@ -33,14 +33,14 @@ __all__ = ["Evaluate", "Lane"]
 log = logging.getLogger(__name__)
 
 _REST_SECONDS = 0.3
-"""How long the query runs at least before it is stopped so that streams can join, or can leave without `at_once`."""
+"""How long the query must run before it may be stopped to let streams join, or leave without `at_once`."""
 _FIRST_BACKOFF_SECONDS = 0.5
 """How long the query waits after its first failure; each further failure doubles the wait."""
 _LONGEST_BACKOFF_SECONDS = 30.0
 _FAILURES_TOGETHER = 2
-"""The number of failures in a row without a known cause that are tolerated; a committed micro-batch ends the row.
+"""The number of failures with unknown causes after which the query is just started again.
 
-At the next failure, all streams leave the lane.
+At the next failure without a committed micro-batch in between, all streams leave the lane.
 """
 _PATIENCE_SECONDS = 3.0
 """How long a task may evaluate a stream. After this time, the stream leaves the lane, so that the others go on."""
@@ -147,13 +147,13 @@ class Lane:
         return source_id in self._seats or source_id in self._joining
 
     def has_room_for(self, stream: Stream) -> bool:
-        """Tell whether a stream may join: neither a stream in the lane nor a stream `kept` by the log has its topic."""
+        """Tell whether a stream may join: no other stream in the lane, and none in `LaneLog.kept`, has its topic."""
         seats = (*self._seats.values(), *self._joining.values())
         kept = (each for source_id, each in self.log.kept.items() if source_id != stream.source_id)
         return all(each.stream.topic != stream.topic for each in (*seats, *kept))
 
     def was_interrupted(self, source_id: str) -> bool:
-        """Tell whether a task was evaluating the stream when an earlier evaluator ended, perhaps by its fault."""
+        """Tell whether a task was evaluating the stream when an earlier evaluator ended, perhaps due to the stream."""
         return source_id in self._interrupted
 
     def join(self, stream: Stream, place: LaneStart) -> None:
@@ -166,7 +166,9 @@ class Lane:
         self._joining[stream.source_id] = Seat(stream, place.position.offsets, place.earlier_ends)
 
     def go_on(self, stream: Stream) -> None:
-        """Take back a stream that the log `kept`, with its micro-batch under way. The query must not have started yet.
+        """Take a stream of `LaneLog.kept` back into the lane, with its part of the micro-batch under way.
+
+        The query must not have started yet.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -222,7 +224,7 @@ class Lane:
         return at_fault
 
     def take_seconds(self) -> dict[str, float]:
-        """Return by `Stream.source_id` how long tasks have evaluated each stream since the last call.
+        """Return by `Stream.source_id` the CPU seconds that tasks have used for each stream since the last call.
 
         Raises:
             OperationalError: Redis does not answer.

@@ -53,7 +53,7 @@ class _LaneMember(msgspec.Struct, frozen=True):
 
 
 class LaneLog:
-    """The checkpoint of a lane. Only a single thread may use it, and the lane's query must not run while it is changed.
+    """The checkpoint of a lane. Only a single thread may use the log, and the lane's query must not run meanwhile.
 
     Redis has the name of the valid checkpoint of each stream. When a stream joins or leaves, the stream is first
     written to the checkpoint that will become valid. Then the name of this checkpoint is written to Redis. Finally, the
@@ -109,7 +109,7 @@ class LaneLog:
         return self._kept
 
     def counts_for(self, stream: Stream) -> bool:
-        """Tell whether a stream is `kept` and has this checkpoint as its valid one; otherwise forget the stream.
+        """Tell whether a stream is in `kept` and its valid checkpoint is this one; otherwise forget the stream.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -124,7 +124,7 @@ class LaneLog:
         return False
 
     def place(self, source_id: str) -> LaneStart:
-        """Return where the lane goes on with a stream that was `kept`."""
+        """Return where the lane goes on with a stream that is in `kept`."""
         seat = self._kept[source_id]
         committed = self.checkpoint.last_commit(seat.stream.topic)
         if committed is None:
@@ -133,11 +133,11 @@ class LaneLog:
         return LaneStart(committed, seat.earlier_ends)
 
     def forget(self, source_id: str) -> None:
-        """Forget a stream that was `kept`, because it was dropped or goes on with another checkpoint."""
+        """Remove a stream from `kept`, because the stream was dropped or goes on with another checkpoint."""
         self._kept.pop(source_id, None)
 
     def take_back(self, stream: Stream) -> Seat:
-        """Make this checkpoint the valid one of a stream that was `kept`; its micro-batch under way goes on, too.
+        """Make this checkpoint the valid one of a stream in `kept`, including its part of the micro-batch under way.
 
         Raises:
             OperationalError: Redis or the checkpoint's file system does not answer.
@@ -164,7 +164,7 @@ class LaneLog:
         self.forget(seat.stream.source_id)
 
     def release_kept(self) -> None:
-        """Release all streams that are still `kept`, for example because their topics cannot be read."""
+        """Release all streams that are still in `kept`, for example because their topics cannot be read."""
         for seat in list(self._kept.values()):
             try:
                 self.release(seat)

@@ -1,9 +1,9 @@
-"""The query of the lane: micro-batches with events of many streams, one after the other. Each one is a Spark job.
+"""The query of the lane: micro-batches with events of many streams, one after the other. Each batch is a Spark job.
 
 A thread of the driver asks Kafka for the ends of all topics in one request. If there are new events, the thread writes
 the ends of a micro-batch to the offset log, runs a job with at most as many tasks as there are cores, and writes the
-commit. The log has the same files as those of Spark's own queries. So when a stream leaves the lane, its own query can
-go on from a copy of its entries.
+commit. The log has the same files as the logs of Spark's own queries. So when a stream leaves the lane, a query of the
+stream's own can go on from a copy of the stream's entries.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _POOL = "lane"
 Spark gives the next free core to the pool with the fewest running tasks. So quiet streams wait at most for a single
 task of a busy stream, not for all tasks of its micro-batch."""
 _MOST_EVENTS = 20_000
-"""The largest number of events of a micro-batch of several streams: all of them wait until the micro-batch ends."""
+"""The largest number of events of a micro-batch of several streams: all streams wait until the micro-batch ends."""
 _AWAY_LOOKS = 3
-"""If this many look-ups in a row do not find a topic, the query fails. The election of a leader may hide a topic."""
+"""If this many look-ups in a row do not find a topic, the query fails. Fewer may be due to a leader's election."""
 _STOP_SECONDS = 1.0
 """How long `LaneQuery.stop` waits for the micro-batch under way."""
 
@@ -193,7 +193,8 @@ class LaneQuery:
         Args:
             batch: The number of the micro-batch.
             ends: Where the micro-batch ends.
-            due: The partitions without new events that need a task, because results are due there by the clock.
+            due: The partitions without new events that need a task: the clock makes results due there, or no task has
+                reported their event time yet.
         """
         ranges, clocks, reports = list(self._ranges(ends)), dict(due), list[Any]()
         for each in ranges:
@@ -236,7 +237,7 @@ class TopicsAway(Exception):
 def bounded_ends(
     reached: Mapping[str, Mapping[int, int]], ends: Mapping[str, Mapping[int, int]], most: int
 ) -> _LaneEnds:
-    """Return where a micro-batch ends. The partitions with few new events leave the rest of their shares to the others.
+    """Return where a micro-batch ends. Partitions have equal shares; those with few events leave the rest to others.
 
     Args:
         reached: By topic and partition, the offset up to which events are evaluated.

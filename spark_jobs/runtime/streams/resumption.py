@@ -47,7 +47,7 @@ def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Br
 def find_place(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> LaneStart | None:
     """Return where the lane may begin with a stream that has no query.
 
-    The result is None if a micro-batch is under way, because a query of the stream's own must carry it out first.
+    The result is None if a micro-batch is under way, because the stream's own query must carry out this batch first.
 
     Args:
         stream: The stream.

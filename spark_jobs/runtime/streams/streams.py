@@ -89,7 +89,7 @@ class Streams:
         self._running: dict[StreamId, EvaluatedStream] = {}
         self._cores = self._partitions = 0
         self._seconds: dict[str, float] = {}
-        """By `Stream.source_id`, the CPU seconds for which the lane's tasks evaluated it since the last `reconcile`."""
+        """By `Stream.source_id`, the CPU seconds of the stream in the lane's tasks since the last `reconcile`."""
         self._forms: dict[str, SourceForm] = {}
         """For topics whose streams are new in this call of `reconcile`: the topic's partitions, offsets and id."""
         self._epoch: int | None = None
@@ -103,8 +103,9 @@ class Streams:
             The id of each stream after it was attended to, so that the caller can report in between that it is alive.
 
         Raises:
-            OperationalError: The store does not answer, or has no confirmed tables. Then no stream is started, and only
-                streams that another evaluator has taken over are stopped. The other queries go on; their tasks wait.
+            OperationalError: Redis does not answer, or no gateway has confirmed yet that Redis has all tables. Then no
+                stream is started, and only streams that another evaluator has taken over are stopped. The other queries
+                go on, and their tasks wait.
         """
         for stream_id in self._ownership.lost(each for each, running in self._running.items() if running.is_evaluated):
             self._stop(self._running[stream_id])

@@ -1,4 +1,4 @@
-"""Records at which a query ends, since Spark's Kafka source cannot convert them: they become dead letters."""
+"""Makes dead letters of the records at which a query ends because Spark's Kafka source cannot convert them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deaths of workers, by which the driver finds the work unit at fault (docs/design/039-quarantine.md)."""
+"""Finds the work unit at fault by the deaths of workers, in the driver (docs/design/039-quarantine.md)."""
 
 from __future__ import annotations
 
@@ -76,21 +76,21 @@ class WorkerDeaths:
         self._searched: set[str] = set()
         """The streams with a batch during which a worker has died."""
         self._presumed: set[str] = set()
-        """The streams with a batch during which a worker may have died, because an evaluator ended then."""
+        """The streams with a batch during which an evaluator ended, perhaps after the death of a worker."""
 
     def begin(self, stream_id: StreamId, *, shared: bool = False) -> bool:
         """Return whether the tasks of a query that starts now must ask Redis for quarantines and suspects.
 
         Args:
             stream_id: The stream.
-            shared: Whether the stream was in the lane when an earlier evaluator ended, and no task was evaluating it.
+            shared: Whether the stream was in the lane, without a task that evaluated it, when an evaluator ended.
 
         Raises:
             OperationalError: The store does not answer.
         """
         store = self._store
         if stream_id not in self._begun and not shared and store.batch_under_way(stream_id):
-            # An evaluator ended during this batch, perhaps because of it: exhausted memory may end all processes.
+            # An evaluator ended during this batch, perhaps because the batch used up the memory of all processes.
             marks = store.marked(stream_id).values()
             self._died(stream_id, list(dict.fromkeys(unit for units in marks for unit in units)))
             self._presumed.add(stream_id)

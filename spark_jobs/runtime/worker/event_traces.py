@@ -1,4 +1,4 @@
-"""The spans of a sampled event: the wait for a task, decoding, matching, and the wait until its results are written.
+"""The spans of a sampled event: the wait for a task, decoding, matching, and the split into results.
 
 Whether an event is sampled depends only on its position. So an event that is evaluated twice is sampled twice or not
 at all.
@@ -99,7 +99,7 @@ class EventTraces:
         ended, events, rows = time.time_ns(), trail.events, trail.rows
         for row, name in zip(rows.tolist(), event_ids(self._stream.name, events, rows).to_pylist(), strict=True):
             matches = trail.matches.get(int(events.offsets[row]), _EventMatches(0, ()))
-            # The record's time comes from another clock, and may be long past.
+            # The record's time comes from another clock, and may be later than the begin of the evaluation.
             sent = min(int(events.time_ms[row]) * 1_000_000, trail.began_ns)
             attributes: dict[str, str | int | Sequence[str]] = self._of_task | {
                 "messaging.system": "kafka",

@@ -23,12 +23,12 @@ def give_back() -> None:
     """Return freed memory to the system. While constant tables are loaded, they take three times their later memory."""
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:  # glibc has it, others don't
+    if trim is not None:  # only glibc has this function
         trim(0)
 
 
 class GarbagePolicy:
-    """Settles a worker after its first, second, fourth, eighth task and so on.
+    """Calls `settle` and `give_back` after a worker's first, second, fourth, eighth task and so on.
 
     Modules and tables are loaded when they are first needed, mostly by the first tasks.
     """
@@ -38,7 +38,7 @@ class GarbagePolicy:
         self._next = 1
 
     def task_done(self) -> None:
-        """Count a task, and settle the worker if it is due."""
+        """Count a task, and call `settle` and `give_back` if they are due."""
         self._tasks += 1
         if self._tasks == self._next:
             self._next *= 2

@@ -59,7 +59,7 @@ class JoinedTables:
         """Return the tables that computations join, by id, as they were when the batch was first evaluated.
 
         Raises:
-            TableAway: A table's topic cannot be read, or lacks records that the batch was evaluated with.
+            TableAway: A table's topic cannot be read, or lacks records that the batch's pins include.
             BatchCommitted: Another attempt of the task was carried out and committed while this task was suspended.
             OperationalError: Redis or Kafka did not answer; the caller should try again.
         """
@@ -74,7 +74,7 @@ class JoinedTables:
         }
 
     def letters(self, store: TableStore) -> Iterator[pa.RecordBatch]:
-        """Yield the dead letters of the tables' records that no worker has written yet."""
+        """Yield the dead letters of the tables' records, except the dead letters that a worker has already written."""
         for table in self._tables.values():
             yield from table.letters.due(store)
 

@@ -61,7 +61,7 @@ class BatchTables(NamedTuple):
 
 
 class WorkerProcess:
-    """The state of a worker, empty when the worker is forked. Nothing is locked: a worker runs one task at a time."""
+    """The state of a worker, empty when the worker is forked. No lock is needed: a worker runs one task at a time."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class WorkerProcess:
             log.warning("states not reported", extra={"stream": stream.stream_id, "reason": error.message})
 
     def _declared(self, stream: Stream, revision: int, store: TableStore) -> Stream:
-        """Return a task's stream as a revision declares it; ALTER STREAM may be later than the start of the query."""
+        """Return a task's stream as a revision declares it. A query that began before ALTER STREAM has the old one."""
         if revision == stream.revision:
             return stream
         known = self._altered.get(stream.stream_id, stream)
@@ -256,7 +256,7 @@ class WorkerProcess:
     def observe(
         self, watch: StreamWatch, version: TableVersion, snapshot: Snapshot, settings: Settings, *, review: bool
     ) -> None:
-        """Write statistics of a task's events, and choose indexes again if `review` is true.
+        """Write statistics of a task's events; if `review` is true, also review the choice of indexes.
 
         The task must not use the snapshot afterwards.
         """

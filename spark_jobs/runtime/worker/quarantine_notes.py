@@ -1,4 +1,4 @@
-"""A worker's notes of failed work units of a stream, which workers share through Redis."""
+"""A worker's notes on the failed work units of a stream. Workers share these notes through Redis."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class QuarantineNotes:
         self._task = 0
         self._users: Mapping[str, Subscriber] | None = None
         self._stopped: Counter[Subscriber] = Counter()
-        """By subscriber: the number of units that were quarantined within the last hour, and that only this subscriber
-        uses."""
+        """By subscriber: the number of units that only this subscriber uses and that were quarantined within the last
+        hour."""
         self.failed: set[str] = set()
         """Units that raised an error in this worker."""
         self.slow: dict[str, Quarantine] = {}
-        """Units that were too slow, or whose output was too large, in this worker, and such units of other workers."""
+        """Units that this worker quarantined: they were too slow, or the state of their computation was too large."""
 
     def left_out(self) -> set[str]:
         """Return the units that this worker does not try now."""
@@ -50,13 +50,13 @@ class QuarantineNotes:
         return {unit for unit, state in self.slow.items() if state.leaves_out(now_ms)}
 
     def selection(self, guard: HangGuard) -> UnitSelection:
-        """Return the units that a task evaluates, decided only by the notes of this worker."""
+        """Select the units that a task evaluates, by the notes of only this worker."""
         now_ms = self._clock_ms()
         self.slow = {unit: state for unit, state in self.slow.items() if not state.is_over(now_ms)}
         return self._selected(self.slow, None, None, guard)
 
     def shared_selection(self, task: int, guard: HangGuard, wait_seconds: float) -> UnitSelection:
-        """Return the units that a task evaluates, decided by the notes of all workers; asks Redis until it answers.
+        """Select the units that a task evaluates, by the notes of all workers. The call waits until Redis answers.
 
         Args:
             task: The number of the task in its micro-batch.
@@ -108,7 +108,7 @@ class QuarantineNotes:
         try:
             self._store.mark(self._stream_id, self._task, units)
         except OperationalError as error:
-            # If the worker dies now, the unit at fault is found only when it kills another worker.
+            # If the worker dies now, the unit at fault is found only when the unit kills another worker.
             log.warning("units not marked", extra={"stream": self._stream_id, "reason": error.message})
 
     def quarantine(self, reason: str, units: Sequence[str]) -> None:
@@ -116,7 +116,7 @@ class QuarantineNotes:
 
         Args:
             reason: `FULL` or `SLOW`.
-            units: The units. If there are several, such as all groups over a computation, they reduce no user's budget.
+            units: The units. Several units, such as all groups over a computation, reduce no user's budget.
         """
         now_ms = self._clock_ms()
         known: Mapping[str, Quarantine] = {}

@@ -1,4 +1,4 @@
-"""The event time of a source partition, as driver and tasks tell each other: marks, and when a result is next due."""
+"""The event time of a source partition: the driver gives a task the marks, and the task reports the event time."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class ReplicaNotes:
         self._replica = replica
         self._clock = clock
         self._evaluator = evaluator
-        self._worker = f"{socket.gethostname()}/{os.getpid()}"  # not in the module, which is imported before the fork
+        self._worker = f"{socket.gethostname()}/{os.getpid()}"  # not at the import, which happens before the fork
         self._reported_ms: int | None = None
         self._waiting = False
         self._logged = False

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _VERSION = TableVersion(1, 1)
 _MOST_TRIES = 10
-"""If this many workers have died while they carried out an order, its digests are left out, so that others go on."""
+"""If this many workers have ended before they completed an order, its digests are left out, so that others go on."""
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 
@@ -136,12 +136,12 @@ class _TableUnreadable(Exception):
 
 
 class _FoldedTables:
-    """The rows of the tables that were read last, one table for each partition number."""
+    """For each partition number, the rows of the table whose partition was read last."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._rows: dict[int, tuple[tuple[str, int], TableEvents | _TableUnreadable]] = {}
-        """By partition: the stream and the position before which rows were set; the rows, or why there are none."""
+        """By partition: the stream and the end position; the rows that earlier records set, or why there are none."""
 
     def rows(self, stream: Stream, partition: int, end: int) -> TableEvents:
         """Return the rows that the records before a position have set.

@@ -18,7 +18,7 @@ __all__ = ["StreamSampler"]
 
 _EVERY_SECONDS = 2.0
 _APART_SECONDS = 0.25
-"""The pause between two source partitions: there may be many, and the statistics of each take some milliseconds."""
+"""The shortest time between the statistics of two source partitions: each takes milliseconds, and many may be due."""
 _AT_ONCE = 256
 """The largest number of a batch's events that are added to a sample."""
 _KEPT = 512

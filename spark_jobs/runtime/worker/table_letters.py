@@ -23,7 +23,7 @@ class TableLetters:
     def __init__(self, table_id: str) -> None:
         """Begin without letters."""
         self._table_id = table_id
-        self._writer = secrets.token_hex(8)  # made here: the forks of a daemon share the values of its modules
+        self._writer = secrets.token_hex(8)  # made here, since all forks of a daemon have the same module values
         self._held: list[pa.RecordBatch] = []
         self._written: dict[int, int] = {}
         """By partition: the offset after the records whose dead letters the last task wrote.

@@ -50,7 +50,7 @@ _MOST_TRIES = 10
 _VERSION = TableVersion(1, 1)
 
 OpenRun = Callable[[Snapshot], Callable[[EdgeRows], Iterator[pa.RecordBatch]]]
-"""Returns, for the constant tables of a single query, the function that makes records of rows."""
+"""Takes the constant tables of a single query, and returns the function that makes records from rows."""
 
 
 class TableSnapshots:
