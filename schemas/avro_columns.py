@@ -84,8 +84,8 @@ def check_avro_columns(schema_text: str, columns: Iterable[tuple[str, object]], 
             are then promoted to the types of their columns, and a column without a field is NULL.
 
     Raises:
-        AvroMismatch: The schema lacks a column, has it in another type, or is nested too deep; the error names the
-            first such column.
+        AvroMismatch: The schema is nested too deep, or has no field, or a field of another type, for a column. The
+            error names the first such column.
 
     Example:
         >>> schema = '{"type": "record", "name": "Quote", "fields": [{"name": "price", "type": ["null", "double"]}]}'
@@ -137,7 +137,9 @@ class AvroTypes:
         self._named = parsed["__named_schemas"]
 
     def found(self, avro: Any) -> dict[str, Any]:
-        """Return the definition of a type; for a union of null and one type, of the latter; {} for any other union.
+        """Return the definition of a type. A union of null and one other type stands for the other type.
+
+        For any other union, the result is {}.
 
         Example:
             >>> text = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "long"]}]}'

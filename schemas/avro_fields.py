@@ -65,7 +65,7 @@ def column_hint(error: AvroMismatch) -> str | None:
 
 
 def declared_hint(name: str, fields: Mapping[str, str | None], otherwise: str) -> str | None:
-    """Return the hint to a column that does not fit the fields of a schema; None if no field has a similar name.
+    """Return the hint for a column that does not fit the fields of a schema; None if no field has a similar name.
 
     Args:
         name: The name of the column.
@@ -105,7 +105,7 @@ class _FieldTypes:
         return {name: self._text(avro, ()) if _is_name(name) else None for name, avro in fields.items()}
 
     def _text(self, avro: Any, around: tuple[str, ...]) -> str | None:
-        """Return the SQL type of an Avro type, given the names of the types around it; None if it gets no column."""
+        """Return the SQL type of an Avro type within types of the given names; None if no column can have the type."""
         self._count += 1
         if self._count > MOST_FIELDS:
             raise too_many_fields()

@@ -1,7 +1,7 @@
 """The form of a schema in which fastavro refuses an index below 0 of a union or an enum.
 
-fastavro looks an index up in the schema's list, so by Python's rules an index of -1 is the last branch: a body that no
-writer makes would become a record with wrong values. In a dictionary there is no such index.
+fastavro looks an index up in a list of the schema. By Python's rules, the index -1 means the last element of the list,
+so a malformed body could become a record with wrong values. In a dictionary, the look-up of -1 fails.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["index_checked"]
 def index_checked(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a parsed schema for reading: the branches of unions and the symbols of enums are dictionaries.
 
-    Reading a body with an index that is not there raises KeyError. Writing needs the schema as it was.
+    Reading a body with an index that is not there raises KeyError. To write bodies, use the original schema.
 
     Example:
         >>> import io

@@ -78,7 +78,7 @@ class _NoBound(Exception):  # noqa: N818 - no error: it never leaves this module
 
 
 class _Extent:
-    """Upper bounds for bodies of a schema: the number of values beyond `_PER_BYTE` for each byte, and of levels."""
+    """Upper bounds for a schema's bodies: the number of values beyond `_PER_BYTE` for each byte, and of levels."""
 
     def __init__(self, named: dict[str, Any]) -> None:
         self._named = named

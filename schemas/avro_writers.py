@@ -11,7 +11,7 @@ from schemas.avro_columns import AvroMismatch, AvroTypes, check_avro_columns, li
 __all__ = ["CONFLUENT_BYTES", "MOST_ID", "MOST_SCHEMAS", "check_writers", "id_header", "read_writers", "schema_text"]
 
 CONFLUENT_BYTES = 5
-"""Bytes before a body: a zero byte, and the id of the schema as a big-endian number of four bytes."""
+"""The number of bytes before a body: a zero byte, and the id of the schema as a big-endian number of four bytes."""
 MOST_ID = 2**31 - 1
 """The largest id of a schema, since registries have signed 32-bit numbers as ids."""
 MOST_SCHEMAS = 1_000

@@ -117,7 +117,8 @@ def check_proto_columns(descriptor: str, message: str, columns: Iterable[tuple[s
         columns: Names and SQL types.
 
     Raises:
-        AvroMismatch: The message lacks a column, or has it in another type; the error names the first such column.
+        AvroMismatch: The message has no field, or a field of another type, for a column. The error names the first
+            such column.
     """
     fields = message_type(descriptor, message).fields_by_name
     for name, kind in columns:
@@ -224,7 +225,7 @@ def _files(text: str) -> dict[str, Any]:
 
 
 def _in_order(files: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of files, each after its imports. A circle of imports is only noticed and refused later."""
+    """Yield the names of files, each after its imports. If imports form a circle, Protobuf refuses the files later."""
     done: set[str] = set()
     waiting = [(name, False) for name in reversed(files)]
     while waiting:

@@ -43,7 +43,7 @@ class TopicNames:
 
     @cached_property
     def results(self) -> str:
-        """Matches, digests and ends of shared destinations; evaluator and gateway write, subscribers read."""
+        """Results and ends of shared destinations. Evaluator and gateway write them, and subscribers read them."""
         return f"{self.prefix}results"
 
     def own_results(self, owner_id: str) -> str:
@@ -66,17 +66,17 @@ class TopicNames:
 
     @cached_property
     def deadletters(self) -> str:
-        """Records that cannot be decoded or evaluated; evaluator and gateway write, operators read."""
+        """Records that cannot be decoded or evaluated. Evaluator and gateway write them, and operators read them."""
         return f"{self.prefix}deadletters"
 
     @cached_property
     def audit(self) -> str:
-        """Statements of operators and changes of sources, with their outcomes; the gateway writes, auditors read."""
+        """Statements of operators and changes of sources, with outcomes. The gateway writes, and auditors read them."""
         return f"{self.prefix}audit"
 
     @cached_property
     def catalog(self) -> str:
-        """The catalog, compacted: CQs, sources, plans, ends; the gateway writes it, and recovery reads it."""
+        """The catalog, compacted: CQs, sources, plans, ends. The gateway writes it, and rebuilds Redis from it."""
         return f"{self.prefix}catalog"
 
     @cached_property
@@ -96,7 +96,7 @@ class TopicNames:
 
     @cached_property
     def orders(self) -> str:
-        """Orders for digests by a Spark job, and the answers; gateway and evaluator write to each other."""
+        """Orders for digests by a Spark job, from the gateway to the evaluator, and the evaluator's answers."""
         return f"{self.prefix}orders"
 
     @cached_property
