@@ -33,7 +33,7 @@ from grouping.values.like_pattern import like_prefix
 __all__ = ["Admission"]
 
 _FRESH_MS = 1_000
-"""Time for which statistics are used before they are read again."""
+"""How long statistics are used before they are read again, in milliseconds."""
 _NODE_MICROS = 0.02
 """µs to check a node (operator, column or constant) of a residual, for one candidate.
 
@@ -59,7 +59,8 @@ _CHECKED_MICROS, _COMPUTED_MICROS = 300.0, 700.0
 """Additional µs: for a residual with an index that is not a hash or composite index, and for an index over a value that
 is computed from columns.
 
-All five constants are rounded results of the benchmark ``fixed``. Nodes of computations have constants of their own.
+All five constants are rounded results of the benchmark ``fixed``. The cost of a computation is in its nodes
+(`Computation.batch_micros`).
 """
 _RUNS = ("ordered", "composite")
 """The kinds of indexes that keep entries in the order of their constants, so that matching entries are neighbours."""
@@ -73,7 +74,7 @@ class Admission:
 
     def __init__(self, settings: Settings, working: WorkingCopy) -> None:
         self.replicas = Replicas(working)
-        """The workers' memory for tables."""
+        """The workers' reports on the tables that queries join."""
         self._limits = settings.limits
         self._working = working
         self._known: dict[StreamId, tuple[int, StreamStatistics]] = {}
@@ -284,7 +285,10 @@ class _Group(NamedTuple):
 
 
 def _batch_micros(path: AccessPath) -> float:
-    """Return the expected µs of a group in each micro-batch, independent of the events, without computed keys."""
+    """Return the expected µs of a group in each micro-batch, independent of the events.
+
+    The additional time for computed keys is not included.
+    """
     if path.kind in ("hash", "composite"):
         return _KEYED_MICROS  # all keyed groups share a look-up and a check
     if path.kind == "scan":
@@ -302,12 +306,13 @@ def _computes(conjunct: Expression) -> bool:
 
 
 def _candidates(group: _Group, query: CompiledQuery, rows: int) -> float:
-    """Return the expected number of a group's constant rows against which an event is checked."""
+    """Return the expected number of a group's constant rows against which one event is checked."""
     path = group.shape.path
     if path.kind == "scan":
         return rows
     if path.prefix is not None and _holds_for_all(query.plan.conjuncts[path.prefix], query.row):
-        # The prefix test is evaluated for every event, and any row not yet observed may have the same prefix.
+        # The prefix of this pattern excludes no event, so each event is checked against the row. Rows that are newer
+        # than the statistics may have such patterns too, so each of them counts as a candidate of every event.
         return group.candidates + max(0, rows - group.rows)
     return group.candidates
 
@@ -324,7 +329,11 @@ def _too_many_matches(plan: GroupPlan, figure: float, limit: float) -> InputErro
 
 
 def _readable(bodies: Iterable[bytes]) -> Iterator[PartitionStatistics]:
-    """Yield statistics; workers of another version are skipped, because newer workers soon write their own."""
+    """Yield the statistics that can be decoded.
+
+    Statistics that a worker of another program version has written are skipped. Workers of this version soon replace
+    them.
+    """
     for body in bodies:
         with suppress(msgspec.MsgspecError):
             yield _decode(body)

@@ -16,7 +16,7 @@ _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 def check_aggregation(
     trigger: Trigger, clause: DigestClause | None, limits: LimitSettings, *, aggregated: bool
 ) -> None:
-    """Refuse clauses that aggregate queries cannot have, and clauses that only aggregate queries can have.
+    """Refuse the clauses that an aggregate query cannot have; for any other query, refuse OVER LAST.
 
     Args:
         trigger: The query's trigger.

@@ -1,4 +1,4 @@
-"""The computations that live CQs use, by id. They are read from the plans of all groups at the first use."""
+"""The computations that live CQs use, by id. The first use reads the computations from the plans of all groups."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Computations:
         return LiveComputation(known.computation, known.stream_id, groups)
 
     def check(self, plan: GroupPlan, limits: LimitSettings) -> None:
-        """Check the limits on computations, each of which costs a look-up per event, and memory for its state.
+        """Check the limits on computations. A computation costs a look-up per event, and memory for its state.
 
         Args:
             plan: The plan of a new query.
@@ -127,7 +127,10 @@ class Computations:
             )
 
     def _live(self, names: Sequence[str], limit: int) -> int:
-        """Return how many computations are in use; a result below the limit may include ended computations."""
+        """Return how many of these computations are in use.
+
+        If there are fewer than the limit, ended computations are counted too, which saves their look-up.
+        """
         return len(names) if len(names) < limit else sum(self.find(each) is not None for each in names)
 
     def batch_micros(self, stream_id: StreamId) -> float:

@@ -20,7 +20,7 @@ def next_tick(trigger: TriggerSpec, after_ms: int, start_ms: int | None = None) 
     Args:
         trigger: An interval with its phase, or a cron expression.
         after_ms: Epoch milliseconds.
-        start_ms: START, epoch milliseconds; all ticks are later.
+        start_ms: START, epoch milliseconds. There are no ticks at START or before.
 
     Example:
         >>> next_tick(TriggerSpec(every_ms=10_000, phase_ms=3_000), 13_000)

@@ -63,7 +63,7 @@ class TimeFigures(NamedTuple):
 
     @property
     def lowest(self) -> str | None:
-        """The lowest watermark as ISO 8601; None without any."""
+        """The lowest watermark as ISO 8601; None if no partition has a watermark."""
         return min(self._shown.values(), default=None)
 
     @property
@@ -115,8 +115,8 @@ def time_figures(
     Args:
         notes: Reads the evaluator's notes in Redis.
         streams: The streams.
-        progress: Returns the progress of a stream by its name. If all events are evaluated, the watermarks advance
-            with the clock.
+        progress: Returns the progress of a stream by its name. If it shows that all events of the stream are evaluated,
+            the stream's watermarks advance with the clock.
         now_ms: The present, epoch milliseconds.
 
     Raises:

@@ -1,7 +1,8 @@
-"""Prefixes of subscribers' private destinations: 40 bits of a hash of the name, for ACLs that grant topics to readers.
+"""The prefixes with which the ids of private destinations begin: 40 bits of a hash of the subscriber's name.
 
-Two names may have the same prefix, and an attacker can compute a name with a given prefix. So only the first subscriber
-with a prefix gets destinations of its own.
+An ACL of Kafka with this prefix lets the subscriber read its own topics. Two subscribers may have the same prefix, and
+an attacker can compute a name with a given prefix. So only the first subscriber with a prefix gets destinations of its
+own.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class OwnPrefixes:
         self._owners: dict[str, Subscriber] | None = None
 
     def check(self, subscriber: Subscriber) -> None:
-        """Check that no other subscriber has the prefix; a subscriber with CQs always passes.
+        """Check that no other subscriber has this subscriber's prefix; a subscriber with CQs always passes.
 
         Raises:
             InputError: ``not-allowed``.

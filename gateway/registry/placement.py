@@ -114,7 +114,7 @@ class Placement:
         return "" if self._prefixes is None else subscriber
 
     def new_request(self, old: Destination, trigger: TriggerSpec, subscriber: Subscriber) -> DestinationRequest:
-        """Return the request of a CQ whose trigger changes, from its old destination."""
+        """Return the request of a CQ whose trigger changes. All other fields are taken from its old destination."""
         family = DestinationFamily(
             old.stream_id,
             old.group_id,
@@ -129,7 +129,10 @@ class Placement:
         return self._ask(family, old.constants, subscriber)
 
     def recompiled(self, old: Destination, query: CompiledQuery, subscriber: Subscriber) -> DestinationRequest:
-        """Return the request of a CQ whose text is compiled to another form, from its old destination."""
+        """Return the request of a CQ whose text now compiles to another plan or SELECT list.
+
+        The trigger, the digest clause, the PUBLISH word and the edges are taken from the CQ's old destination.
+        """
         kept = query.plan.kept
         family = DestinationFamily(
             old.stream_id,
@@ -236,7 +239,11 @@ class Placement:
         return kept
 
     def _mode(self, name: DestinationId, word: str, subscriber: Subscriber) -> str:
-        """Return the mode of a new destination: its PUBLISH word, else dedicated while topics are left, else shared."""
+        """Return the mode of a new destination.
+
+        The word after PUBLISH is the mode. Without a word, the destination is dedicated while the limits on topics
+        allow this and Kafka refuses no topics, and otherwise shared.
+        """
         if word:
             return word
         if self._may_dedicate(name, False, subscriber):
@@ -252,8 +259,9 @@ class Placement:
             subscriber: The requesting subscriber.
 
         Raises:
-            InputError: ``quota-exceeded`` if a limit on destinations of this mode is reached, the code of Kafka's
-                refusal of the topic, or ``unavailable`` if edges cannot begin while a partition is without a leader.
+            InputError: ``quota-exceeded``: a limit on destinations of this mode is reached. ``unavailable``: the
+                destination is for edges, and the end of a source partition is unknown, so that the edges have no
+                beginning. If Kafka refuses the topic, the error has the code of the refusal.
         """
         if self._prefixes is not None:
             self._prefixes.take(subscriber)

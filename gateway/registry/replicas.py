@@ -17,9 +17,10 @@ __all__ = ["ReplicaFigures", "Replicas"]
 _FRESH_MS = 1_000
 """Time for which figures are used before the notes are read again."""
 _APART_MS = 60_000
-"""A note is ignored if it is this much older than the newest note on the table, since its worker may have ended."""
+"""A note that is this much older than the newest note on the same table is ignored, since the worker that wrote the
+older note may have ended."""
 _WAITING_MS = 60_000
-"""The age at which a report of a waiting micro-batch is ignored, since its worker may have died."""
+"""From this age on, a report that a micro-batch waits is ignored, since the worker that wrote it may have died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class ReplicaFigures:
     reached: dict[int, int]
     """Partition → the offset after the last change that at least one worker has read."""
     waiting: bool
-    """Whether a micro-batch waits because many changes are not read yet."""
+    """Whether a micro-batch waits until a worker has read the table, because many changes are not read yet."""
     by_evaluator: dict[str, int] = field(default_factory=dict)
     """Name of an evaluator → the memory of the table's largest replica in the evaluator's workers, in bytes."""
     split_keys: bool = False
@@ -76,7 +77,7 @@ class Replicas:
     def nbytes(self, evaluator: str, now_ms: int) -> int:
         """Return the bytes that all tables take in a worker of an evaluator.
 
-        Different workers may have reported the largest figures of the tables, so the sum is an upper bound.
+        The largest figure of each table may come from another worker, so the sum is an upper bound.
         """
         self._refresh(now_ms)
         return sum(figures.by_evaluator.get(evaluator, 0) for figures in self._known.values())

@@ -36,12 +36,12 @@ __all__ = ["StreamGauges"]
 _COUNTERS = MATCHES, RESULTS, RESULT_BYTES, LATE_EVENTS, FUTURE_EVENTS
 """The metrics of the fields of `Output`."""
 _TURNS = 5
-"""The number of calls of `look` after which the evaluator's notes on all streams were read. Each call reads the notes
-on only a fifth of the streams, because there may be many streams and groups."""
+"""Each call of `look` reads the evaluator's notes on only a fifth of the streams, because there may be many streams and
+groups. So this number of calls reads the notes on all streams once."""
 _COSTLIEST = 10
 _MOST_COLUMNS = 10
-"""The largest number of columns of a stream that have a metric series of their own for misfits, values that do not fit
-the column's type."""
+"""A misfit is a value that does not fit its column's type. At most this many columns of a stream have a metric series
+for their own misfits."""
 _OTHER_COLUMNS = "*"
 
 

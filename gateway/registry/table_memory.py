@@ -59,7 +59,7 @@ class _StreamTables:
     """The epoch and version of the tables that the report is about."""
     admitted: Expectations = field(default_factory=Expectations)
     counted: float = 0.0
-    """The stream's part of `constants` of its evaluator, in bytes."""
+    """The part of `_Evaluator.constants` that this stream has added, in bytes."""
 
     def count(self, nbytes: float) -> None:
         """Replace the stream's part of its evaluator's bytes."""

@@ -20,7 +20,7 @@ def shorten_visibility(working: WorkingCopy, needed: Mapping[DestinationId, tupl
 
     Args:
         working: The working copy; its unit of work records the change.
-        needed: Destination → the first version that is still needed, with its epoch.
+        needed: Destination → the epoch and the number of the first version that is still needed.
     """
     loaded = working.load_memberships(needed)
     records = []
