@@ -40,7 +40,8 @@ def topic_of(settings: Settings, destination: Destination) -> str:
 class TopicEnds:
     """The ends of topics. Each end is read only once in a unit of work.
 
-    The ends are read before the unit is committed. So the offsets of all results of its CQs are at the ends or higher.
+    The ends are read before the unit is committed, and the evaluator writes results of the unit's CQs only after the
+    commit. So a reader that begins at the ends misses no result.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class TopicEnds:
         self._shared_topic = settings.topics.results
         self.topic_desk = TopicDesk(topics)
         self._wide: dict[str, int] = {}
-        """Topic of a group → number of partitions. The topic has at least this number."""
+        """Topic of a group → a number of partitions that the topic is known to have at least."""
         self._made: set[str] = set()
         """The topics that were made for this unit, or for an earlier unit that was abandoned."""
         self.begin()
@@ -77,7 +78,9 @@ class TopicEnds:
         self._used: set[str] = set()
 
     def prepare(self, new: Iterable[DestinationId], room: int, existing: Iterable[DestinationId]) -> None:
-        """Ask for the ends of the topics of dedicated destinations. A patient unit first makes topics for new ones.
+        """Ask for the ends of the topics of dedicated destinations.
+
+        A unit that waits for its new topics first makes the topics of the new destinations.
 
         Args:
             new: The new destinations.
@@ -119,7 +122,8 @@ class TopicEnds:
     def _lingers(self, destination: Destination) -> bool:
         """Tell whether a group has a topic, but no CQs with virtual destinations.
 
-        The topic of such a group gets no new partitions when its source gets them.
+        `SourceWatch` gives new partitions only to the topics of groups that have such CQs. So this topic may have fewer
+        partitions than the source.
         """
         return destination.group_id not in self._working.inventory.virtual_groups(destination.stream_id)
 
@@ -158,7 +162,11 @@ class TopicEnds:
         return self._ends[topic, 0]
 
     def source_ends(self, stream_id: StreamId) -> tuple[int, ...]:
-        """Return, by partition, the present ends of a stream's topic. Later events have these or higher offsets."""
+        """Return, by partition, the positions at the present ends of a stream's topic.
+
+        Later events have these or higher positions. The result is empty if the topic does not exist, and a partition
+        whose end is unknown counts as empty.
+        """
         if stream_id not in self._source_ends:
             stream = self._working.inventory.streams[stream_id]
             partitions = self._topics.partitions(stream.topic) or 0

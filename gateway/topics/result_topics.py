@@ -29,8 +29,8 @@ _Made = tuple[set[str], dict[str, TopicRefusal]]
 _REFUSALS = 50
 """After this number of refusals, a unit of work requests no more topics, since each request takes some milliseconds."""
 _LARGEST_BATCH = 2 << 20
-"""The largest size of a batch of results, in bytes. The value of a result may have up to a megabyte; headers come in
-addition."""
+"""The largest size of a batch of results, in bytes. The value of a result may have up to a megabyte, and its headers
+need further space."""
 
 
 class ResultTopics:
@@ -49,9 +49,10 @@ class ResultTopics:
 
     def _forget(self) -> None:
         self._requests: dict[str, Future[_Made]] = {}
-        """Topic that is being made → the answer to come."""
+        """Topic that is being made → the future with Kafka's answer."""
         self._answered: dict[str, bool | TopicRefusal] = {}
-        """Topic that an earlier unit has requested → whether the topic is new, or Kafka's refusal."""
+        """Topic that an earlier unit has requested → Kafka's answer: True if Kafka has made the topic, False if the
+        topic existed already, or the refusal."""
         self._made: set[str] = set()
         """The topics that were made since the last unit was written."""
         self._deletions: list[Future[set[str]]] = []

@@ -52,7 +52,9 @@ def check_source(settings: Settings, topics: TopicQuestions, topic: str, subscri
 
 
 def check_registry(settings: Settings, url: str) -> None:
-    """Check that streams may use a schema registry. The evaluator sends requests to it from the operators' network.
+    """Check that streams may use a schema registry.
+
+    Without this check, a subscriber could make the evaluator send requests to any server in the operators' network.
 
     Raises:
         InputError: not-allowed.
@@ -83,8 +85,8 @@ def readable_names(settings: Settings, topics: TopicQuestions, subscriber: str) 
 def _is_gateway(topics: TopicQuestions, names: TopicNames) -> bool:
     """Tell whether a gateway has made these topics, by options that CREATE STREAM and CREATE TABLE never set.
 
-    A subscriber can make topics with any name. Without this check, a subscriber could make a topic with the name of a
-    gateway's topic, and nobody could use topics with its prefix any more.
+    A subscriber can make topics with any name. If the name of a topic decided alone, a subscriber could make a topic
+    whose name looks like a gateway's topic, and no stream could read topics with the same prefix any more.
     """
     configs = topics.configs([names.catalog, names.replies, names.pending])
     return all(

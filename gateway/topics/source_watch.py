@@ -43,7 +43,7 @@ class SourceWatch:
         """Id of a dropped table → since when its topic is missing, epoch milliseconds."""
 
     def step(self, now_ms: int) -> Change:
-        """Note changes of source topics. If a source has new partitions, its topics of virtual results get them too.
+        """Note changes of source topics. If a source has new partitions, its topics of virtual results get as many.
 
         Returns:
             The records of changed streams and tables, and dead letters.
@@ -118,7 +118,7 @@ class SourceWatch:
                 self._topics.grow(topic, wanted)
 
     def _events_deleted(self, old: Stream) -> Iterator[OutgoingRecord]:
-        """Yield a dead letter for each partition of a deleted topic, from its first unevaluated offset."""
+        """Yield a dead letter for each partition of a deleted topic, which names the first unevaluated offset."""
         (reached,) = self._working.evaluator.evaluated([old])
         for partition, position in reached.items():
             first = position - old.base

@@ -1,8 +1,9 @@
-"""Asks Kafka about topics for commands. A thread asks, and the command is held until the answer has come.
+"""Asks Kafka for the facts about topics that commands need.
 
-Some commands need answers from Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE). If they waited for the answers, all
-other commands would wait too, for some tens of milliseconds. So such a command is held. After each answer it is tried
-again from its beginning, with the known answers in memory. A second thread reads records, since this may take seconds.
+Some commands need answers from Kafka (CREATE STREAM, CREATE TABLE, DESCRIBE TABLE). If the gateway's main thread waited
+for the answers, all other commands would wait too, for some tens of milliseconds. So a thread asks, and the command is
+held meanwhile. After each answer the command is tried again from its beginning, with the known answers in memory. A
+second thread reads records, since this may take seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _EndOffsets = dict[Partition, int]
 
 
 class OffsetQuestions(Protocol):
-    """The part of `Offsets` that these commands need. The methods raise `NotYet` if the answer has not come yet."""
+    """The part of `Offsets` that commands need. The methods raise `NotYet` if the answer has not come yet."""
 
     def beginnings(self, places: _AskedPartitions) -> _EndOffsets:
         """Return the lowest offset of each partition that Kafka still has."""
@@ -36,7 +37,7 @@ class OffsetQuestions(Protocol):
 
 
 class TopicQuestions(Protocol):
-    """The part of `Topics` that these commands need. The methods raise `NotYet` if the answer has not come yet."""
+    """The part of `Topics` that commands need. The methods raise `NotYet` if the answer has not come yet."""
 
     def names(self) -> set[str]:
         """Return the names of all topics."""
@@ -96,8 +97,9 @@ class TopicDesk:
         """Give a command an object for its questions. When the command is done or refused, the answers are forgotten.
 
         Args:
-            asker: The subscriber who sent the command. Only one command of a subscriber can be held.
-            place: The command's place on its topic. The place identifies the command at each try.
+            asker: The subscriber who sent the command, or for a question about a group's topic, this topic. Only one
+                command of an asker can be held.
+            place: The command's place on its topic, or another text that identifies the question at each try.
             held: Whether the command is held even in a patient unit, because its answers may take seconds.
         """
         questions = self._questions.get(asker)
