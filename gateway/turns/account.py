@@ -11,17 +11,17 @@ from gateway.kafka import Place, Record
 __all__ = ["BUDGET_RATE", "BUDGET_SECONDS", "Account", "ReadAgain", "SpilledRecord", "size_of"]
 
 ReadAgain = Callable[[Sequence[Place]], Iterator[tuple[Place, Record | None]]]
-"""Reads records by their places, and yields them with their places: None for a record that the topic no longer has, and
-nothing for a record that was not reached in time."""
+"""Reads the records at these places, and yields each place with its record, or with None if the topic no longer has the
+record. A place that was not reached in time is left out."""
 
 BUDGET_SECONDS = 0.005
-"""The CPU seconds of a full budget. A subscriber takes at most this time of a unit of work that other subscribers
-share."""
+"""The CPU seconds of a full budget. In a unit of work with commands of several subscribers, each subscriber has at most
+this time in a turn."""
 BUDGET_RATE = 0.2
 """The CPU seconds that a budget gains each second."""
 _FIRST_GUESS = 0.001
-"""The expected CPU seconds of a command before any command was timed. A wrong statement takes this time if its text is
-unlike all earlier ones."""
+"""The expected CPU seconds of a command before any command was timed. A wrong statement whose text is unlike all
+earlier texts takes about this time."""
 _RECORD_BYTES = 300
 """Approximate memory of a record in bytes, without its key and value."""
 _SPILLED_BYTES = 200
@@ -73,7 +73,7 @@ class Account:
 
         Args:
             seconds: The CPU seconds that the commands took.
-            commands: The number of these commands; 0 for other work, from which no cost of a command follows.
+            commands: The number of these commands; 0 for other work, which leaves the expected cost unchanged.
         """
         self._budget -= seconds
         if commands:
@@ -91,7 +91,7 @@ class Account:
         self.bytes += size_of(record)
 
     def remove_first(self, subscriber: bytes | None) -> None:
-        """Remove the first command of a subscriber. The subscriber's next turn comes after those of the others."""
+        """Remove the first command of a subscriber, and move its other commands to the end of the account's turns."""
         waiting = self.queues[subscriber]
         self.bytes -= size_of(waiting.popleft())
         if not waiting:

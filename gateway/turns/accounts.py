@@ -9,7 +9,7 @@ from gateway.turns.account import Account, size_of
 __all__ = ["NEWCOMERS", "UNPROVEN", "Accounts"]
 
 NEWCOMERS, UNPROVEN = "newcomers", "unproven"
-"""The names of the shared accounts. They are texts, while the names of subscribers are bytes."""
+"""The names of the shared accounts. The type is str, so that no subscriber, whose name is bytes, has an equal name."""
 _MOST_KNOWN = 20_000
 """The largest number of subscribers with an account of their own. If there are more, the subscriber that has sent no
 command for the longest time becomes a newcomer again."""

@@ -153,7 +153,7 @@ class CommandQueue:
         return CommandUnit(records, _ALONE_SECONDS if alone else expected + BUDGET_SECONDS, alone)
 
     def _turn(self, name: bytes | str, account: Account, most: int, seconds: float, *, limited: bool) -> list[Record]:
-        """Take commands of an account for about `seconds` of CPU time; the next turn is then that of other accounts."""
+        """Take commands of an account for about `seconds` of CPU time, and put the account at the end of the turns."""
         now = self._clock()
         budget = account.budget(now)
         if limited and budget < BUDGET_SECONDS / 2:
@@ -220,7 +220,10 @@ class CommandQueue:
         return None
 
     def _holds_up(self, account: Account) -> bool:
-        """Tell whether other commands must wait for an account's next command, since too many later ones are done."""
+        """Tell whether later commands of the partition must wait until an account's next command is carried out.
+
+        They must wait if `MOST_AHEAD` later commands are done already.
+        """
         first = next(iter(account.queues.values()))[0]
         place = first.place if isinstance(first, SpilledRecord) else (first.partition, first.offset)
         return self._progress.holds_up(place)

@@ -26,13 +26,13 @@ TRIES = 3
 """If the gateway died this number of times in a row at units with suspected commands, and the last unit had a single
 command, this command is refused."""
 _SHARE = 32
-"""After the first death, the number of suspected commands is divided by this number for the next unit; after the second
-death by its square. So little is lost if a gateway was killed for another reason. If the first unit had at most 32,000
-commands, the third death is at a unit with only the guilty command."""
+"""After the first death, the next unit has the number of suspected commands divided by this number; after the second
+death, divided by its square. So units stay large if a gateway was killed once for another reason. If the first unit had
+at most 32,000 commands, the third death is at a unit with only the guilty command."""
 _PLACE = attrgetter("partition", "offset")
 _MOST_REFUSED = 100
-"""The largest number of refused commands whose ids are kept. They are kept because a client without a reply sends its
-command again and again."""
+"""The largest number of refused commands whose ids are kept. The ids are kept because a client that got no reply sends
+its command again and again."""
 
 
 class CommandTrials:
@@ -54,7 +54,7 @@ class CommandTrials:
         self._refused = last.refused
 
     def fitting(self, records: Sequence[Record]) -> int:
-        """Return how many of the next records the unit may have."""
+        """Return how many of these records, from the first on, the next unit may have."""
         if not self._has_suspect(records):
             return len(records)
         return max(int(self._suspects.count / _SHARE**self._suspects.deaths), 1)

@@ -1,4 +1,4 @@
-"""The progress on `cq.commands`. Since subscribers take turns, commands may be done before earlier commands."""
+"""The progress on `cq.commands`. Subscribers take turns, so a command may be done before earlier commands."""
 
 from __future__ import annotations
 
