@@ -103,14 +103,17 @@ def evaluate(
     for output in evaluated(checked_query, records, _DESTINATION, "shared"):
         outcomes = dict(_outcomes(checked_query, stream, output))
         found.update(outcomes)
-        for place in output.values.keys() - outcomes.keys():  # an earlier task had the row, whose result has waited
+        for place in output.values.keys() - outcomes.keys():  # the row was in an earlier task, its result waited
             found[place] = _later(found[place], output, place)
     places = [(record.partition, record.offset) for record in records]
     return [found.get(each) or EvaluatedRow(False, None, NO_ELEMENT, id=_id(stream, each)) for each in places]
 
 
 def _outcomes(query: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterator[tuple[Place, EvaluatedRow]]:
-    """Yield the outcomes of a task's records, each with the record's place. A record without elements has none."""
+    """Yield the outcomes of a task's records, each with the record's place.
+
+    A record without elements that are events has no outcome.
+    """
     judged: dict[Place, tuple[Judgement, int]] = {}
     for number, events in enumerate(output.pieces):
         places = list(zip(events.partitions.tolist(), events.offsets.tolist(), strict=True))
