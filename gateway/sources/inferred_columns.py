@@ -39,8 +39,8 @@ _MOST_SHOWN = 20
 _DEEPEST = 16
 """The deepest nesting of types in a column (`grouping.statements.column_parts`)."""
 _WIDEST_ELEMENT = 48
-"""The largest number of nested types in an element of an ARRAY or MAP. A larger element becomes a VARIANT, so that no
-record can have too many values (`json_extent`)."""
+"""The largest number of nested types in an element of an ARRAY or MAP. A larger element becomes a VARIANT. Otherwise,
+many short elements could have more values than the decoder allows for a record of this size (`json_extent`)."""
 _LONGEST_NAME = 255
 _NOT_IN_NAMES = re.compile(r"\W+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

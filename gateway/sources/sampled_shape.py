@@ -86,8 +86,8 @@ def observe_record(shape: SampledShape, value: bytes | None, explode: str | None
             event.
 
     Raises:
-        WrongRecord: The record, or one of its events, is not a JSON object, or columns cannot hold it. The shape is
-            then unchanged.
+        WrongRecord: The record is not JSON, one of its events is not a JSON object, or no column can hold one of the
+            values. The shape is then unchanged.
     """
     record = read_json(value, any_json=True)
     _check(record, 0)

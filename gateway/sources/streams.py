@@ -95,7 +95,7 @@ def _inferred(
 
 
 def drop_stream(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> Stream:
-    """Drop a stream, which no CQ and no view may read.
+    """Drop a stream that no CQ and no view reads.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.

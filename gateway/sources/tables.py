@@ -101,7 +101,9 @@ def drop_table(
     name: str,
     subscriber: str,
 ) -> Table:
-    """Drop a table, which no CQ and no view may read. Micro-batches may still join it for CQs that were dropped before.
+    """Drop a table that no CQ and no view reads.
+
+    Micro-batches may still join the table, for CQs that were dropped shortly before.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.

@@ -21,9 +21,9 @@ _KINDS: dict[type, str] = {CreateStream: "stream", CreateTable: "table"}
 class MadeTopics:
     """The topics that were made for subscribers' streams and tables, including topics of dropped sources.
 
-    A subscriber's live sources may have at most as many partitions as the limit says. The topics of its live and of its
-    dropped sources together may have at most twice as many. Without this second limit, a loop of CREATE and DROP would
-    leave thousands of topics. A gateway that starts knows no topics of dropped sources.
+    The live sources of a subscriber may have at most as many partitions as the limit says. The topics of live and
+    dropped sources together may have at most twice as many partitions. Without this second limit, a loop of CREATE and
+    DROP would leave thousands of topics. After a restart, the gateway no longer knows the topics of dropped sources.
     """
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ def create_view(declaration: Declaration, statement: CreateView) -> View:
 
 
 def drop_view(rights: SourceRights, working: WorkingCopy, catalog: Catalog, name: str, subscriber: str) -> View:
-    """Drop a view, which no CQ and no other view may read.
+    """Drop a view that no CQ and no other view reads.
 
     Raises:
         InputError: unknown-stream, not-allowed, stream-in-use.
