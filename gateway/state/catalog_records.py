@@ -44,7 +44,7 @@ def cq_record(key: CqKey, cq: Cq, destination: Destination) -> CatalogChange:
 def with_destinations(
     records: Iterable[OutgoingRecord], topic: str, changed: Mapping[DestinationId, Destination]
 ) -> Iterator[OutgoingRecord]:
-    """Yield records, after writing changed destinations into the catalog records of their CQs.
+    """Yield the given records. A catalog record of a CQ whose destination has changed gets the new destination.
 
     Args:
         records: Records of any topics.

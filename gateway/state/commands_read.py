@@ -1,6 +1,7 @@
 """The position on `cq.commands`: for each partition an offset, and the later commands that are already carried out.
 
-`CommandsInHand` is written before each unit, so that a gateway finds the commands that may have killed its predecessor.
+`CommandsInHand` is written before each unit. If the gateway dies during the unit, the next gateway reads there which
+commands may have killed it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class CommandsRead(msgspec.Struct, frozen=True):
         return CommandsRead({**self.offsets, **later.offsets}, later.ahead)
 
     def joined(self, other: CommandsRead) -> CommandsRead:
-        """Combine two positions, each of which may be outdated: a command that one of them contains was carried out."""
+        """Return the position with the commands that at least one of two positions reports as carried out.
+
+        Each of the two positions may be outdated.
+        """
         offsets = {
             partition: max(self.offsets.get(partition, 0), other.offsets.get(partition, 0))
             for partition in sorted(self.offsets.keys() | other.offsets.keys())

@@ -38,7 +38,8 @@ __all__ = ["Commits"]
 Listener = Callable[[Work], None]
 
 _HELD_SECONDS = 20
-"""Longest time for which no micro-batch of a stream is pinned, if the gateway dies while it begins a snapshot."""
+"""While the gateway begins a snapshot, the evaluator pins no micro-batch of the stream. If the gateway dies meanwhile,
+the evaluator pins micro-batches again after this time."""
 
 
 class Commits:
@@ -71,8 +72,8 @@ class Commits:
         """Make a new producer, since the old producer may be unusable, and abort the old producer's open transaction.
 
         Returns:
-            The partitions with an aborted transaction. Kafka may have reported its commit before, but the partition's
-            records are lost.
+            The partitions with an aborted transaction. Kafka may have reported the commit of this transaction, but its
+            records in these partitions are lost.
         """
         self._thread.submit(int).result()  # wait until the thread is idle
         self._published = None
@@ -115,7 +116,7 @@ class Commits:
         records = work.records + [OutgoingRecord(topic, key, value, (), 0) for key, value in catalog]
         journal = Journal(self._number, read.offsets, records, work.remembered, read.ahead)
         if catalog or read.ahead or not read.offsets:
-            # Recovery recognises all other written units by the committed offsets of their commands.
+            # Other units need no mark: the committed offsets of their commands show that Kafka has these units.
             journal.records.append(self._mark())
         begun = self._working.unit.begun_edges
         self._begin_snapshots(begun, journal)
@@ -167,8 +168,8 @@ class Commits:
         """Move the beginning of new edges to the present ends of the topics, before Kafka has the replies.
 
         A micro-batch that was pinned before the unit evaluates its events without the unit's CQs. Therefore the edges
-        must begin after these events. Otherwise an edge at such an event would be lost: no micro-batch reports it, and
-        the next event of the key is not an edge, because it is compared with this event.
+        must begin after these events. Otherwise an edge at one of these events would be lost: no micro-batch reports
+        the edge, and the next event of the key is not an edge, because it is compared with the event before it.
 
         Args:
             begun: The new destinations of the unit whose edges begin with the unit.
@@ -287,7 +288,7 @@ class Commits:
         return self._writer.write(records, watched=watched, ahead=ahead)
 
     def pending(self) -> tuple[int, Journal | None]:
-        """Return the number of the last unit, and its journal; None if Redis notes that Kafka has the journal."""
+        """Return the number of the last unit, and its journal, or None if Redis notes that Kafka has the journal."""
         with mapped():
             body = self._connection.redis.get(self._connection.keys.journal)
             settled = int(self._connection.redis.get(self._connection.keys.settled) or 0)

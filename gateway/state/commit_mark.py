@@ -2,7 +2,8 @@
 
 All marks have the same key, so compaction keeps the latest. A starting gateway learns from the mark whether the journal
 in Redis was written to Kafka, whether Redis has the content of an ended epoch, and where to continue reading commands.
-Redis and the offsets in Kafka do not tell this for certain: Kafka deletes the offsets a week after the last commit.
+Redis and the offsets in Kafka are not enough for this: Redis may have fallen back to an earlier state, and Kafka
+deletes the offsets a week after the last commit.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ FORMAT = 5
 """The format of the catalog records that this version writes, and the latest format that it can read.
 
 Format 2 added the access of sources, format 3 places of columns, format 4 streams with `explode`, format 5 schemas by
-id and CQs with edges. An older version would not enforce access, would read wrong values, or would report each match.
+id and CQs with edges. A version that knows only an earlier format would not enforce access, would read wrong values, or
+would report each match of a CQ with edges.
 """
 
 

@@ -1,4 +1,7 @@
-"""A pass over all CQs in Redis, a few thousand at a time, and the mark of a finished pass."""
+"""A pass over all CQs in Redis, a few thousand at a time, after the compiler has changed.
+
+Redis has the mark of the last finished pass: the revision of the compiler.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class CqPass:
         self._left: deque[tuple[Subscriber, int, int]] = deque()
         """Subscribers to be read, with the cursor of the scan in Redis and the number of their CQs."""
         self.is_due = False
-        """Whether the pass is not finished, or its mark not written."""
+        """Whether CQs are still to be read, or the mark of the pass is still to be written."""
 
     def reload(self) -> None:
         """Begin the pass from the start, unless Redis has its mark.

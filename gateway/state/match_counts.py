@@ -1,9 +1,9 @@
 """The number of matches of each destination, and the time of the last match, for DESCRIBE.
 
-Each task pushes a tally of its matches by `Membership.number` of the destination; the gateway adds tallies to arrays.
-While no gateway takes tallies, workers add them up. Matches of a replayed micro-batch are counted once. After a crash,
-matches of some tasks may be missing, and after the loss of a checkpoint, some matches are counted twice. No decision
-depends on these figures.
+Each task pushes a tally to Redis: the number of its matches for each destination, by `Membership.number`. The gateway
+adds the tallies to arrays. While no gateway reads the tallies, workers merge them. Matches of a replayed micro-batch
+are counted once. After a crash, matches of some tasks may be missing, and after the loss of a checkpoint, some matches
+are counted twice. No decision depends on these figures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from grouping.store.match_tally import MatchTally
 __all__ = ["MatchCounts"]
 
 _BLOCK = 1 << 16
-"""The number of destinations in a block. A block is saved as a whole, and has a megabyte, so the write is short."""
+"""The number of destinations in a block. A block is saved as a whole. The write is short, since a block has a
+megabyte."""
 _AT_ONCE = 200
 """The largest number of tallies that are added at once; each has at most a megabyte."""
 
@@ -63,8 +64,8 @@ class MatchCounts:
         """Save the counts that have changed, for the next gateway.
 
         Args:
-            all_of_it: Whether to write all changed blocks; otherwise only one block of each stream is written, in
-                turns. The counts of a million CQs have 16 MB, which Redis also writes to its append-only file.
+            all_of_it: Whether to write all changed blocks. Otherwise, each call writes only one block of each stream,
+                because the counts of a million CQs have 16 MB, which Redis also writes to its append-only file.
         """
         self._note_lost()
         for stream_id in self._changed.keys() & self._working.inventory.streams.keys():

@@ -44,9 +44,10 @@ class StreamEvaluators:
         return list(self._assignment.names)
 
     def of_streams(self, streams: Sequence[Stream]) -> dict[str, dict[str, object]]:
-        """Return, by name of a stream: `evaluator`, `lane` (True in the lane), and `reason`, why it is not evaluated.
+        """Return name of a stream → its `evaluator`, its `lane`, and the `reason` why the stream is not evaluated.
 
-        Unknown fields are left out, and also `evaluator` if only the unnamed evaluator exists.
+        `lane` is True if the stream is in the lane. Fields that are unknown or do not apply are left out. `evaluator`
+        is also left out if only the unnamed evaluator exists.
 
         Raises:
             StoreUnavailable: Redis does not answer.

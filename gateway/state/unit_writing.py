@@ -21,8 +21,8 @@ from grouping.store.segment_log import VersionSpan, segment_fields
 __all__ = ["write_unit"]
 
 _LET_GO_SECONDS = 60
-"""Seconds for which the note of a dropped stream's owner stays, because its tasks may still write for the stream. The
-evaluator ends the tasks after about a second."""
+"""How long the note of a stream's owner stays after the stream was dropped, in seconds. Tasks of the owner may still
+write for the stream; the owner ends these tasks after about a second."""
 
 
 def write_unit(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
@@ -53,7 +53,7 @@ def _write_streams(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         if live:
             pipeline.hset(keys.streams, stream_id, msgspec.json.encode(unit.inventory.streams[stream_id]))
             pipeline.hset(keys.version, stream_id, unit.inventory.versions[stream_id])
-            if stream_id in unit.sources.redeclared:  # dead letters among its first records are counted again
+            if stream_id in unit.sources.redeclared:  # dead letters among the next records are counted from zero
                 pipeline.unlink(keys.first_records(stream_id))
         else:
             for name in (keys.streams, keys.version, keys.numbers):

@@ -1,8 +1,8 @@
 """The gateway's side of Redis: one unit of work at a time, written as one transaction.
 
-`load` reads the CQs and destinations that a unit needs. They are changed in memory (unit.py), and `commit` writes all
-changes at once: CQs, destinations, definitions, a segment of the constant tables and a new version for each stream with
-changed tables, and the journal. The gateway is the only writer.
+`load` reads the CQs and destinations that a unit needs. The unit changes them in memory (unit.py), and `commit` writes
+all changes at once: CQs, destinations and definitions; for each stream with changed constant tables, a segment and a
+new version; and the journal. The gateway is the only writer.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ __all__ = ["WorkingCopy"]
 _decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
 _LISTED_NAMES = 2_000_000
-"""The largest number of CQs' names in memory; the names of the least recently used subscribers are forgotten."""
+"""The largest number of names of CQs in memory. If there are more, the names of the subscribers that were used least
+recently are forgotten."""
 _AT_ONCE = 500
 """The number of names of timer-based CQs that one request to Redis reads."""
 _WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
-"""The largest number of ended destinations that are remembered, so that their ends are processed without Redis."""
+"""The largest number of ended destinations in memory. Redis need not be asked for a destination that is known as
+ended."""
 
 
 class WorkingCopy:

@@ -75,12 +75,12 @@ class Audit:
                 pipeline.hlen(name)
             sizes = pipeline.execute()
         for (name, count), size in zip(wanted.items(), sizes, strict=True):
-            # A plan, a SELECT list or a template outlives its last CQ for a while.
+            # A plan, a SELECT list or a template stays in Redis for a while after its last CQ.
             if size < count or (size > count and name not in definition_hashes):
                 _refuse(name, size, count)
 
     def _check_subscribers(self) -> None:
-        """Compare how many CQs some subscribers have in Redis with the counts that units of work keep in Redis."""
+        """Check, for the next subscribers, that Redis has as many CQs as units of work have counted in Redis."""
         redis, keys = self._connection.redis, self._connection.keys
         with mapped():
             self._cursor, found = redis.hscan(keys.subscribers, self._cursor, count=_SUBSCRIBERS)

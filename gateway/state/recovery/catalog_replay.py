@@ -143,8 +143,8 @@ class CatalogReplay:
     def _apply_timed(self) -> None:
         """Restore the notes of timer-based destinations.
 
-        The replay cannot compute the notes, which name earlier versions of the constant tables: the replay makes other
-        versions.
+        The notes name versions of the constant tables that existed before the loss. The replay makes new versions, so
+        it cannot compute the notes.
         """
         for chunk in _chunks(self._timed):
             self._working.load_memberships(chunk)

@@ -20,7 +20,9 @@ _SURELY_SMALL = 256 << 10
 
 
 def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
-    """Return a journal that Kafka refused for its size, without its largest record; None if all records are small.
+    """Return a journal without its largest record, after Kafka has refused a record of the journal as too large.
+
+    The result is None if all records are so small that every topic accepts them.
 
     If the largest record is a reply, it is kept without its result, since each command must have exactly one reply. Any
     other record is left out. Both cases are logged.

@@ -82,7 +82,8 @@ class Recovery:
         old = EpochNote.unpack(body)
         rebuild = rebuild or doubted is not None
         hung = self._commits.open()
-        # A Redis without an epoch was wiped, even if it has a position: a commit under way wrote it after the wipe.
+        # A Redis without an epoch was wiped, even if it has a catalog position: a commit that was under way has written
+        # the position after the wipe.
         missing = self._missing(old.epoch, now_ms) if old.run_id is not None and not rebuild else None
         if missing is None:
             working.wipe()
@@ -153,7 +154,11 @@ class Recovery:
         return found
 
     def _replay_catalog(self, missing: list[Record] | None, now_ms: int) -> tuple[CommitMark | None, bool]:
-        """Apply the records that Redis lacks (None: all). Return their last mark, and whether any changed the copy."""
+        """Apply the missing records (None: all records of the catalog) to the working copy.
+
+        Returns:
+            The last mark among these records, and whether a record has changed the working copy.
+        """
         replay = CatalogReplay(self._working)
         if missing is not None:
             new = replay.run(missing)
