@@ -87,7 +87,7 @@ class _GuardedQuery:
         unit: str,
         states: dict[str, Quarantine],
     ) -> None:
-        """Begin with the quarantines of the stream (`states`). A quarantine of the query is added to them."""
+        """Begin with the quarantines of the stream. If the query is quarantined, `states` gets its quarantine."""
         self._settings, self._store, self._clock = settings, store, clock
         self._stream_id, self._unit, self._states = stream_id, unit, states
         state = states.get(unit)

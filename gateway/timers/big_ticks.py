@@ -73,7 +73,7 @@ class BigTicks:
         self._clock = clock
         self._jobs = DigestJobs(settings)
         self._of_rows: dict[StreamId, DestinationId] = {}
-        """By stream: a destination of digests of a table's rows, which was due when `has_rows` was last called."""
+        """Stream → a destination with digests of a table's rows that was due at the last call of `has_rows`."""
         self._begin(None)
 
     def _begin(self, stream_id: StreamId | None) -> None:
@@ -213,7 +213,7 @@ class BigTicks:
             self._withdraw(job)
 
     def _without(self, job: Job | None, now_ms: int) -> None:
-        """Continue without an evaluator for the job: it lost its lease, or the job is unknown after a restart."""
+        """Continue without an evaluator for the job: the evaluator lost its lease, or a restart has lost the job."""
         if job is None and (leader := self._leader()) is not None:
             self._ask(leader)
             return

@@ -18,7 +18,6 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
 
     The record `cut/<name>` on `cq.ticks` has the cut until all these digests are written.
 
-
     A digest holds the matches of events with offsets below the cut and times before the tick, unless an earlier digest
     held them. Computed results (results that waited for the watermark) have no offset of the source: for them, the
     offset on `cq.pending` decides.

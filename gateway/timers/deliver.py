@@ -220,7 +220,8 @@ class Delivery:
     def move(self, cursors: Mapping[str, Cursor], letters: Sequence[OutgoingRecord] = ()) -> None:
         """Write the cursors of destinations without a digest at their tick, with dead letters that replace digests.
 
-        Without cursors, nothing is written: each dead letter belongs to one of the cursors.
+        Each dead letter belongs to one of the cursors. So without cursors there are no dead letters, and nothing is
+        written.
         """
         if cursors:
             encode = cursor_encoder()

@@ -52,7 +52,7 @@ _BYTES = 64 << 20
 _EVERYTHING = 1 << 62
 _AGAIN_MS = 10_000
 LastDigest = DueDigest | OutgoingRecord | None
-"""The last digest of a destination, or a dead letter if the digest is too large; None if there is no last digest."""
+"""The last digest of a destination, or a dead letter if the digest is refused; None if there is no last digest."""
 _SAME_CUT_MS = 1_000
 """The longest time, in milliseconds, for which successive chunks of destinations use the same cut offsets."""
 
@@ -276,7 +276,7 @@ class TickRun:
                 self.shortened[name] = table
 
     def finish(self, key: str, cut: Cut) -> None:
-        """Write the digests of an open cut. Only the cut decides their content, so each try makes the same digests."""
+        """Write the digests of an open cut. Only the cut decides what they contain, so each try makes equal digests."""
         memberships = self._state.memberships([name for name, _, _ in cut.digests])
         known = [
             DueDestination(name, membership, incarnation_of(name, membership.timed), Cursor(), tick, since_ms)
@@ -287,7 +287,8 @@ class TickRun:
         left = [
             each._replace(cursor=cursor, gap=each.name in cut.gaps).behind_gap(cut.covered)
             for each, cursor in zip(known, cursors, strict=True)
-            # A cursor at the tick shows that the digest is written. While the cut is open, no later digest is written.
+            # While the cut is open, no later digest moves the cursor. So a cursor at the tick shows that the digest is
+            # written.
             if cursor.tick_ms != each.tick
         ]
         ready, again = list[DueDigest](), list[Named]()

@@ -101,7 +101,7 @@ class Intake:
 
     @property
     def armed(self) -> bool:
-        """Whether the readers of all matches taken in are armed; until then no tick fires."""
+        """Whether destinations are armed for all matches that were taken in; until then no tick fires."""
         return self.complete and not self._wanted
 
     def step(self) -> bool:
@@ -134,7 +134,7 @@ class Intake:
         self._arm(armed)
 
     def _join(self) -> None:
-        """Give new readers of stores a cursor at the end of the log, so that they get no earlier pending matches."""
+        """Give each new reader of a store a cursor at the end of the log. So the reader gets no earlier matches."""
         joined, self._working.joined = self._working.joined, []
         waiting = [(stored, name) for store, name in joined if (stored := self.index.get(store_key(store))) is not None]
         cursors = {}

@@ -28,7 +28,7 @@ class _Attempt(NamedTuple):
     wait_ms: int
 
     def due(self, now_ms: int) -> bool:
-        """Tell whether the next try is due. If the clock was turned back since the last try, it is due at once."""
+        """Tell whether the next try is due: after the wait or, if the clock was turned back meanwhile, at once."""
         return not 0 <= now_ms - self.since_ms < self.wait_ms
 
 

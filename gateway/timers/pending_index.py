@@ -78,7 +78,7 @@ class PendingIndex:
             del self._by_partition[stored.partition][store]
 
     def floors(self) -> dict[int, int]:
-        """Return, for each partition with pending matches, partition → offset of the first record that is needed."""
+        """Return partition with pending matches → offset of its first record that a store needs."""
         floors: dict[int, int] = {}
         for stored in self._stores.values():
             if (first := stored.first) is not None:

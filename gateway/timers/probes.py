@@ -130,7 +130,7 @@ class ProgressProbes:
             self._look_at_partitions(stream, progress)
             self._note_absence(stream.stream_id, progress, now_ms)
             if now_ms > progress.fired_ms:
-                # A partition of a deleted source has no known end. The partition holds up no tick: its events are lost.
+                # A partition of a deleted source has no known end. Ticks must not wait for its events, which are lost.
                 known = {number: ends.get((stream.topic, int(number))) for number in stream.start_offsets}
                 found = stream.positions({number: end for number, end in known.items() if end is not None})
                 certain = not any((stream.topic, int(number)) in silent for number in known)

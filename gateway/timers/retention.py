@@ -23,15 +23,16 @@ _READERS = 2500
 
 
 class _Passed(NamedTuple):
-    """The positions of a store that those of its readers whose cursors were looked up need no longer."""
+    """The positions of a store that some of its readers no longer need."""
 
     readers: int = 0
+    """The number of these readers, whose cursors were looked up."""
     low: int = 0
-    """The readers need no position below `low`, except for the positions in `held`."""
+    """These readers need no position below `low`, except for the positions in `held`."""
     held: frozenset[int] = frozenset()
 
     def joined(self, cursors: Iterable[Cursor]) -> _Passed:
-        """Return the positions that further readers do not need either."""
+        """Return the positions that neither these readers nor the readers with further cursors need."""
         readers, low, held = self.readers, self.low, set(self.held)
         for cursor in cursors:
             low = min(low, cursor.next) if readers else cursor.next
@@ -65,8 +66,8 @@ class Retention:
         Until these last digests are written, no later incarnation of the destination fires.
         """
         self._served: dict[bytes, None] = {}
-        """Stores with several readers, all of which were served. `step` looks up the cursors of the readers, and
-        forgets the positions that all cursors have passed."""
+        """Stores with several readers, after all readers of the store were served. `step` looks up the cursors of the
+        readers, and forgets the positions that all cursors have passed."""
         self._large: _LargeStore | None = None
 
     def reset(self) -> None:
@@ -197,7 +198,11 @@ class Retention:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def trim(self) -> None:
-        """Delete the records of the log that no store needs, and note the end of `cq.ticks` in Redis."""
+        """Delete the records of the log that no store needs, and note the end of `cq.ticks` in Redis.
+
+        Redis has the cursors and the progress of all records before this end. So a gateway that starts restores only
+        the cursors and the progress of later records.
+        """
         floors = dict(self._intake.reached) | self._intake.index.floors()
         topic = self._settings.topics.pending
         beginnings = self._topics.offsets.beginnings([(topic, number) for number in floors])

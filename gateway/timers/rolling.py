@@ -209,7 +209,10 @@ class Rolling:
 
 
 def _gains(stored: MatchPlaces, before: int) -> bool:
-    """Tell whether a rolling makes a store smaller: it has several records before an offset, all at known positions."""
+    """Tell whether a rolling makes a store smaller.
+
+    For this, the store must have several records before the offset, and the positions of all its records must be known.
+    """
     if stored.older is not None or stored.rolled_before >= before:
         return False
     count = sum(position < before for position in stored.positions[:2]) + (stored.rolled is not None)

@@ -42,7 +42,7 @@ def tick_after(membership: Membership, at_ms: int, runs: Collection[Run] = ()) -
 
     The EXPIRE of the last CQ is not a tick, since the last digest takes the place of a tick. For digests of a table's
     rows, however, the EXPIRE is the last tick. No tick comes before the CQ was accepted, nor before the instant from
-    which EVERY counts. Matches may have earlier times, since publishers set the record times.
+    which EVERY counts. The given instant may be earlier: the time of a match is set by its publisher.
 
     Args:
         membership: The destination with its members.
@@ -153,7 +153,7 @@ def digest_from(membership: Membership, tick_ms: int, missed: MissedTicks | None
         before = last_ms if before is None else max(before, last_ms)
     else:
         before = previous_tick(trigger, tick_ms)
-    # Only if the clock was turned back after the destination began can a tick lie before its beginning or its START.
+    # This tick is before the beginning of the destination, or before START: the clock was turned back since then.
     if max(note.born_ms, note.from_ms) > tick_ms:
         return note.from_ms if before is None else before
     first = max(_anchor(membership, note.born_ms), note.from_ms)
@@ -202,7 +202,9 @@ def may_fire(membership: Membership, armed_ms: int) -> bool:
 def following_tick(
     membership: Membership, tick: int | None, left_ms: int | None, served_ms: int, runs: Collection[Run] = ()
 ) -> int | None:
-    """Return the tick to arm a destination for: its next tick with a digest; None if no match waits.
+    """Return the tick to arm a destination for: its next tick with a digest.
+
+    The result is None if no tick is left, or if no match waits and the destination does not fire at each tick.
 
     Args:
         membership: The destination with its members.

@@ -60,7 +60,7 @@ class Timers:
             working: The gateway's working copy.
             topics: Asks Kafka for the ends of topics, and deletes records.
             commits: Writes the gateway's units of work and records.
-            clock: The present, epoch milliseconds.
+            clock: Returns the present, epoch milliseconds.
         """
         self._settings = settings
         self._working = working
@@ -203,7 +203,7 @@ class Timers:
 
     @property
     def taken_in(self) -> int:
-        """The number of completed probes; 0 while an open cut, left by a crash, was not tried again.
+        """The number of completed probes; 0 until all cuts that a crash left open were tried again.
 
         If the number has grown by two since an instant, one of these probes has begun after the instant. So all matches
         that the evaluator committed before the instant are taken in.

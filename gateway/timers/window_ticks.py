@@ -1,7 +1,8 @@
 """Ticks of destinations with OVER LAST. Such a tick aggregates a whole window, which takes long.
 
-Therefore the gateway first serves all other due destinations. The ticks of windows wait meanwhile, and with them the
-stream's progress. After each batch of windows, the gateway serves no window for four times the duration of the batch.
+Therefore the gateway first serves all other due destinations. The ticks of windows wait meanwhile, and the stream's
+progress waits for these ticks. After each batch of windows, the gateway serves no window for four times the duration of
+the batch.
 """
 
 from __future__ import annotations
