@@ -1,7 +1,7 @@
 """The client and its subscriptions for asyncio. They have the methods of the sync client, as coroutines.
 
-The Kafka driver blocks, so each client and each subscription has a thread of its own. The thread waits for a fraction
-of a second at a time: a cancelled task ends at once, and `aclose` ends the thread.
+The Kafka driver blocks, so each client and each subscription has a thread of its own. A cancelled task does not wait
+for its thread. The thread itself waits for only a fraction of a second at a time, so `aclose` can end it soon.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class AsyncClient:
         return await self._run(operations.create_stream(name, columns, options))
 
     async def drop_stream(self, name: str) -> None:
-        """Drop a stream, which must have no CQs; its topic stays."""
+        """Drop a stream that no CQ and no view reads; its topic stays."""
         await self._run(operations.named("DROP STREAM", name))
 
     async def describe_stream(self, name: str) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class AsyncClient:
         return await self._run(operations.create_table(name, columns, primary_key, options))
 
     async def drop_table(self, name: str) -> None:
-        """Drop a table, which no CQ or view may read; its topic stays."""
+        """Drop a table that no CQ and no view reads; its topic stays."""
         await self._run(operations.named("DROP TABLE", name))
 
     async def describe_table(self, name: str) -> dict[str, Any]:
@@ -229,11 +229,11 @@ class AsyncClient:
         return AsyncTable(Table(self._session.publisher, TableForm.of(await self.describe_table(name))))
 
     async def create_view(self, name: str, select: str) -> dict[str, Any]:
-        """Name a SELECT, so that CQs may read from it."""
+        """Create a view, a name for a SELECT from which CQs and other views may read."""
         return await self._run(operations.create_view(name, select))
 
     async def drop_view(self, name: str) -> None:
-        """Drop a view, which no CQ or other view may read."""
+        """Drop a view that no CQ and no other view reads."""
         await self._run(operations.named("DROP VIEW", name))
 
     async def describe_view(self, name: str) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class Client:
         return self._run(operations.create_stream(name, columns, options))
 
     def drop_stream(self, name: str) -> None:
-        """Drop a stream, which must have no CQs; its topic stays."""
+        """Drop a stream that no CQ and no view reads; its topic stays."""
         self._run(operations.named("DROP STREAM", name))
 
     def describe_stream(self, name: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class Client:
         return self._run(operations.create_table(name, columns, primary_key, options))
 
     def drop_table(self, name: str) -> None:
-        """Drop a table, which no CQ or view may read; its topic stays."""
+        """Drop a table that no CQ and no view reads; its topic stays."""
         self._run(operations.named("DROP TABLE", name))
 
     def describe_table(self, name: str) -> dict[str, Any]:
@@ -201,11 +201,11 @@ class Client:
         return Table(self._session.publisher, TableForm.of(self.describe_table(name)))
 
     def create_view(self, name: str, select: str) -> dict[str, Any]:
-        """Name a SELECT, so that CQs may read from it."""
+        """Create a view, a name for a SELECT from which CQs and other views may read."""
         return self._run(operations.create_view(name, select))
 
     def drop_view(self, name: str) -> None:
-        """Drop a view, which no CQ or other view may read."""
+        """Drop a view that no CQ and no other view reads."""
         self._run(operations.named("DROP VIEW", name))
 
     def describe_view(self, name: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _PASSING = frozenset(
 
 
 def _note(error: KafkaError) -> None:
-    # librdkafka reconnects to brokers that come and go by itself; the SDK's deadlines report longer failures.
+    # librdkafka reconnects by itself. If it cannot, the deadlines of the SDK's calls report the failure.
     log.info("kafka connection error", extra={"error": error.str()})
 
 
@@ -42,8 +42,8 @@ CLIENT_OPTIONS = {"log_level": "2", "error_cb": _note, "socket.timeout.ms": 10_0
 """Options of each Kafka client of the SDK.
 
 By default, librdkafka writes its log and its errors to stderr. With these options, the SDK logs the errors instead. If
-a broker does not answer for ten seconds (by default 60), the client turns to the new leaders of the broker's
-partitions.
+a broker does not answer for ten seconds, the client turns to the new leaders of the broker's partitions. librdkafka's
+own default is 60 seconds.
 """
 
 

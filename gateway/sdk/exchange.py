@@ -45,7 +45,7 @@ class Exchange:
         self._subscriber, self._key = subscriber, subscriber.encode()
         self._signing_key = signing_key
         self._outbox = Outbox(subscriber, clock=clock)
-        # Delivery reports call the outbox. The driver makes them within `serve`, when the lock is held.
+        # A delivery report calls the outbox. The driver delivers reports only within `serve`, when the lock is held.
         self._sender = Sender(bootstrap, extra)
         self._inbox = Inbox(bootstrap, extra)
         self._lock = threading.Lock()

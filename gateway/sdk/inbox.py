@@ -170,7 +170,7 @@ class Inbox:
             return sound
 
     def _renew(self) -> None:
-        """Replace the driver's consumer by a new one at the same positions."""
+        """Replace the driver's consumer with a new one at the same positions; `silence.py` has the reason."""
         found = self._consumer.position([TopicPartition(*where) for where in self._begins])
         positions = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         self._consumer.close()

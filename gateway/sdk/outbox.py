@@ -195,7 +195,10 @@ class Outbox:
         self._pending.pop(pending.command_id, None)
 
     def tick(self) -> None:
-        """Give up commands after their deadline, and queue commands again that are due for it; cheap to call often."""
+        """Give up commands whose deadline has passed, and queue the commands that are due to be sent again.
+
+        The method may be called often: it does nothing until `_TICK_SECONDS` after the last check.
+        """
         now = self._clock()
         if now < self._next_tick_at:
             return

@@ -131,7 +131,7 @@ class Publisher:
 
 
 class DeliveryReports:
-    """Counts the delivery reports of one call. Reports may come in through the threads of other calls."""
+    """Counts the delivery reports of one call. The thread of another call may take in these reports."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -91,7 +91,7 @@ class ContinuousQuery(msgspec.Struct, frozen=True):
     text: str | None = None
     status: str | None = None
     created_at: datetime | None = None
-    """When the CQ was created; from the reply to CREATE CQ, the time of this reply."""
+    """When the CQ was created; in the reply to CREATE CQ, the time of the reply."""
     matches: int | None = None
     last_match_at: datetime | None = None
     quarantined: Quarantine | None = None

@@ -83,7 +83,7 @@ class CqClauses(TypedDict, total=False):
     publish: str | None
     """The words after `DO PUBLISH`, such as `SHARED` or `DIGEST LATEST BY symbol`."""
     start: datetime | str | None
-    """The time from which on events are evaluated for the CQ."""
+    """START: events before this time are not evaluated for the CQ."""
     every: timedelta | str | None
     """The interval of digests; without `every` and `cron`, each match is published at once."""
     cron: str | None

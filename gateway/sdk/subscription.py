@@ -205,8 +205,9 @@ class Subscription:
     def _know_pauses(self) -> bool:
         """Ask the gateway for the pauses of CQs with virtual destinations and new records; False if no answer came.
 
-        A running CQ is asked about at most every two seconds, so the beginning of a pause is noticed late. A paused CQ
-        is asked about before any event is skipped, so the end of a pause is noticed in time.
+        About a running CQ, the gateway is asked at most every two seconds. So the beginning of a pause may be noticed
+        late, and events of these two seconds may give results. About a paused CQ, the gateway is asked before any event
+        is skipped, so no event after the pause is lost.
         """
         topics = {record.topic for record in self._held}
         now = time.monotonic()

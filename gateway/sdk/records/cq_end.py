@@ -12,8 +12,9 @@ __all__ = ["CqEnd"]
 class CqEnd:
     """An end that takes effect once the reader has read all records that existed when the end became known.
 
-    There are two cases. A virtual destination has results in all partitions of its topic, but its `cq.end` is in only
-    one partition. Or the gateway has reported that a CQ no longer exists, while retention has deleted its `cq.end`.
+    This is needed in two cases. In the first case the destination is virtual: its results are in all partitions of its
+    topic, but its `cq.end` is in only one partition. In the second case retention has deleted the `cq.end`, and the
+    reader knows only from the gateway that the CQ no longer exists.
     """
 
     def __init__(self, end: End, read_at: tuple[int, int] | None = None) -> None:

@@ -215,9 +215,10 @@ class QueryReader:
         )
 
     def _sees(self, record: ResultRecord) -> bool:
-        """Tell whether a match's time is between START and EXPIRE. Other CQs of the destination may have wider limits.
+        """Tell whether a match's time is between START and EXPIRE of this CQ.
 
-        EXPIRE itself is excluded, but not for a result that waited for the watermark. Such a result has a `cause`.
+        The destination may have further matches, for other CQs. EXPIRE itself is excluded, except for a result that
+        waited for the watermark; such a result has a `cause`.
         """
         query, time = self._query, record.time
         if query.starts_at is not None and time < query.starts_at:
@@ -227,7 +228,10 @@ class QueryReader:
         return time == query.expires_at and "cause" in record.headers
 
     def _paused(self, written_at: datetime | None) -> bool:
-        """Tell whether a record was written during a pause of this CQ. Other CQs of a virtual destination need it."""
+        """Tell whether a record was written during a pause of this CQ.
+
+        The topic of a virtual destination has such records for the other CQs of the group.
+        """
         return written_at is not None and any(
             pause.since <= written_at and (pause.until is None or written_at < pause.until)
             for pause in self._query.pauses
