@@ -45,14 +45,12 @@ __all__ = ["WorkingCopy"]
 _decode_leaving = msgspec.msgpack.Decoder(Departures).decode
 
 _LISTED_NAMES = 2_000_000
-"""The largest number of names of CQs in memory. If there are more, the names of the subscribers that were used least
-recently are forgotten."""
+"""The largest number of names of CQs in memory; beyond it, the least recently used subscribers' names are forgotten."""
 _AT_ONCE = 500
 """The number of names of timer-based CQs that one request to Redis reads."""
 _WIPED_AT_ONCE = 1000
 _KNOWN_GONE = 50_000
-"""The largest number of ended destinations in memory. Redis need not be asked for a destination that is known as
-ended."""
+"""The largest number of ended destinations in memory. For these, Redis need not be asked."""
 
 
 class WorkingCopy:

@@ -287,8 +287,7 @@ class TickRun:
         left = [
             each._replace(cursor=cursor, gap=each.name in cut.gaps).behind_gap(cut.covered)
             for each, cursor in zip(known, cursors, strict=True)
-            # While the cut is open, no later digest moves the cursor. So a cursor at the tick shows that the digest is
-            # written.
+            # A cursor at the tick shows that the digest is written: while the cut is open, no later digest moves it.
             if cursor.tick_ms != each.tick
         ]
         ready, again = list[DueDigest](), list[Named]()
