@@ -34,7 +34,7 @@ _EVENTS = 200
 _WASTE = 4
 """A table is reviewed if it has at least this many candidates for each match, and at least as many for each event."""
 _GAIN = 2
-"""Another path is chosen if the present path gives more than this many times as many candidates."""
+"""The best path is chosen if the present path gives more than this many times as many candidates as the best path."""
 _SAMPLED_EVENTS = 1_000
 _SAMPLED_ROWS = 20_000
 _LOOKS = 0.5

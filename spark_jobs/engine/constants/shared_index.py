@@ -61,7 +61,7 @@ class SharedIndex:
         self.ends = _ends(members)
         """For each member and source partition, the offset of the first event that is no longer a match of its entries.
 
-        None if no member has the entries of members that have left their destination (`TableShape.until`).
+        None if no member has leaving entries (`TableShape`).
         """
         self.settle({id(member) for member in members})
 

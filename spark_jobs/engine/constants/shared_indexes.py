@@ -20,7 +20,7 @@ _RATIO = 8
 
 
 _FEW_ROWS = 64
-"""The largest number of rows of a small key. Here, a key is a set of columns; its rows are those of all its parts.
+"""The largest number of rows of a small key. A key is a set of columns; all rows of all parts with this key count.
 
 A key of several columns that has more rows gets shared indexes of its own.
 """

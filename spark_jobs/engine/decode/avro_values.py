@@ -1,4 +1,4 @@
-"""Converts Avro's values to values of columns. Checks them by the column's type; drops fields that the type lacks."""
+"""Converts Avro's values to values of columns: checks each value by its type, and drops fields that the type lacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plain_check(sql_type: SqlType, kind: str) -> Check | None:
 
     Args:
         sql_type: The type of the column, or of a part of it.
-        kind: The Avro type with which the values are written. `sql_type` may differ, if Avro promotes the type to it.
+        kind: The Avro type with which the values are written. Avro may promote this type to the type of the column.
     """
     if kind in ("int", "long") and sql_type.name in ("FLOAT", "DOUBLE"):
         return float

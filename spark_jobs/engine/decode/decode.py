@@ -122,7 +122,7 @@ _WHOLE = StreamColumn("_value", str(VARIANT), str(ColumnPlace("value", ())))
 
 
 def _read_whole(values: pa.Array) -> pa.Array:
-    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can hold, since the record need not be bad."""
+    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can hold, because its columns may be good."""
     read, refused, _ = json_reader((_WHOLE,), STRICT).read(values)
     found = iter(read(_WHOLE))
     return pa.array([None if row in refused else next(found) for row in range(len(values))], pa.string())

@@ -241,7 +241,7 @@ def exploded_events(
         for at, why in sorted(wrong.items()):
             faults.setdefault(int(rows[at]), why)
             bad[int(rows[at])] += 1
-        # The next piece may have further elements of the last record of a full piece.
+        # The next piece may have further elements of a full piece's last record, so the record's dead letter waits.
         until = int(rows[-1]) if len(piece.elements) == _AT_ONCE else batch.num_rows
         details = {row: unframed.get(row, faults.pop(row) + _more(bad[row])) for row in sorted(faults) if row < until}
         letters = dead_letters(batch, details, "undecodable", stream, settings) if details else None

@@ -297,7 +297,7 @@ def _needs_finish(sql_type: SqlType) -> bool:
 
 
 def _decimal_reader(sql_type: SqlType) -> Callable[[bytes], Decimal | None]:
-    """Return a function that reads DECIMALs from JSON texts. Texts that it refuses may still fit (`json_exact`)."""
+    """Return a function that reads DECIMALs from JSON texts. A text that is refused may still fit (`json_exact`)."""
     precision, scale = sql_type.precision, sql_type.scale
     whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
     fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""

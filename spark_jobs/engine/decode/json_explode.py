@@ -1,8 +1,8 @@
 """Records with an array of events: cuts them into the elements, and the JSON texts of the values around the elements.
 
 A typed decoder decodes all elements of an array at once. If an element must be read exactly, the array is cut into the
-texts of its elements. If the cutter refuses a value, the value is read exactly, and the texts of its elements are
-written again from what was read.
+texts of its elements. If the cutter refuses a value, the value is read exactly (`json_exact`), and new texts of its
+elements are made from the values that were read.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def epoch_time(text: str, unit: str) -> datetime:
 
 
 def time_reader(leniency: Leniency) -> Callable[[bytes], datetime | None]:
-    """Return a fast function that reads TIMESTAMPs from JSON texts. Texts that it refuses may still fit (`relaxed`).
+    """Return a fast function that reads TIMESTAMPs from JSON texts. A text that is refused may still fit (`relaxed`).
 
     The texts must not match the patterns in `json_events` for records that must be read exactly.
     """

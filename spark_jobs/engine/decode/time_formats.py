@@ -1,4 +1,4 @@
-"""The call that reads a time in another form than ISO 8601, derived from a value: ``dd/MM/yyyy HH:mm``."""
+"""Derives from a value the SQL call that reads its form of a time, such as ``to_timestamp(column, 'dd/MM/yyyy')``."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _TIMES = [
     )
     for form in (rf"{date}(?:(?:[ :_T-]|, |  ){_CLOCK}{_ZONE})?", rf"{_CLOCK}{_ZONE} {date}")
 ]
-"""Dates with a numbered or named month, each perhaps with a time of the day before or behind it."""
+"""Dates with a month as a number or a name; a time of the day may come before or after the date."""
 _DAY_DIGITS = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 _ISO = r"\d{4}-\d\d?-\d\d?[T ]\d\d?:\d\d?(?::\d\d?(?:\.\d+)?)?"
 _SPACED = "regexp_replace({}, ' +', ' ')"
-"""A text in which a day below 10 has a blank before it, as programs pad it."""
+"""Replaces several blanks by one: programs write a further blank before a day below 10 (`_PADDED`)."""
 _PADDED = r"[A-Z][a-z]{2} [ \d]\d [\d:]{8}"
 _FORMS = [
     (re.compile(form, re.ASCII), call)
@@ -76,7 +76,7 @@ _FORMS = [
 """Other usual forms, each with the call that reads the form."""
 _LETTERS = {"name": "M", "minute": "m", "second": "s", "fraction": "S", "half": "a", "zone": "X"}
 _QUOTED = re.compile("([A-Za-z]+)")
-"""Letters that are no field of a format stand in quotes, which a text of SQL doubles."""
+"""Letters of a text that are no field of its format. The format has them in quotes, which SQL doubles in a string."""
 _SHORT_NAME = 3
 _MONTHS = 12
 _DAYS = 31

@@ -27,7 +27,7 @@ class ElementLookup:
         Args:
             conjunct: The conjunct of the group that the index decides.
             types: The types of the slots.
-            constants: For each slot, its constant in each row; no array contains NULL.
+            constants: For each slot, its constant in each row. A row with NULL is never found: no array contains NULL.
         """
         _, self._column, slot = comparison(conjunct)
         element = self._column.type.element

@@ -18,8 +18,8 @@ __all__ = ["IntervalIndex", "ContainingIntervals"]
 class IntervalIndex:
     """The constant rows of ``column >(=) :c0 AND column <(=) :c1``.
 
-    If the path also has an equality key, each row has a code. Bounds are replaced by ranks: the i-th of the k distinct
-    bounds has the rank 2i + 1, and the values between two bounds have the even rank between the ranks of these bounds.
+    If the path also has an equality key, each row has a code. Bounds are replaced by ranks: bound number i (from 0) of
+    k distinct bounds has the rank 2i + 1, and values between two bounds have the even rank between the bounds' ranks.
     So every interval, with open or closed ends, is a half-open interval of ranks, even if a bound is the least or
     greatest int64. If rows have codes, each code has 2k + 1 ranks of its own.
     """

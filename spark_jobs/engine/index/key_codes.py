@@ -70,7 +70,7 @@ class KeyCodes:
         return column.spread(found, -1)
 
     def _find_clashes(self, hashes: NDArray[np.uint64], strings: pa.Array) -> None:
-        """Find different strings with equal hashes; a million constants have some with a chance of 3 in 10^8."""
+        """Find different strings with equal hashes; a million strings have such a pair with a chance of 3 in 10^8."""
         distinct, counts = np.unique(hashes, return_counts=True)
         if distinct.size < hashes.size:
             for code in np.flatnonzero(np.isin(hashes, distinct[counts > 1])):

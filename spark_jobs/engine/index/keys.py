@@ -60,7 +60,10 @@ class KeySpace(Protocol):
     """Keys of a column's values, and of the constants with which they are compared."""
 
     name: str | None
-    """A name that all spaces share that give equal keys to a column's values; None if keys depend on the constants."""
+    """The name of the rule by which a column's values get keys; None if the keys depend on the constants.
+
+    Two spaces with the same name give a value the same key.
+    """
 
     def constants(self, values: pa.Array) -> Ints:
         """Return the keys of constants; the key of a NULL is arbitrary."""

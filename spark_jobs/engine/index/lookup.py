@@ -148,7 +148,7 @@ class Lookup:
             elements = constants[slot].flatten()
             members = KeyCodes(key.reference, key.type, types[slot].member, elements)
             self._codes, codes = JointCodes.of([members], [elements])
-            # A set may have the same value in two spellings; an event must find its row only once.
+            # A set may have the same value in two spellings; an event must find the set's row only once.
             _, once = np.unique(rows.astype(np.int64) << 32 | codes.view(np.uint32), return_index=True)
             rows, codes = rows[once], codes[once]
         bounds = [comparison(conjuncts[i]) for i in (path.lower, path.upper) if i is not None]

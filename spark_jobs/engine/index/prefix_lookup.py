@@ -40,7 +40,8 @@ class PrefixLookup:
 
         Args:
             conjunct: The conjunct of the group that the index decides.
-            constants: For each slot, its constant in each row. No text satisfies NULL or a pattern that Spark refuses.
+            constants: For each slot, its constant in each row. A row is never found if its constant is NULL or a
+                pattern that Spark refuses.
         """
         op, key, slot = comparison(conjunct)
         beginnings = _beginnings(op, constants[slot])

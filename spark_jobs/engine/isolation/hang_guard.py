@@ -20,8 +20,8 @@ class HangGuard:
     """The limit on the time of a step of a task. After this time, the process logs its stack and ends.
 
     A timer of the operating system watches the time. At the timer's signal, faulthandler logs the stack, and the
-    process ends. This works even while a library that never returns holds the interpreter. Setting the timer takes a
-    microsecond.
+    process ends. The timer works even while a library that never returns holds the interpreter's lock. To set the timer
+    takes a microsecond.
     """
 
     def __init__(

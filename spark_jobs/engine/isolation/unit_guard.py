@@ -1,10 +1,10 @@
 """Runs a step of the evaluation so that a fault in one work unit does not affect the other units.
 
-All units are evaluated together, without a cost for each unit. If the evaluation raises an error, each half of the
-units is tried, and so on, until the unit at fault is found. This unit is left out: its events become dead letters, and
-from then on the worker evaluates the unit apart. A unit that takes more CPU time than its budget is stopped midway and
-quarantined. Quarantined units are not evaluated. Units that may have killed a worker (*suspects*) are evaluated apart,
-in lots; each lot is marked before its evaluation (`unit_selection`).
+All units are evaluated together, so the guard costs the same for any number of units. If the evaluation raises an
+error, each half of the units is tried, and so on, until the unit at fault is found. This unit is left out: its events
+become dead letters, and from then on the worker evaluates the unit apart. A unit that takes more CPU time than its
+budget is stopped midway and quarantined. Quarantined units are not evaluated. Units that may have killed a worker
+(*suspects*) are evaluated apart, in lots; each lot is marked before its evaluation (`unit_selection`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class UnitGuard:
             yield
 
     def add(self, events: int) -> None:
-        """Add the CPU time for further events to the batch, if its events have become more rows."""
+        """Add the CPU time for further events to the batch, when its events have made further rows."""
         self._budget.add(events)
 
     def run(self, step: AnyStep) -> Records:
@@ -157,8 +157,8 @@ class UnitGuard:
     def quarantine_stopped(self, stopped: StoppedEvaluation, quarantine: Callable[[Units], None]) -> None:
         """Quarantine the units of an evaluation that does not return. Another thread may call this method.
 
-        Units that share one evaluation are quarantined together. Other units are only marked: the death of the worker
-        makes them suspects.
+        Units that share one evaluation are quarantined together. If several units were evaluated after one another,
+        they are only marked, so that the death of the worker makes them suspects.
 
         Args:
             stopped: The evaluation.
@@ -177,7 +177,7 @@ class UnitGuard:
 
 
 def _parted(units: Units, stopped: StoppedEvaluation) -> tuple[list[str], list[str]]:
-    """Return the units that `stopped` names, and the other units; if it names none, all units and no others."""
+    """Return the units that `stopped` names, and the other units; if `stopped` names none, all units and no others."""
     suspects = [unit for unit in units if not stopped.suspects.isdisjoint(parts_of(unit))]
     found = set(suspects)
     return suspects or [*units], [unit for unit in units if unit not in found] if suspects else []

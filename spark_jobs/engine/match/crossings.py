@@ -1,9 +1,9 @@
-"""Edges by an index that gives one run of entries for each row: only entries in exactly one of two runs are checked.
+"""Edges by an index that gives one run of entries for each row, and one for the previous row of the same key.
 
 An index on one range conjunct, with or without equalities, sorts its entries, so the entries that a row matches are one
-run of positions. The row is compared with the previous row of the same key. The row enters the entries that are only in
-its own run, and leaves the entries that are only in the previous row's run. For example, among a million thresholds for
-a price, only those between the two prices are checked.
+run of positions. The row enters the entries that are only in its own run, and leaves the entries that are only in the
+previous row's run; entries in both runs are not checked. For example, among a million thresholds for a price, only the
+thresholds between the two prices are checked.
 
 An entry that began after the previous row is called *young*. The previous row is no match for a young entry, whatever
 its values. So the row also enters the young entries in its own run.

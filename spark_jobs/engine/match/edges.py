@@ -133,7 +133,7 @@ class _EdgeLookup:
     now: _Side | None
     """The look-up of the rows; None if no row satisfies the table's conjuncts without constants."""
     earlier: _Side | None
-    """The look-up of the previous rows; None if none of them satisfies these conjuncts."""
+    """The look-up of the previous rows; None if no previous row satisfies these conjuncts."""
     rows: RowSource
     before: RowsBefore
     snapshot: Snapshot

@@ -47,5 +47,5 @@ class KeySource:
         return found
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column like `column`, dictionary-encoded if the source knows repeated values."""
+        """Return a column like `column`, but dictionary-encoded if the source has the column dictionary-encoded."""
         return self.column(name) if isinstance(name, Key) else self._source.encoded(name)

@@ -1,6 +1,6 @@
 """Matches of rows with which stays began or ended, found as edges between two values of each row.
 
-The two values are given by `LastingRows.before` and `LastingRows.now`; the row is an edge for the constants between.
+`LastingRows.before` and `LastingRows.now` have the two values; the row is an edge for the constants between them.
 """
 
 from __future__ import annotations
@@ -46,6 +46,6 @@ def lasting_matches(
     """
     for found in coded_edges(snapshot, rows.now, rows.before, limit, loads, value_bytes):
         event, kind = found.event >> KIND_BITS, found.event & (1 << KIND_BITS) - 1
-        # The comparison of the two values may also give the opposite edge, for entries that began after the first row.
+        # The comparison may also give the opposite edge, for entries that began after the row of the earlier value.
         own = np.flatnonzero(kind == rows.edges[event])
         yield found.of_rows(event.astype(np.int32)).taken(own)

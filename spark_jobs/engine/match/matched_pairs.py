@@ -71,7 +71,7 @@ class MatchedPairs:
 def once_per_group(pairs: Sequence[MatchedPairs]) -> list[MatchedPairs]:
     """Return the pairs with only one virtual match of each event and group.
 
-    Without this, an event that several parts of a group's tables match would have several virtual matches.
+    Otherwise, an event that matches entries in several parts of a group's tables would have several virtual matches.
     """
     seen: dict[int, Ints] = {}
     kept = []

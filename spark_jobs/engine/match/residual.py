@@ -36,7 +36,7 @@ PairPositions = NDArray[np.integer]
 _AT_ONCE = 32
 """The largest number of conjuncts that are evaluated one by one; more conjuncts are joined in chunks of this size."""
 BYTES = 64 << 20
-"""The largest number of bytes of texts in memory at once that are read or computed, unless a single row has more."""
+"""The largest number of bytes of texts that are read and computed at once, unless a single row has more."""
 _IN_MEMORY = 8
 """An upper bound of the bytes in memory for each byte of a value."""
 ELEMENTS = 1 << 20
@@ -258,7 +258,7 @@ class _PairFrame:
         return steps.result()
 
     def _left_on(self, call: Call) -> pl.Series:
-        """Tell whether ON keeps each row of a LEFT JOIN; a row of NULLs is kept if ON is TRUE for no partner of it."""
+        """Tell which rows of a LEFT JOIN ON keeps; a row of NULLs is kept if ON is TRUE for none of its partners."""
         prefix, condition = call.args
         assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)

@@ -16,9 +16,9 @@ _DENSE = 16
 
 
 def slices(total: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Yield slices of rows, as pairs of a first and a last index, whose sizes add up to at most `most`.
+    """Yield slices of rows whose sizes add up to at most `most`; a larger row is a slice of its own.
 
-    A row that is larger is a slice of its own.
+    A slice is the index of its first row, and the index after its last row.
 
     Args:
         total: The running total of the rows' sizes.

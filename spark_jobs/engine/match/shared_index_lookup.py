@@ -113,9 +113,9 @@ class SharedIndexLookup:
             setattr(load, what, getattr(load, what) + count)
 
     def _checked(self, events: EventColumns, pairs: Pairs) -> Pairs:
-        """Return the pairs for which all conjuncts are TRUE, the entry is live, and the event is one that it gets.
+        """Return the pairs for which all conjuncts are TRUE, the entry is live, and the entry gets the event.
 
-        An entry gets the events within its window of time and before the last offsets of its table.
+        An entry gets the events within its time window and before the end offsets of its table, if there are any.
         """
         found, rows = pairs
         shared = self._shared

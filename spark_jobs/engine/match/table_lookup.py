@@ -32,11 +32,11 @@ RESIDUAL_PAIRS = 500_000
 def selected_events(shape: TableShape, source: PlacedColumns, events: EventColumns) -> Ints:
     """Return the events for which all of the table's conjuncts without constants are TRUE.
 
-    If all entries of the table are leaving, later events than their last ones are left out.
+    If all entries of the table are leaving, the events after the last events that they get are left out.
     """
     everything = np.arange(source.count)
     if shape.until:
-        # All entries of the table are leaving: they get no events from these offsets on, and none of new partitions.
+        # All entries of the table are leaving: they get no event from these offsets on, and no event of new partitions.
         until = np.array([*shape.until, 0])
         ends = until[np.minimum(source.partitions, until.size - 1)]
         everything = np.flatnonzero(source.offsets < ends)

@@ -1,9 +1,10 @@
 """The limit on the CPU time of a work unit: an evaluation that takes more is stopped midway.
 
-Code that evaluates expressions names the work units that it evaluates (`charged`), and checks again and again whether
-time is left (`check_cpu`): before each call of Polars, and within loops over values. Each call of Polars gets a bounded
-number of rows and bytes. The clock is the CPU time of the process, so other busy processes use up none of the budget. A
-process runs one task at a time, and Polars runs in one thread.
+Code that evaluates expressions names the work units that it evaluates (`charged`): the *suspects*, if the evaluation is
+stopped. The code checks again and again whether time is left (`check_cpu`): before each call of Polars, and within
+loops over values. Each call of Polars gets a bounded number of rows and bytes. The clock is the CPU time of the
+process, so other busy processes use up none of the budget. A process runs one task at a time, and Polars runs in one
+thread.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def hash_strings(values: pa.Array) -> NDArray[np.uint64]:
 class EventColumn:
     """A column of a batch: its distinct values, and for each event the number of its value.
 
-    A column with few repeated values is taken unchanged, because finding the distinct values would take longer than the
-    time saved.
+    A column with few repeated values is taken unchanged, because the search for its distinct values would take more
+    time than it saves.
     """
 
     def __init__(self, array: pa.Array) -> None:

@@ -1,10 +1,11 @@
 """The highest and lowest values of each key's events, which decide whether the key is in for a query with UNTIL.
 
 For a query with ``v > :a … UNTIL v < :b`` and b <= a, a key is in if its last event with ``v > :a`` is later than its
-last event with ``v < :b``, and not before the query's begin. The last event with ``v > :a`` is a *peak*: its value is
-greater than the values of all later events. The last event with ``v < :b`` is a *low*: its value is less than the
-values of all later events. A low is dropped if no peak lies between the low before it and this low, since both lows
-then give the same answer. So a key whose value only rises has few lows.
+last event with ``v < :b``, and not before the query's begin. The last event with ``v > :a`` is a *peak*: an event whose
+value is greater than the values of all later events. The last event with ``v < :b`` is a *low*: an event whose value is
+less than the values of all later events. So peaks and lows are kept for any constants, and other events are not. A low
+is also dropped if no peak lies between the low before it and this low, since both lows then give the same answer. So a
+key whose value only rises has few lows.
 
 Values are represented by integers in the same order; for ``v < :a … UNTIL v > :b``, in the reversed order.
 """
@@ -214,7 +215,7 @@ class Extremes:
     def last_lows(self, rows: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
         """Return for each row the offset of the last earlier event that satisfies the bound of UNTIL, or -1.
 
-        The offset may be that of an earlier low which also satisfies the bound, if no peak lies between this low and
-        the last event that does. `is_found` gets places in `low_values`.
+        An earlier low may also satisfy the bound. If no peak lies between this low and the last event, the result may
+        be the offset of the low instead. `is_found` gets places in `low_values`.
         """
         return self._lows.found(self._tops[1, rows], is_found)

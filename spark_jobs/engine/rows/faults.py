@@ -29,8 +29,8 @@ def halved(
 ) -> Records:
     """Yield the records of some work units; if they fail, try each half by itself, and so on down to the unit at fault.
 
-    The halves yield the records again that were yielded before the failure, as a replay of the batch does. The records
-    of each unit stay in order.
+    Records that were yielded before the failure are yielded again by the halves, as in a replay of the batch. The
+    records of each unit stay in order.
 
     Args:
         units: Ids of work units (`grouping.store.work_units`); None for all units.

@@ -27,7 +27,7 @@ class Partners(NamedTuple):
     """
 
     rows: Columns | None
-    """The rows that the LEFT JOIN made; None if no later join followed, so that the caller has these rows itself."""
+    """The rows that the LEFT JOIN made; None if no later join followed, since the caller's rows are then these rows."""
     first: Ints
     """For each row, the place of its first partner among `rows`; its other partners follow."""
     size: Ints

@@ -66,10 +66,10 @@ class RowsBefore(TakenPlaces):
             place: The earlier row of each pair: a row of the batch, or `rows.count` plus the place of a row in `kept`.
             own_offsets: The offset of the earlier row of each pair.
             kept: Columns of those earlier rows that came before the batch, by stored name.
-            equal: The stored names of columns in which both rows of each pair are the same.
+            equal: The stored names of columns that have equal values in both rows of each pair.
             extremes: By name, the extremes before each row of the batch, for groups with UNTIL.
-            after: For each row of the batch, an offset: the row's edges are only for entries that begin after it. None
-                if there is no such bound for any row.
+            after: For each row of the batch, an offset: the row's edges are only for entries that begin after this
+                offset. None if there is no such bound for any row.
             stays: The stays of the rows of the batch, for groups with FOR and UNTIL.
         """
         super().__init__(rows, of)

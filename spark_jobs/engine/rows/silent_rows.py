@@ -39,12 +39,12 @@ __all__ = [
 ]
 
 KIND, NOW, BEFORE, BEFORE_OFFSET, IS_MATCH, AFTER = "#kind", "#now", "#before", "#before_offset", "#is_match", "#after"
-"""Columns of rows with which stays began or ended. By them, one look-up finds the queries with such a stay.
+"""Columns of rows with which stays began or ended. With these columns, one look-up finds the queries with such a stay.
 
-`KIND` is the kind of the edge. `NOW` is the value of the row; but for an enter without UNTIL, the lowest value of the
-interval. `BEFORE` and `BEFORE_OFFSET` are the value and the offset of the previous row; for an exit, the lowest value
-of the stay and the offset of the row with which the stay began. `IS_MATCH` is 1 if `NOW` is a match for some constants,
-else 0. `AFTER` is an offset: the row is only for queries that began after it.
+`KIND` is the kind of the edge. `NOW` is the value of the row; for an enter without UNTIL, `NOW` is the lowest value
+within the interval. `BEFORE` and `BEFORE_OFFSET` are the value and the offset of the previous row; for an exit, they
+are the lowest value of the stay and the offset of the row with which the stay began. `IS_MATCH` is 1 if `NOW` is a
+match for some constants, else 0. `AFTER` is an offset: the row is only for queries that began after this offset.
 """
 
 CHAIN, ENTERED, LEAST = "#chain", "#entered", "#least"
@@ -68,7 +68,7 @@ class LatestMatches(NamedTuple):
     causes: Ints
     """The offset of the row."""
     completed: Ints
-    """The offset of the event that moved the watermark to `due`; if a mark of the clock did, that of the next event."""
+    """The offset of the event that moved the watermark to `due`, or the offset of the next event if a mark did so."""
     number: Ints | None
     """The number of the row among the elements of its record; None if a record is one row."""
     columns: Mapping[str, pa.Array]
@@ -78,7 +78,7 @@ class LatestMatches(NamedTuple):
 
     @property
     def positions(self) -> Ints:
-        """The position of each row in its partition: high bits from `due`, low bits from the end of the offset.
+        """The position of each row in its partition: the bits of `due`, then the low bits of the row's offset.
 
         A position depends only on the row and the interval, so a row has the same position whenever it is evaluated.
         """

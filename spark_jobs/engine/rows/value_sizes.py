@@ -13,7 +13,7 @@ __all__ = ["value_sizes"]
 _LEAST = 2
 """The bytes that are added for each part of a nested value, and for an array itself.
 
-In JSON, the shortest part has two bytes with its comma.
+In JSON, the shortest part and its comma have two bytes together.
 """
 
 

@@ -1,4 +1,4 @@
-"""Digests of a table's rows. The rows at a cut are evaluated as if they had just come in, for the tick.
+"""Digests of a table's rows. For a tick, the rows at a cut are evaluated as if they had just come in.
 
 The rows go through the same stages as matches that wait for a tick. The records of these stages are written to a
 temporary file, not to `cq.pending`. The same code as for all other digests then gathers the digests from this file.

@@ -33,7 +33,7 @@ class _TopicRows:
 
     columns: dict[str, pa.Array]
     marks: Ints
-    """A matrix with four lines: each row's position, record time and bytes, and its change's number in the record."""
+    """A matrix with four lines: each row's position, record time, bytes, and the number of its change in the record."""
 
     @classmethod
     def joined(cls, runs: Sequence[_TopicRows]) -> _TopicRows:
@@ -111,7 +111,7 @@ class TableRows:
         return rows.columns[name].take(pa.array(places, mask=places == _NO_ROW))
 
     def keys(self) -> dict[str, pa.Array]:
-        """Return the PRIMARY KEY columns of all rows, by name; no columns if no key has ever come."""
+        """Return the PRIMARY KEY columns of all rows, by name; an empty dict if no change ever came."""
         rows = self._last_rows() if self._runs else None
         return {name: rows.columns[name] for name in self._stream.partition_key} if rows is not None else {}
 

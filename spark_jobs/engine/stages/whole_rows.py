@@ -1,7 +1,7 @@
 """Completes the changes of a table: adds values that a record lacks, and turns a truncate into a removal of each row.
 
-The missing values and the removed rows are known from the table's rows before the change. These depend only on the log,
-so the completed changes depend only on the log, too.
+The missing values and the removed rows are taken from the table's rows before the change. These rows depend only on the
+log, so the completed changes depend only on the log, too.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class RowsByKey(Protocol):
         """Return the number of each row's key."""
 
     def values(self, name: str, numbers: Ints) -> pa.Array | None:
-        """Return a column of the rows with some keys, NULL for a key without a row; None if there never was a row."""
+        """Return a column of the rows of keys: NULL for a key without a row; None if there never was a row."""
 
     def keys(self) -> dict[str, pa.Array]:
-        """Return the PRIMARY KEY columns of all rows, by name; no columns if no key has ever come."""
+        """Return the PRIMARY KEY columns of all rows, by name; an empty dict if there never was a row."""
 
 
 def whole_rows(rows: RowSource, before: RowsByKey) -> RowSource:

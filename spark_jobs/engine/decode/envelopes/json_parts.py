@@ -35,7 +35,7 @@ class JsonParts:
 
         Args:
             paths: The paths.
-            opens: Paths to values that may be texts with JSON; `paths` may lead into this JSON.
+            opens: Paths to values that may be JSON strings that hold JSON; `paths` may lead into the inner JSON.
         """
         self._count = len(paths)
         self._root = _PathStep()

@@ -126,7 +126,7 @@ def _whole_key(key: bytes, column: StreamColumn) -> bytes:
 
 
 def _without_schema(key: bytes) -> tuple[bytes, bytes]:
-    """Return a key without the object with its schema, and the text of the schema, empty if the key has none."""
+    """Return a key without Kafka Connect's wrapping, and the JSON text of its schema; empty if the key has none."""
     parts = object_parts(key)
     if parts is not None and parts.keys() == {"schema", "payload"}:
         return parts["payload"], parts["schema"]

@@ -74,7 +74,7 @@ class RowWriter:
             columns: The columns, each at a path in the row, or FROM KEY.
             encoding: The format of the records, and its options.
             base: The path from the top of the record's schema to the schema of the row.
-            opens: Paths to values that may be texts with JSON.
+            opens: Paths to values that may be JSON strings that hold JSON.
             times: The format's own fields with a time since 1970, and the number of each field's units in a second.
         """
         self._columns = [column for column in columns if column.place.kind == "value"]
