@@ -1,4 +1,4 @@
-"""Examples in docstrings, which are plain code there, as blocks of code on the page of the SDK."""
+"""Shows the examples of docstrings as blocks of code on the page of the SDK."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EXAMPLE = re.compile(r"^Example:\n((?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
 
 
 class Examples(griffe.Extension):
-    """Fences what stands under ``Example:``."""
+    """Makes a block of code from the lines under ``Example:``."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of each object before it is parsed."""

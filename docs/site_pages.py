@@ -1,7 +1,7 @@
-"""What `make docs` adds to the pages of this folder: the rooms' READMEs, the changelog, and the links to them.
+"""Adds pages to the site of `make docs`: the READMEs of rooms and the changelog.
 
-A page links to files of the repository as they lie, such as `../gateway/README.md`, so that it reads alike where the
-repository is browsed. Here such a file becomes a page of the site, and the links follow it.
+A page in `docs/` links to files of the repository by their paths, such as `../gateway/README.md`, so that the links
+also work where the repository is browsed. This module makes such files pages of the site, and changes the links.
 """
 
 from __future__ import annotations

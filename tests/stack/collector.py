@@ -22,7 +22,7 @@ class CollectedSpan(NamedTuple):
     """32 hexadecimal digits."""
     span: str
     parent: str
-    """"" where it has none."""
+    """The id of the parent span; "" for a span without a parent."""
     name: str
     began_ns: int
     ended_ns: int
@@ -30,7 +30,7 @@ class CollectedSpan(NamedTuple):
 
 
 class Collector:
-    """The spans of all who tell any."""
+    """The spans that all roles have sent to the collector."""
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
@@ -39,7 +39,7 @@ class Collector:
         self._spans: list[CollectedSpan] = []
 
     def take(self, body: bytes) -> None:
-        """Take in a request."""
+        """Keep the spans of a request."""
         with self._lock:
             self._spans += _spans(ExportTraceServiceRequest.FromString(body))
 
@@ -51,7 +51,7 @@ class Collector:
 
 @contextmanager
 def collector() -> Iterator[Collector]:
-    """Have a collector on loopback."""
+    """Run a collector on loopback within the block."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:  # noqa: N802 - the base class's name

@@ -15,12 +15,12 @@ from tests.stack.server import Stack
 from tests.stack.tracebacks import LogWatch
 
 _FEW = {"partitions": 4}
-"""Settings of a gateway played by a test: it makes its topics in each test."""
+"""Settings of a gateway that a test plays: its topics are made for each test, so they have few partitions."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def log_watch() -> Iterator[LogWatch]:
-    """The logs of all stacks of this process. The ends of the servers may cause no stack trace either."""
+    """The logs of all stacks of this process. When the servers are ended, no role may log a stack trace either."""
     watch = LogWatch()
     yield watch
     watch.check(Stack.folders, watch.named)
@@ -28,9 +28,9 @@ def log_watch() -> Iterator[LogWatch]:
 
 @pytest.fixture(autouse=True)
 def no_tracebacks(request: pytest.FixtureRequest, log_watch: LogWatch) -> Iterator[None]:
-    """Fail where a role has logged a stack trace that the test does not name by ``@pytest.mark.traceback``.
+    """Fail if a role has logged a stack trace that the test does not name by ``@pytest.mark.traceback``.
 
-    A trace may come late: the next test accepts traces named by the test before.
+    A trace may be logged late, so each test also accepts the traces that the test before it names.
     """
     before, own = log_watch.named, [mark.args[0] for mark in request.node.iter_markers("traceback")]
     log_watch.check(Stack.folders, before)
@@ -41,7 +41,7 @@ def no_tracebacks(request: pytest.FixtureRequest, log_watch: LogWatch) -> Iterat
 
 @pytest.fixture(scope="session")
 def quiet_stream(stack: Stack) -> Iterator[QuietStream]:
-    """A stream without events while other tests run, for at least a minute; then the same query goes on."""
+    """A stream that gets no event for at least a minute, while other tests run; then its query must still work."""
     with closing(Lab(stack.bootstrap)) as lab:
         quiet = QuietStream(stack, lab)
         yield quiet
@@ -51,7 +51,7 @@ def quiet_stream(stack: Stack) -> Iterator[QuietStream]:
 
 @pytest.fixture
 def lab(stack: Stack) -> Iterator[Lab]:
-    """A corner of the stack that is cleaned up after the test."""
+    """Streams, topics and CQs of the test on the stack, which are removed after the test."""
     with stack.evaluating(), closing(Lab(stack.bootstrap)) as lab:
         yield lab
 
@@ -65,7 +65,7 @@ def shared_lab(stack: Stack) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def servers(stack: Stack) -> Iterator[Ground]:
-    """The stack's Kafka and a Valkey alone, for tests that play the gateway themselves."""
+    """Only the stack's Kafka and a Valkey, for tests that play the gateway themselves."""
     with open_ground(kafka=stack.bootstrap) as ground:
         yield ground
 

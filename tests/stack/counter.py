@@ -24,7 +24,7 @@ class Counter:
     """Takes commands to the gateway, has them carried out, and reads their answers."""
 
     def __init__(self, settings: Settings, token: Callable[[str, str, str], bytes] | None = None) -> None:
-        """Begin; `token` signs the commands (subscriber, id, text) that are served."""
+        """Begin; `token` makes the token of each command from its subscriber, id and text."""
         self._token = token
         self.desk = Desk(settings, NOW)
         self._settings = settings
@@ -46,7 +46,7 @@ class Counter:
         others: Sequence[tuple[bytes | None, bytes | None, dict[str, bytes]]],
         commands: Sequence[tuple[str, str, str]],
     ) -> float:
-        """Serve records (key, value, headers), and commands behind them."""
+        """Serve records (key, value, headers), and after them commands."""
         records = list(others)
         for command_id, subscriber, text in commands:
             fields = {"command_id": command_id, "subscriber": subscriber, "text": text}
@@ -65,7 +65,7 @@ class Counter:
         left, took = len(records), 0.0
         while left:
             messages: list[Record] = []
-            while len(messages) < min(left, _BATCH):  # a slow broker delivers records that were written together apart
+            while len(messages) < min(left, _BATCH):  # a slow broker may split records that were written together
                 messages += self._consumer.read(_BATCH - len(messages), 10)
             began = time.monotonic()
             self.desk.carry_out(messages)

@@ -1,4 +1,4 @@
-"""A test's part of the stack: its streams, topics and CQs, which are removed at its end; and a barrier to wait for."""
+"""The streams, topics and CQs of a test, which are removed at its end, and a fence that waits for the evaluation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Source:
         self.topic = topic
         self.partitions = partitions
         self.events: list[tuple[Position, Event]] = []
-        """Every event in the order of publishing, the fence's own (all columns NULL) included."""
+        """All events in the order of publishing, including the events of fences (all columns NULL)."""
         self.fences: set[Position] = set()
         self._lab = lab
         self._blank = blank
@@ -68,7 +68,7 @@ class Source:
         self._pass([0])
 
     def unwatch(self) -> None:
-        """Take the fence's CQ away again."""
+        """Drop the fence's CQ."""
         if self.watched is not None:
             self._lab.client.result(f'DROP CQ "{self.name}"', _FENCE)
             self.watched = None
@@ -99,14 +99,14 @@ class Lab:
         self.results = Results(bootstrap)
         self.token = uuid.uuid4().hex[:8]
         self.cqs: dict[tuple[str, str], Any] = {}
-        """(subscriber, name) → the result of its CREATE, of CQs that live."""
+        """The live CQs: (subscriber, name) → the result of CREATE CQ."""
         self.sources: list[Source] = []
         self._bootstrap = bootstrap
         self._numbers = itertools.count()
         self._tails: list[Tail] = []
 
     def subscriber(self, name: str = "alice") -> str:
-        """Return a subscriber that is this test's alone."""
+        """Return the name of a subscriber that no other test uses."""
         return f"{name}-{self.token}"
 
     def stream(
@@ -121,7 +121,7 @@ class Lab:
         return self.adopt(Source(self, named, topic, partitions, blank))
 
     def adopt(self, source: Source) -> Source:
-        """Take care of the end of a stream that was created already."""
+        """Make the lab drop a stream at its end that the lab has not created."""
         self.sources.append(source)
         return source
 
@@ -146,12 +146,12 @@ class Lab:
         clauses: str = "",
         who: str = "alice",
     ) -> Any:
-        """Create a CQ on a stream with a predicate, or without if the predicate is empty."""
+        """Create a CQ on a stream; if the predicate is empty, the CQ has no WHERE."""
         text = f"SELECT {columns} FROM {source.name}" + (f" WHERE {predicate}" if predicate else "")
         return self.create(name, text, self.subscriber(who), clauses=clauses)
 
     def drop(self, name: str, subscriber: str | None = None) -> Reply:
-        """Drop a CQ, which must be accepted."""
+        """Drop a CQ; the DROP must be accepted."""
         owner = subscriber or self.subscriber()
         reply = self.client.execute(f'DROP CQ "{name}"', owner)
         assert reply.code == "ok", reply.fields
@@ -165,25 +165,25 @@ class Lab:
         self.sources.remove(source)
 
     def matches(self, created: Any, source: Source) -> list[Result]:
-        """Return all matches of a CQ for the events published so far, each once, without the fence's."""
+        """Wait for the evaluation of all published events; return the matches of a CQ, without those of fences."""
         source.fence()
         return self.settled_matches(created, source)
 
     def settled_matches(self, created: Any, source: Source) -> list[Result]:
-        """Return the same where nothing was published since the last fence."""
+        """Return the same as `matches`, without a fence; nothing may have been published since the last fence."""
         self.results.drain()
         found = [one for one in self.results.of(created["destination"]) if one.kind == "cq.match"]
         return [one for one in found if Position(*one.source[1:]) not in source.fences]
 
     def dead_letter_tail(self) -> Tail:
-        """Begin to read cq.deadletters at its present end."""
+        """Return a reader of cq.deadletters that begins at the present end."""
         tail = Tail(self._bootstrap)
         tail.add_topic(self.client.prefix + "deadletters")
         self._tails.append(tail)
         return tail
 
     def close(self) -> None:
-        """Remove the remaining CQs, then streams."""
+        """Drop the remaining CQs, then the streams."""
         pending = [self.client.send(f'DROP CQ "{name}"', owner) for owner, name in self.cqs]
         for command_id in pending:
             self.client.reply(command_id)

@@ -19,12 +19,12 @@ def await_letters(
     """Return the dead letters of a partition once each expected offset has one.
 
     Args:
-        client: Its replies are collected meanwhile.
-        tail: cq.deadletters.
-        expected: Offset to the record's key and value, which the dead letter must have.
+        client: The client whose replies are collected meanwhile.
+        tail: The reader of cq.deadletters.
+        expected: By offset, the key and value that the dead letter must have.
         topic: The source topic.
-        partition: The source partition; a dead letter of any other of its offsets is a failure.
-        code: The code that all must have.
+        partition: The source partition; a dead letter for another offset of this partition is a failure.
+        code: The code that all dead letters must have.
     """
     found: list[DeadLetter] = []
 

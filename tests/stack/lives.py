@@ -20,36 +20,36 @@ __all__ = ["Life", "Play"]
 
 @dataclass(slots=True)
 class Life:
-    """A CQ. Times are counts of events published until then."""
+    """A CQ. A time is given as the number of events that were published before that time."""
 
     query: Query
     text: str
     name: str
     subscriber: str
     evaluated_before: int
-    """Number of events certainly evaluated when CREATE was sent: the CQ cannot see them."""
+    """The number of events that were certainly evaluated when CREATE was sent: the CQ must not see these events."""
     live_from: int | None = None
-    """When the reply to CREATE was here: everything published from now on it must see."""
+    """When the reply to CREATE had come: the CQ must see all events that are published afterwards."""
     drop_sent: int | None = None
     gone_from: int | None = None
-    """When the reply to DROP was here: nothing published from now on it may see."""
+    """When the reply to DROP had come: the CQ must not see any event that is published afterwards."""
     created: Any = None
     pending: list[str] = field(default_factory=list)
-    """Command ids without a reply so far."""
+    """The ids of the commands that have no reply yet."""
 
     def must(self, count: int) -> range:
-        """The events that the CQ must have seen, out of `count`."""
+        """Return the numbers of the events that the CQ must have seen, if `count` events were published."""
         return range(
             count if self.live_from is None else self.live_from, count if self.drop_sent is None else self.drop_sent
         )
 
     def may(self, count: int) -> range:
-        """The events that the CQ may have seen, out of `count`."""
+        """Return the numbers of the events that the CQ may have seen, if `count` events were published."""
         return range(self.evaluated_before, count if self.gone_from is None else self.gone_from)
 
 
 class Play:
-    """A seeded play: publish, create, drop in any order, never waiting for replies unless the play is over."""
+    """A seeded play: events are published and CQs created and dropped in any order, without waiting for replies."""
 
     def __init__(
         self, lab: Lab, source: Source, declared: Stream, encode: Callable[[Event], bytes], rng: random.Random
@@ -65,7 +65,7 @@ class Play:
         self._number = 0
 
     def run(self, steps: int) -> None:
-        """Play a number of steps, then wait until everything is answered and evaluated."""
+        """Play a number of steps; in the middle and at the end, wait until all is answered and evaluated."""
         for step in range(steps):
             roll = self._rng.random()
             if roll < 0.45:
@@ -90,7 +90,7 @@ class Play:
         self._lab.results.drain()
 
     def check(self) -> int:
-        """Compare every destination with its CQs run alone and return how many results there were."""
+        """Compare the results of each destination with the oracle's rows for its CQs; return the number of results."""
         events = self._source.events
         oracle = Oracle(self._declared, events)
         sharing: dict[str, list[Life]] = defaultdict(list)
@@ -99,7 +99,7 @@ class Play:
         total = 0
         for lives in sharing.values():
             rows = oracle.rows(lives[0].query)
-            # The last event is a fence's: its batch may write to other destinations yet.
+            # The last event is an event of a fence: its batch may still write to other destinations.
             must = {events[n][0] for life in lives for n in life.must(len(events) - 1)} & rows.keys()
             may = {events[n][0] for life in lives for n in life.may(len(events))} & rows.keys()
             destination = lives[0].created["destination"]

@@ -1,4 +1,4 @@
-"""A stream without events for most of a run: the next event must find its query as it was left."""
+"""A stream without events for most of a run: afterwards its query must still evaluate the next event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONG_SECONDS = 65.0
 
 
 class QuietStream:
-    """A stream with a CQ that matches each event. The stream has had an event."""
+    """A stream with a CQ that matches each event. The first event is already evaluated."""
 
     def __init__(self, stack: Stack, lab: Lab) -> None:
         self._stack = stack
@@ -29,10 +29,10 @@ class QuietStream:
         self.touch()
 
     def touch(self) -> None:
-        """Publish an event, and return once its result is there; no query of the stream has failed then.
+        """Publish an event, wait for its result, and check that no query of the stream has failed.
 
         Raises:
-            AssertionError: A query did, or there is no result.
+            AssertionError: A query of the stream has failed, or there is no result.
         """
         self._number += 1
         self.source.publish_values(b'{"n": %d}' % self._number)

@@ -24,13 +24,13 @@ __all__ = ["DEDICATED_LIMIT", "EVENT_ROWS", "LINGER_SECONDS", "SPARK_FROM", "TRA
 
 DEDICATED_LIMIT = 20
 SPARK_FROM = 40
-"""Destinations due at an instant from which on Spark makes their digests: few enough for tests."""
+"""The number of destinations with the same tick from which on Spark makes their digests: a small one, for tests."""
 EVENT_ROWS = 1000
-"""Joined rows per event: the smallest allowed value."""
+"""The largest number of joined rows for an event: the smallest value that the setting allows."""
 LINGER_SECONDS = 15
-"""Seconds from a dedicated topic's cq.end to its deletion: enough to read the end, short enough to see the deletion."""
+"""The seconds from a dedicated topic's cq.end to its deletion: enough to read the end, few enough to await the rest."""
 TRACED_SHARE = 0.01
-"""How many of the events of the shared servers are traced."""
+"""The share of events of the shared servers that are traced."""
 _ENVIRONMENT = {
     "CQ_TRACES_SHARE": str(TRACED_SHARE),
     "CQ_RESULTS_DEDICATED_LIMIT": str(DEDICATED_LIMIT),
@@ -38,32 +38,32 @@ _ENVIRONMENT = {
     "CQ_COMMANDS_REMEMBER_DAYS": "1",
     "CQ_EVALUATOR_EVENT_ROWS": str(EVENT_ROWS),
     "CQ_EVALUATOR_IDLE_SECONDS": "1",
-    # Each poll of an idle stream takes 10 ms of CPU, from the work that other tests wait for.
+    # Each poll of an idle stream takes 10 ms of CPU time away from the work that other tests wait for.
     "CQ_EVALUATOR_POLL_MS": "250",
     "CQ_TIMERS_SPARK_FROM": str(SPARK_FROM),
-    # Java lives some minutes here, on the cores of the tests: its second compiler would cost more than it saves.
+    # A JVM runs for only some minutes here, on the cores of the tests: its second compiler costs more than it saves.
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
 }
 _OWN_LINE = re.compile(r"\d{4}-\d\d-\d\d \S+ (INFO|WARNING|ERROR|CRITICAL) ")
 
 
 class Stack:
-    """`cq up` on a data folder; all knowledge about it comes from the files and exit codes of docs/operating.md."""
+    """`cq up` on a data folder. The class uses only the files and exit codes that docs/operating.md describes."""
 
     prefix = "cq."
     known: ClassVar[WeakSet[Stack]] = WeakSet()
-    """Stacks of this process, for the report of a failure."""
+    """The stacks of this process, for the report of a failure."""
     folders: ClassVar[list[Path]] = []
-    """The data folders of all stacks of this process, ended ones included."""
+    """The data folders of all stacks of this process, including those that have ended."""
 
     def __init__(self, data: Path, *options: str, within: Sequence[str] = (), **environment: str) -> None:
         """Prepare `cq up` on a folder.
 
         Args:
             data: The folder.
-            options: Further ones.
+            options: Further options.
             within: A command that runs `cq` in another environment.
-            environment: Variables.
+            environment: Environment variables.
         """
         self.data = data
         self._within = within
@@ -80,7 +80,7 @@ class Stack:
 
     @property
     def redis_url(self) -> str:
-        """The address of the working copy."""
+        """The URL of Redis."""
         return str(self.endpoints()["redis_url"])
 
     def endpoints(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Stack:
         return json.loads((self.data / "endpoints.json").read_text())
 
     def up(self) -> str:
-        """Start everything, return when it is ready, and give the output."""
+        """Start everything, and return the output of `cq up` when everything is ready."""
         return self._cq("up", "--data", str(self.data), *self._options, "--detach", timeout=400)
 
     def foreground(self) -> subprocess.Popen[str]:
@@ -103,11 +103,11 @@ class Stack:
         return up
 
     def down(self) -> None:
-        """Stop everything; not one of its processes may be left."""
+        """Stop everything; no process of the stack may be left."""
         pids = [pid for pid in self.endpoints()["pids"].values() if pid]
         families: list[int] = []
         for pid in pids:
-            with suppress(psutil.NoSuchProcess):  # an ended process
+            with suppress(psutil.NoSuchProcess):  # the process has ended
                 families += [child.pid for child in psutil.Process(pid).children(recursive=True)]
         self._cq("down", "--data", str(self.data), timeout=300)
         deadline = time.monotonic() + 60
@@ -117,7 +117,7 @@ class Stack:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Have everything stopped when this process is killed within the block: `--detach` leaves programs running."""
+        """Stop everything if this process is killed within the block, since `--detach` leaves programs running."""
         down = [*self._within, sys.executable, "-m", "gateway.cli", "down", "--data", str(self.data)]
         guard = subprocess.Popen(
             ["sh", "-c", 'read -r line || exec "$@"', "sh", *down],
@@ -139,9 +139,9 @@ class Stack:
         return ran.returncode, json.loads(ran.stdout)
 
     def report(self) -> dict[str, Any]:
-        """Return the answer of `cq status --json`, soon: who waits for something asks again and again.
+        """Return the answer of `cq status --json`, without a process of its own.
 
-        Each `cq status` would take a second of CPU from the awaited work.
+        A test that waits for a state calls this many times, and each `cq status` would take a second of CPU time.
         """
         time.sleep(0.05)
         return local_answer(RunFolder(self.data))
@@ -155,22 +155,22 @@ class Stack:
         return dict(self.report()["tables"].get(name, {}))
 
     def kill(self, role: str) -> int:
-        """Kill a role with SIGKILL and return its former pid; a role that just starts anew is waited for."""
+        """Kill a role with SIGKILL, and return its pid; if the role is just being started again, wait for its pid."""
         while not (pid := self.endpoints()["pids"][role]):
             time.sleep(0.05)
-        with suppress(ProcessLookupError):  # ended by itself meanwhile, for want of a server that was killed before
+        with suppress(ProcessLookupError):  # ended by itself, since a server was killed before
             os.kill(pid, signal.SIGKILL)
         return int(pid)
 
     def kill_workers(self) -> None:
-        """Kill all Python processes with running evaluations, once there are any: the first events start them."""
+        """Kill all Python workers of Spark, and first wait until there is a worker: the first events start them."""
         deadline = time.monotonic() + 120
         while not self._killed_workers():
             assert time.monotonic() < deadline, "no worker evaluates events"
             time.sleep(0.05)
 
     def _killed_workers(self) -> int:
-        """Kill the workers that there are, and return how many these were."""
+        """Kill the present workers, and return their number."""
         workers = 0
         for each in psutil.Process(int(self.endpoints()["pids"]["evaluator"])).children(recursive=True):
             with suppress(psutil.NoSuchProcess):  # ended by itself meanwhile
@@ -186,7 +186,7 @@ class Stack:
             assert time.monotonic() < deadline, f"{role} was not restarted: {report}"
 
     def settled_jobs(self) -> int:
-        """Return how many jobs Spark has started, by a status that is written from now on."""
+        """Return how many jobs Spark has started, from a status written after the call."""
         return int(self._evaluator_report()["jobs"])
 
     def settled_streams(self) -> dict[str, dict[str, Any]]:
@@ -204,15 +204,15 @@ class Stack:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Fail when the evaluator tells within the block that something could not be evaluated with the rest.
+        """Fail if the evaluator logs within the block that groups could not be evaluated together.
 
-        The results are right nonetheless: they come from the groups singly.
+        The results do not show this, because the evaluator then evaluates each group by itself.
         """
         path = self.data / "logs" / "evaluator.log"
         before = path.stat().st_size
         yield
         with path.open(errors="replace") as log:
-            log.seek(before if before <= path.stat().st_size else 0)  # else it was begun anew
+            log.seek(before if before <= path.stat().st_size else 0)  # else a new log was begun
             lines = [line for line in log if _OWN_LINE.match(line) and " not evaluated " in line]
         assert not lines, "".join(lines)
 

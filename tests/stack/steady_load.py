@@ -17,13 +17,13 @@ __all__ = ["SteadyLoad"]
 
 _PARTITIONS = 3
 _SECONDS = 300.0
-"""How long a command, and a match, may take: servers that were killed start anew meanwhile."""
+"""The longest time for a command or a match, in which servers that were killed are started again."""
 _STREAM = "CREATE STREAM {0} (n BIGINT) WITH (topic = '{0}', format = 'json', partitions = {1})"
 _CQ = "CREATE CQ {1} AS SELECT n FROM {0} WHERE n % 2 = 0 {2}"
 
 
 class SteadyLoad:
-    """Numbers are published and CQs created, in threads of their own; two CQs see each second number."""
+    """Publishes numbers and creates CQs, in threads of their own; two CQs match every second number."""
 
     def __init__(self, client: Client, bootstrap: str, stream: str = "numbers") -> None:
         """Begin.
@@ -77,10 +77,10 @@ class SteadyLoad:
         wait_until(lambda: time.sleep(0.05) or self._commands >= commands + 5, "further commands", _SECONDS)
 
     def seconds_to_match(self, client: Client) -> float:
-        """Return after how long numbers are matched that are published from now on.
+        """Return the seconds until a number that is published after the call is matched.
 
         Args:
-            client: Another one than that of the load, for this thread alone.
+            client: A client for this thread, which must not be the client of the load.
         """
         began, first = time.monotonic(), self._published
         with client.subscribe("even") as results:
@@ -90,7 +90,7 @@ class SteadyLoad:
         raise AssertionError("the CQ ended")
 
     def check(self) -> None:
-        """End, and see that each match came once, at once and in digests, and each command was carried out once."""
+        """End the load; check that each match came once as a result and once in a digest, and each CQ was created."""
         self._stop.set()
         for thread in self._threads:
             thread.join(_SECONDS + 30)
@@ -104,9 +104,9 @@ class SteadyLoad:
         assert self._commands + 2 == len(self._client.listing())
 
     def _events(self) -> dict[str, int]:
-        """Return the second numbers that are in the topic, by the `ce_id` of their results.
+        """Return the even numbers that are in the topic, by the `ce_id` of their results.
 
-        The topic tells what results there should be: a producer may publish a number twice when a leader is cut off.
+        The topic decides which results there must be: a producer may publish a number twice when a leader is cut off.
         """
         with closing(Tail(self._bootstrap)) as tail:
             for partition in range(_PARTITIONS):
@@ -118,7 +118,7 @@ class SteadyLoad:
         return {result_id: number for result_id, number in found.items() if number % 2 == 0}
 
     def _results(self, name: str, count: int) -> list[tuple[str, int]]:
-        """Return as many rows as there should be of a CQ's results, each with the id of its result, and its number."""
+        """Return the first `count` rows of a CQ's results: for each row, the id of its result and its number."""
         found: list[tuple[str, int]] = []
         with self._client.subscribe(name) as results:
             for result in results:

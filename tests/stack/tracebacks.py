@@ -1,6 +1,6 @@
 """Stack traces in the logs of the roles: each is a fault, unless the test names it.
 
-A test names the traces that it causes: ``@pytest.mark.traceback("a regular expression")``, as often as there are kinds.
+A test names the traces that it causes by ``@pytest.mark.traceback("a regular expression")``, once for each kind.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _GOES_ON = re.compile(
 """Beginnings of the lines of a trace, besides the line of a Python exception itself."""
 
 KAFKA_AWAY = r"org\.apache\.kafka\.common\.errors\.|results cannot be written to Kafka|TableAway: .* cannot be read"
-"""The stack traces of a broker that starts anew, and of its clients: the broker may be away for a minute."""
+"""The stack traces of a broker that is started again, and of its clients: the broker may be away for a minute."""
 
 FULL_DISK = r"No space left on device|java\.lang\.InternalError"
-"""The stack traces of a disk without room: of whoever writes to it, and of Kafka, whose files are mapped."""
+"""The stack traces when a disk is full: from all programs that write to it, and from Kafka, which maps its files."""
 
 _DRIVER_GONE = (
     "EOF reached before Python server acknowledged|cancelled because SparkContext was shut down|"
@@ -59,7 +59,7 @@ of the indexes that are gone already.
 def tracebacks(lines: Iterable[str]) -> Iterator[str]:
     r"""Yield the stack traces among the lines of a log: Python's, and Java's with the line before the first frame.
 
-    A line of JSON is a stack trace by itself where it has the member of one.
+    A line of JSON is a stack trace if it has the member ``stack`` or ``exception``.
 
     Example:
         >>> list(tracebacks(['{"message": "fine"}', '{"stack": "a"}', '{"exception": {"class": "a.B"}}', "fine"]))
@@ -96,17 +96,17 @@ def tracebacks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def unexpected(traces: Iterable[str], named: Sequence[str]) -> list[str]:
-    """Return the traces in which no expression is found.
+    """Return the traces that match none of the named expressions and are not expected always.
 
-    Stack traces of a killed evaluator's JVM are always expected, as are three kinds of a Kafka that was killed or whose
-    machine is busy.
+    Traces of the JVM of a killed evaluator are always expected, and so are three kinds of traces of a Kafka that was
+    killed or whose machine is busy.
     """
     always = (_DRIVER_GONE, _CONTROLLER_SLOW, _ENDED_WHILE_FENCED, _DELETED_TWICE)
     return [trace for trace in traces if not any(re.search(each, trace) for each in (*named, *always))]
 
 
 class LogWatch:
-    """Reads the lines added to the logs of some data folders since it looked last."""
+    """Reads the lines that were added to the logs of some data folders since the last call."""
 
     def __init__(self) -> None:
         self._read: dict[Path, int] = {}
@@ -114,14 +114,14 @@ class LogWatch:
         """Regular expressions of the stack traces that the last test may have caused."""
 
     def check(self, folders: Iterable[Path], named: Sequence[str] = ()) -> None:
-        """Look at the lines added to the logs.
+        """Check the lines that were added to the logs.
 
         Args:
             folders: The data folders.
             named: Regular expressions of the stack traces that are expected.
 
         Raises:
-            AssertionError: There is a stack trace in which none of them is found.
+            AssertionError: There is a stack trace that matches none of them.
         """
         found = {log: unexpected(traces, named) for log, traces in self.new(folders).items()}
         lines = [f"{log}:\n{trace}" for log, traces in found.items() for trace in traces]

@@ -1,4 +1,4 @@
-"""Queries with EMIT over a table, and their results by a fold of one record at a time."""
+"""Queries with EMIT over a table, and their expected results, computed from one record at a time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TableChange(NamedTuple):
 
 
 class TableQuery(NamedTuple):
-    """A query, and the same in Python."""
+    """A query, with its WHERE and its SELECT list as Python functions."""
 
     select: str
     """The text, with ``{table}`` for the table's name."""
@@ -114,7 +114,7 @@ class TableFold:
 
 
 class DatabaseFold:
-    """The changes of single rows in records of Debezium and Canal, as records of a table without envelopes."""
+    """Turns records of Debezium and Canal into records of a plain table, one for each changed row."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
@@ -152,6 +152,6 @@ class DatabaseFold:
 
 
 def _typed(row: dict[str, str | None]) -> Row:
-    """Return a row of Canal, which writes numbers as texts."""
+    """Return a row of Canal with the types of the columns, since Canal writes numbers as texts."""
     price = row["p"]
     return {"k": row["k"], "p": None if price is None else float(price), "s": row["s"], "l": None}

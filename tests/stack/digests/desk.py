@@ -16,9 +16,9 @@ _STEP = 100
 
 
 def let_pass(desk: Desk, milliseconds: int) -> None:
-    """Let time go on, and the gateway with it, after the reading of its log.
+    """Let the desk's clock go on, with a step of the gateway every 100 ms, once the gateway has read its log.
 
-    The gateway fires nothing until then, and the reading takes the machine's time, not the desk's.
+    The gateway fires nothing before that. The reading takes real time, not time of the desk's clock.
     """
     while not desk.timers.taken_in:
         desk.timers.step()
@@ -29,7 +29,7 @@ def let_pass(desk: Desk, milliseconds: int) -> None:
 
 
 def take_in(desk: Desk, stores: list[tuple[bytes, int]], time_ms: int) -> None:
-    """Have one event for each store, and let time go on until the gateway has taken them in."""
+    """Write a match for each store, and let time go on until the gateway has taken all matches in."""
     desk.match(stores, [time_ms] * len(stores))
     await_taken_in(desk)
 
@@ -42,7 +42,7 @@ def await_taken_in(desk: Desk) -> None:
 
 
 def written(desk: Desk) -> dict[str, Any]:
-    """Return all results so far by their ids, ends among them, in their order; each must be there once."""
+    """Return all results so far, with ends, by id and in their order; each id must be there only once."""
     reader = LogReader(desk.settings)
     partitions = dict.fromkeys(range(desk.settings.results.partitions), 0)
     found: dict[str, Any] = {}

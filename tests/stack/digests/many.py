@@ -1,4 +1,4 @@
-"""CQs of all kinds of digests, enough with the same ticks that Spark makes their digests."""
+"""CQs of all kinds of digests with the same ticks, so many that Spark makes their digests."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _EACH = 4
 
 
 class Many:
-    """A stream, a CQ for each of its symbols, and one of each kind of digest."""
+    """A stream, a CQ for each of its symbols, and a CQ for each kind of digest."""
 
     count = _EACH * _SYMBOLS
-    """Events that are published at once."""
+    """The number of events that are published at once."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -47,12 +47,13 @@ class Many:
             lab.results.follow(reply.result["destination"])
 
     def publish(self, before_tick: Callable[[], object] = lambda: None) -> tuple[list[dict[str, Any]], int]:
-        """Publish some events of each symbol; return them, evaluated by then, and their tick, which is still to come.
+        """Publish some events of each symbol, and return them once they are evaluated, with their tick.
 
-        Their times lie ahead, so they wait for a distant tick; on a slow machine the distance is increased.
+        The events' times are in the future, so that the tick is still to come. If a machine is too slow for this, the
+        events are published again with later times.
 
         Args:
-            before_tick: Is called when they are evaluated, and is over before their tick.
+            before_tick: Is called when the events are evaluated; must return before the tick.
         """
         while True:
             rows, tick_ms = self._publish()
@@ -80,11 +81,11 @@ class Many:
         return sum(one.row["count"] for one in digests(self._lab, self.made["count"]))
 
     def check(self, rows: list[dict[str, Any]], tick_ms: int, timeout: float = 180.0) -> None:
-        """Compare all digests of a tick, when they are there, with the expected digests of each CQ."""
+        """Wait for all digests of a tick, and compare them with the expected digests of each CQ."""
 
         def of(name: str) -> list[Any]:
             found = digests(self._lab, self.made[name])
-            if name == "empty":  # a gateway that died behind an earlier tick makes up for both in a single digest
+            if name == "empty":  # after a death of the gateway, one digest may stand for two ticks
                 return [one.row for one in found if tick_of(one) >= tick_ms][:1]
             return [one.row for one in found if tick_of(one) == tick_ms]
 

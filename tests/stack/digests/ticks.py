@@ -1,4 +1,4 @@
-"""Events in real time and the digests that they must come in, for tests of timers."""
+"""Events in real time, and a check that each event is in the right digest, for tests of timers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Flow", "Sent", "digests", "now_ms", "numbers", "tick_of"]
 
 
 def now_ms() -> int:
-    """Return the present, epoch milliseconds."""
+    """Return the present time in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def tick_of(digest: Result) -> int:
-    """Return a digest's tick out of its id."""
+    """Return the tick of a digest, which is part of its id."""
     return int(digest.headers["ce_id"].rsplit("/", 2)[1])
 
 
@@ -33,7 +33,7 @@ class Sent:
     symbol: str
     time_ms: int
     acknowledged_ms: int
-    """When the broker had it for certain."""
+    """When the broker had acknowledged the event, in epoch milliseconds."""
 
 
 class Flow:
@@ -81,8 +81,8 @@ class Flow:
     def check(self, created: Any, symbol: str, every_ms: int) -> None:
         """Check that every event is in exactly one digest, and in the right digest.
 
-        That is the first whose tick is later than the event's time, where the event was there before the tick. The
-        first digest has events from before its beginning too, which may be later than the reply.
+        If the event was published before the tick, the right digest is the first one whose tick is later than the
+        event's time. The first digest of a CQ also has events with times before the beginning of the digest.
         """
         first_tick = _ms(created["trigger"]["next_at"])
         by_number = {sent.number: sent for sent in self.of(symbol)}
@@ -96,14 +96,14 @@ class Flow:
                 sent = by_number[number]
                 assert sent.time_ms < tick, f"{sent} is in the digest of {tick}"
                 if tick > first_tick and sent.acknowledged_ms <= sent.time_ms + _until(sent.time_ms, tick, every_ms):
-                    # Ticks that a gateway has missed, which stood still for ten seconds, have a single digest.
+                    # The ticks that a gateway has missed have a single digest.
                     assert (tick - _ms(row["from"])) % every_ms == 0
                     assert _ms(row["from"]) <= sent.time_ms, f"{sent} is only in the digest of {tick}"
         assert came.keys() == by_number.keys(), f"missing {sorted(by_number.keys() - came.keys())[:5]}"
 
 
 def _until(time_ms: int, tick_ms: int, every_ms: int) -> int:
-    """Return how long after an event its first tick comes."""
+    """Return the milliseconds from an event to its first tick."""
     return (tick_ms - time_ms - 1) % every_ms + 1
 
 

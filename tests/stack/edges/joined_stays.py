@@ -1,4 +1,4 @@
-"""CQs with FOR over joins with a table whose rows change while keys stay in: each stay is told once, as it began."""
+"""CQs with FOR over joins with a table whose rows change during stays: each stay is reported once, as it began."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.stack.lab_table import LabTable
 __all__ = ["JoinedStays"]
 
 _SECONDS = 60
-"""The interval; the events of `check` have times that are later."""
+"""The interval of FOR; the events of `check` are later than its end."""
 
 
 class JoinedStays:
-    """The stream, the table, a CQ over an inner join and one over a LEFT JOIN."""
+    """The stream, the table, a CQ over an inner join and a CQ over a LEFT JOIN."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -46,7 +46,7 @@ class JoinedStays:
         self.source.fence()
 
     def check(self) -> None:
-        """Check that each key is told once, with the row that the table had when the key entered."""
+        """Check that each stay is reported once, with the row that the table had when the key entered."""
         later = 2 * _SECONDS * 1000
         self._publish(("m9", 0.0, later))
         m0 = {"device": "m0", "temp": 95.0, "room": "hall", "most": 90.0, "_edge": "enter"}
@@ -59,14 +59,14 @@ class JoinedStays:
     def _until(self, inner: list[dict[str, Any]], left: list[dict[str, Any]]) -> None:
         """Wait for the results of both CQs.
 
-        In the inner join the key `m2` enters with its second event, since its first one meets no row.
+        In the inner join the key `m2` enters with its second event, since its first event has no row in the table.
         """
         m2 = {"device": "m2", "temp": 2.0, "room": "attic", "most": 1.0, "_edge": "enter"}
         self._check(self._inner, [inner[0], m2, *inner[1:]])
         self._check(self._left, left)
 
     def _check(self, created: dict[str, Any], wanted: list[dict[str, Any]]) -> None:
-        """Wait for the results of a CQ, and check that there are no others and that no result has come twice."""
+        """Wait for the results of a CQ, and check that there are no further results and no repeats."""
         results = self.lab.results
         results.until(lambda: len(results.of(created["destination"])) >= len(wanted), "stays over a join")
         self.source.fence()

@@ -1,4 +1,4 @@
-"""A stream of machines, and CQs with edges over the stream, beside a fold of one event at a time."""
+"""A stream of machines, CQs with edges over the stream, and the expected edges, computed event by event."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Watched:
     by: tuple[str, ...]
     matches: Callable[[Row], bool]
     ends: Callable[[Row], bool] | None
-    """UNTIL; None where a key leaves with its first event that is no match."""
+    """UNTIL; None if a key leaves with its first event that is no match."""
     begin: int
     """The number of events published before the reply."""
     end: int | None = None
@@ -76,7 +76,7 @@ class Machines:
         return len(self.source.events)
 
     def publish(self, count: int) -> None:
-        """Publish events; all of a device lie in one partition, and those of no device in the first."""
+        """Publish events; all events of a device are in one partition, and events without a device in the first."""
         made = []
         for n in range(self.published, self.published + count):
             device = self.random.choice([None, *range(_DEVICES)])
@@ -99,12 +99,12 @@ class Machines:
         until: float | None = None,
         value: str = "temp",
     ) -> Watched:
-        """Create a CQ for edges of ``temp > most``, with ``UNTIL temp < until``; `value` is ``temp`` as written."""
+        """Create a CQ for edges of ``temp > most``, with ``UNTIL temp < until``; `value` is the text for ``temp``."""
         select = self._select(edges, most, by, value) + ("" if until is None else f" UNTIL {value} < {until}")
         return self._watch(name, self.lab.create(name, select, clauses=clauses), edges, most, by, until)
 
     def replace(self, old: Watched, edges: str, most: float) -> Watched:
-        """Replace the text of a CQ; edges begin anew."""
+        """Replace the text of a CQ; its edges begin again."""
         text = f'CREATE OR REPLACE CQ "{old.name}" AS {self._select(edges, most, old.by)} DO PUBLISH SHARED'
         old.end = self.published
         created = self.lab.client.result(text, self.lab.subscriber())
@@ -144,7 +144,7 @@ class Machines:
             watched.unseen.append(range(watched.unseen.pop().start, self.published))
 
     def check(self) -> None:
-        """Compare the results of all CQs so far with their folds: each edge once, by partition in order."""
+        """Compare the results of all CQs so far with the expected edges: each edge once, in the order of partitions."""
         self.source.fence()
         self.lab.results.drain()
         events = self.source.events

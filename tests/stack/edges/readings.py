@@ -1,4 +1,4 @@
-"""A stream of readings, and CQs with window functions over the stream, beside a fold of one event at a time."""
+"""A stream of readings, CQs with window functions over it, and the expected results, computed event by event."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Readings:
         self.framed: list[_Framed] = []
 
     def publish(self) -> None:
-        """Publish events; those of a device lie in one partition, and up to a tenth of the frame late."""
+        """Publish events; all events of a device are in one partition, and some are late by a tenth of the frame."""
         first = len(self.source.events)
         made = []
         for n in range(first, first + _EVENTS):
@@ -48,7 +48,7 @@ class Readings:
         self.source.publish(made, lambda event: json.dumps(event.values).encode())
 
     def watch(self, name: str, kind: str, over: float) -> None:
-        """Create a CQ; frames of a kind begin with the first CQ of the kind, which stays."""
+        """Create a CQ. The frames of a kind begin with the first CQ of this kind, because that CQ is not dropped."""
         select = {
             "lag": "SELECT n, lag(temp) OVER (PARTITION BY device ORDER BY _offset) AS v {} QUALIFY temp - v > {}",
             "rows": "SELECT n, sum(temp) OVER w AS v {} QUALIFY v > {} "
@@ -62,7 +62,7 @@ class Readings:
         self.framed.append(_Framed(created, kind, over, begin, len(self.source.events)))
 
     def check(self) -> None:
-        """Compare the results of all CQs so far with the fold."""
+        """Compare the results of all CQs so far with the expected results."""
         self.source.fence()
         self.lab.results.drain()
         for each in self.framed:

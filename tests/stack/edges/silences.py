@@ -1,4 +1,4 @@
-"""A stream of signs of life, and CQs for silences over the stream: each silence is told once, also by digests."""
+"""A stream of signs of life, and CQs for silences: each silence is reported once, and is in one digest."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SECONDS = 4
 
 
 class _Silence(NamedTuple):
-    """The id of the event behind which a key was silent, and the instant from which the key counts as silent."""
+    """The id of the last event before a silence, and the instant from which the key counts as silent."""
 
     cause: str
     at: datetime
 
 
 class Silences:
-    """The stream, a CQ for all devices, one for a single device, and one that makes digests for all devices."""
+    """The stream, a CQ for all devices, a CQ for a single device, and a CQ with digests for all devices."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab

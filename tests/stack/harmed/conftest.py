@@ -1,4 +1,4 @@
-"""A gateway and an evaluator for the tests of this folder alone: faults are planted in their workers."""
+"""A gateway and an evaluator only for the tests of this folder, with faults that are planted in their workers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def known() -> Iterator[Registry]:
 
 @pytest.fixture(scope="package")
 def harmed(servers: Ground, known: Registry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The gateway and the evaluator, on servers that are there."""
+    """The gateway and the evaluator, on the servers that already run."""
     path = os.pathsep.join([str(_PLANTED), *filter(None, [os.environ.get("PYTHONPATH")])])
     redis = servers.settings.redis.url.get_secret_value()
     given = ("--kafka", servers.settings.kafka.bootstrap, "--redis", redis)
@@ -50,6 +50,6 @@ def harmed(servers: Ground, known: Registry, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def lab(harmed: Stack) -> Iterator[Lab]:
-    """A corner of that gateway."""
+    """Streams, topics and CQs of the test on that gateway, which are removed after the test."""
     with closing(Lab(harmed.bootstrap, _PREFIX)) as lab:
         yield lab

@@ -14,13 +14,13 @@ __all__ = ["PATIENCE", "STREAMS", "Crowd", "matched"]
 
 _COLUMNS = "symbol STRING, n INT, deadly STRING"
 STREAMS = 12
-"""More than two cores serve by a query for each stream."""
+"""More streams than an evaluator on two cores serves by a query for each stream."""
 PATIENCE = 240.0
-"""Seconds in which a stream joins the lane or leaves it."""
+"""The longest time in seconds until a stream joins or leaves the lane."""
 
 
 class Crowd:
-    """Streams with a partition each, and a CQ for every event of each stream."""
+    """Streams with one partition each, and for each stream a CQ that matches every event."""
 
     def __init__(self, stack: Stack, lab: Lab, count: int = STREAMS) -> None:
         self.stack, self.lab = stack, lab
@@ -41,7 +41,7 @@ class Crowd:
         self.published.append(0)
 
     def flow(self, count: int = 1, only: set[int] | None = None) -> None:
-        """Publish events to each stream, numbered in its own order."""
+        """Publish events to each stream; the events of a stream are numbered from 0."""
         for number, source in enumerate(self.sources):
             if only is None or number in only:
                 first = self.published[number]

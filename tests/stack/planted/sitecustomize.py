@@ -1,8 +1,8 @@
 """Faults for the tests of quarantine: with this folder on ``PYTHONPATH``, some queries harm their evaluator.
 
-A predicate on a column ``deadly`` ends the worker, as a segmentation fault in a library would, a predicate on a column
-``endless`` never comes to an end; a SELECT list with an item ``deadly`` ends the worker when it is encoded, a list with
-an item ``raising`` raises.
+A predicate on a column ``deadly`` ends the worker, as a segmentation fault in a library would. The evaluation of a
+predicate on a column ``endless`` never comes to an end. When results are encoded, a SELECT list with an item ``deadly``
+ends the worker, and a list with an item ``raising`` raises an error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PLANTED = {
 
 
 class _Planter(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Replaces a function of a module as it is first imported."""
+    """Replaces a function of a module when the module is first imported."""
 
     def __init__(self) -> None:
         self._found: dict[str, Any] = {}
@@ -53,7 +53,7 @@ class _Planter(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         if name not in _PLANTED or name in self._found:
             return None
-        self._found[name] = None  # so that the next finders are asked
+        self._found[name] = None  # so that `find_spec` below asks the other finders
         spec = self._found[name] = importlib.util.find_spec(name)
         return importlib.util.spec_from_loader(name, self, origin=spec.origin)
 

@@ -1,4 +1,4 @@
-"""A gateway as a process of its own, beside servers that a test has started."""
+"""A gateway in a process of its own, on servers that a test has started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["GatewayProcess", "until"]
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, looking again every 20 ms."""
+    """Wait for a condition, which is checked every 20 ms."""
     pause = threading.Event()
     wait_until(lambda: condition() or pause.wait(0.02), what)
 
@@ -33,7 +33,7 @@ class GatewayProcess:
 
         Args:
             settings: The servers and the prefix.
-            folder: Where its status and its log are.
+            folder: The folder for the gateway's status and log.
             number: Distinguishes the gateways of the test.
             standby: Whether it stands by while another gateway is active.
         """
@@ -59,7 +59,7 @@ class GatewayProcess:
         )
 
     def output(self) -> str:
-        """Return its log so far."""
+        """Return the gateway's log so far."""
         return self._log.read_text("utf-8")
 
     def report(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class GatewayProcess:
         until(lambda: self.report().get("state") == state, f"a gateway that is {state}")
 
     def probe(self, path: str) -> int:
-        """Return how it answers a probe over HTTP."""
+        """Return the status code of the gateway's answer to a probe over HTTP."""
         url = self.report()["metrics_url"].replace("/metrics", path)
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:

@@ -21,7 +21,7 @@ __all__ = ["Office"]
 
 
 class Office:
-    """A desk that takes commands from Kafka, and knows its expected state."""
+    """A desk that takes commands from Kafka, with the CQs that it is expected to have."""
 
     def __init__(self, ground: Ground) -> None:
         self.desk = Desk(ground.settings, NOW)
@@ -54,7 +54,7 @@ class Office:
         self.live.add(name)
 
     def drop(self, name: str, *, by_command: bool) -> None:
-        """Drop a CQ by a command, or as EXPIRE does, by a commit without any."""
+        """Drop a CQ by a command, or, as EXPIRE does, by a commit without a command."""
         if by_command:
             self.send(f"DROP CQ {name}")
         else:
@@ -63,7 +63,7 @@ class Office:
         self.live.discard(name)
 
     def recover(self) -> None:
-        """Recover as a gateway does that starts."""
+        """Recover as a gateway does at its start."""
         self.desk.recover()
         self.desk.working.begin()
 
@@ -75,7 +75,7 @@ class Office:
         return [decode_reply(message.value) for message in found]
 
     def state(self) -> dict[str, Any]:
-        """Return CQs, destinations and ends as Redis holds them, versions and numbers aside."""
+        """Return CQs, destinations and ends as Redis holds them, without versions and numbers."""
         working, connection = self.desk.working, self.desk.working.connection
         redis, keys = connection.redis, connection.keys
         cqs = {name.decode(): decode_cq(body) for name, body in redis.hgetall(keys.cqs("bench")).items()}
@@ -84,7 +84,7 @@ class Office:
         return {"cqs": cqs, "rows": rows, "holders": sorted(memberships), "parts": working.inventory.dependencies}
 
     def check(self) -> None:
-        """Compare Redis with the accepted CQs, and with itself filled anew."""
+        """Compare Redis with the accepted CQs, and with its content after it was filled again."""
         state = self.state()
         assert self.live == set(state["cqs"])
         self.desk.recovery.run(self.desk.now_ms, rebuild=True)

@@ -30,7 +30,7 @@ class RedisCopy(NamedTuple):
         return cls({name: body for name, body in zip(names, bodies, strict=True) if body is not None})
 
     def put_back(self, settings: Settings, *, other_run: bool) -> None:
-        """Have Redis hold this again, and nothing that came later.
+        """Set Redis back to this copy, and remove all later keys.
 
         Args:
             settings: The settings of the prefix.

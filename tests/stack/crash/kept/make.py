@@ -37,13 +37,13 @@ CQS = {
     "replaced": "SELECT symbol, n FROM quotes WHERE price > 20",
     "gone": "SELECT symbol FROM quotes WHERE price > 21",
 }
-"""All of alice; `gone` is dropped."""
+"""The CQs of alice; `gone` is dropped."""
 PENDING = 6
 """Events with numbers below this are in the folder; all of them match `timed` and wait for its tick."""
 
 
 def fill(client: RawClient) -> None:
-    """Create all that there is to find, and publish the first events."""
+    """Create all objects that the test looks for, and publish the first events."""
     client.result(STREAM)
     for name, text in CQS.items():
         client.result(f"CREATE CQ {name} AS {text}")
@@ -81,7 +81,7 @@ def _make(clone: Path, archive: Path) -> None:
 
 
 def _small(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Leave out logs, and whose files they were."""
+    """Leave out logs, and the owners of files."""
     if entry.name.startswith(("data/logs/", "data/kafka/logs/")):
         return None
     entry.uid = entry.gid = 0
