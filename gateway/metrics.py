@@ -1,4 +1,4 @@
-"""The gateway's Prometheus metrics. Their labels are codes, streams and groups, but never subscribers or CQs."""
+"""The gateway's Prometheus metrics. Labels name codes, streams, columns, groups and computations, never subscribers."""
 
 from __future__ import annotations
 

@@ -58,17 +58,17 @@ _STALLED_SECONDS = 0.002
 """The time between two checks of waiting commands, if none of them could have its turn."""
 _UPKEEP_SECONDS = 0.25
 _BUSY_UPKEEP_SECONDS = 1.0
-"""The time between two rounds of upkeep while commands come. A round has a fixed cost, about that of a commit, even if
-few ends and merges of segments are due."""
+"""The time between two rounds of upkeep while commands come. The time is longer than `_UPKEEP_SECONDS`, because a round
+costs about as much as a commit, even if only a few ends and merges of segments are due."""
 _REFRESH_MS = 3_600_000
 """The time between two commits of unchanged offsets. Kafka deletes offsets that were not committed for some days."""
 _SELDOM = (500_000, 20, 20)
-"""The thresholds of `gc` while one subscriber sends. The tens of thousands of records of a unit have no cycles, but the
-search for cycles takes 3.5% of the time for reading statements, and up to a sixth of the time of a unit."""
+"""The thresholds of `gc` while one subscriber sends. A unit makes tens of thousands of objects, none of them in a
+cycle. A frequent search for cycles would take 3.5% of the time for parsing, and up to a sixth of the time of a unit."""
 _OFTEN = (2_000, 20, 1_000)
-"""The thresholds of `gc` while several subscribers send. Syntax trees have cycles. Small collections fit in the time of
-a unit. With the thresholds `_SELDOM`, the syntax trees of all statements that are refused within a second would be
-collected at once, in a fifth of a second."""
+"""The thresholds of `gc` while several subscribers send. Syntax trees have cycles, so only `gc` can free them. With
+these thresholds, collections are frequent and short. With `_SELDOM`, a single collection would free the trees of all
+statements that were refused within a second. This collection would stop the gateway for a fifth of a second."""
 _SWITCH_SECONDS = 0.001
 """How long a thread may run while another thread waits for Python's interpreter lock. The commit thread makes a dozen
 round trips in each unit. While another thread computes, a round trip takes 6 ms with Python's default (5 ms), and 1 ms
@@ -191,7 +191,7 @@ class _Service:
             raise
         except Exception:
             with suppress(OperationalError):
-                # The contents of Redis may be the cause. So the next start rebuilds them, and does not fail again.
+                # The content of Redis may be the cause of the error. `doubt` makes the next start rebuild this content.
                 self._recovery.doubt()
             raise
 

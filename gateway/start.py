@@ -43,7 +43,7 @@ _LASTING = (Succeeded, RecordTooLarge, CatalogUnreadable, OtherRedis)
 
 
 def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
-    """Refuse a Redis that evicts keys when its memory is full. Without a key of a constant table, matches are lost."""
+    """Refuse a Redis that evicts keys when its memory is full: without a key of a constant table, matches are lost."""
     policy = tried(lambda: eviction_policy(settings), stop)
     if policy is None:
         log.warning("the maxmemory-policy of redis is unknown; unless it is noeviction, matches may be lost")
@@ -103,7 +103,7 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
 
 
 def keep_lease(lease: Lease, stop: threading.Event) -> None:
-    """Renew the lease again and again. If the lease is lost, end the process at once, before it can write any more."""
+    """Renew the lease until `stop` is set. If the lease is lost, end the process at once, before it writes any more."""
     kept = time.monotonic()
     while not stop.wait(lease.lifetime_ms / 5000):
         try:

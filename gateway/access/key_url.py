@@ -1,4 +1,4 @@
-"""Reads the public keys of an issuer of tokens from its JWKS URL, in a thread, so that no command waits."""
+"""Reads an issuer's public keys for tokens from its JWKS URL, in a thread, so that no command waits for the issuer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ class KeyUrl:
         return self._read_at is not None and self._clock() - self._read_at < _KEPT_SECONDS
 
     def find(self, key_id: str) -> TokenKey | None:
-        """Return a key; None if its id is unknown, or all keys are too old: the thread then reads them again soon."""
+        """Return the key with an id; None if the id is unknown or all keys are too old.
+
+        After None, the thread soon reads the keys again.
+        """
         found = self._keys.get(key_id) if self.fresh else None
         if found is None:
             self._wanted.set()

@@ -149,7 +149,8 @@ def issuer_key(fields: dict[str, Any], issuer: str) -> tuple[str, TokenKey] | No
         issuer: The claim `iss` that tokens signed with the key must have.
 
     Returns:
-        The key id and the key; None if the key is not a key for signatures with a known algorithm.
+        The key id and the key; None if the JWK cannot be read, is private, is not for signatures, or has an
+            unknown algorithm.
     """
     algorithm = fields.get("alg") or _ASSUMED.get(str(fields.get("kty")))
     if fields.get("use", "sig") != "sig" or algorithm not in _ASSUMED.values() or "d" in fields:

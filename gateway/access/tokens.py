@@ -25,7 +25,7 @@ _DAY_SECONDS = 86_400
 _HINT = "Make a token for each command, just before it is sent."
 _SIGNATURE_ALONE: Any = {"verify_" + claim: False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
 """Options by which PyJWT checks only the signature. PyJWT would compare the token's times with the present, but they
-must be compared with the time of the command's record. `TokenCheck` therefore checks the claims itself."""
+must be compared with the time of the command's record. Therefore `TokenCheck` checks the claims itself."""
 
 _EpochSeconds = Annotated[float, msgspec.Meta(ge=0, le=1 << 53)]
 """Epoch seconds. Numbers above 2^53 are refused, since a float cannot represent them exactly."""
@@ -126,7 +126,7 @@ class TokenCheck:
     def refusal(
         self, token: bytes | None, subscriber: str, command_id: str, text: str, at_ms: int
     ) -> InputError | None:
-        """Return why a command is refused; None if its token proves who has sent it.
+        """Return why a command is refused; None if its token proves that the named subscriber has sent the command.
 
         Args:
             token: The token; None if the record has none.
