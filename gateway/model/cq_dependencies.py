@@ -50,7 +50,7 @@ class DependencyChanges:
         """Dependencies whose number of CQs this unit has changed. `Unit` also adds dependencies that no micro-batch
         needs any more, so that their definitions may be removed."""
         self.sole_users: dict[tuple[StreamId, str], Subscriber] = {}
-        """Stream and id of a group or SELECT list → its sole user (`Inventory.sole_users`), if changed in this unit."""
+        """Stream and id of a group or SELECT list → the sole user (`Inventory.sole_users`) that this unit has noted."""
         self._counts: dict[tuple[StreamId, Subscriber, tuple[Dependency, ...]], list[tuple[dict[str, int], str]]] = {}
         """Stream, subscriber and dependencies that were counted in this unit → the counters of these dependencies, each
         as a dict and a key. Thousands of CQs have the same dependencies."""
@@ -107,7 +107,7 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Note the sole user of a group or SELECT list; from the second user on `SEVERAL`, until no CQ is left."""
+        """Note the sole user of a group or SELECT list. With a second user it is `SEVERAL`, until no CQ is left."""
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:
@@ -115,7 +115,7 @@ class DependencyChanges:
 
     def remove(self, stream_id: StreamId, dependencies: tuple[Dependency, ...]) -> None:
         """Count one CQ less for each dependency of a removed CQ."""
-        self._counts.clear()  # after the removal, the next CQ may be the only one with these dependencies
+        self._counts.clear()  # the next CQ with the same dependencies may have to store their definitions again
         removed = (stream_id, dependencies)
         if removed != self._removed:  # often thousands of CQs with the same dependencies are dropped in a row
             self._removed = removed

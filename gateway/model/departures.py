@@ -1,4 +1,4 @@
-"""Departures: CQs that have left their destinations, while some events from before this are not evaluated yet.
+"""Departures: CQs that have left their destinations, but still get results of events that were published before.
 
 The constant table keeps an entry for these CQs. The entry is valid for events below the end offsets that the source
 partitions had when the CQ left. The entry stays even if the destination is used again, paused or ended.

@@ -1,8 +1,9 @@
-"""Dependencies of CQs: definitions that many CQs share, stored once for each stream as long as a CQ needs them.
+"""Dependencies of CQs: the plans, SELECT lists, text templates, group topics and views that many CQs share.
 
-The gateway counts the CQs that need each dependency. In memory a dependency has a kind and an id. In Redis and on
-`cq.catalog` a dependency has a name, which begins with `g_` for a group, `t_` for a template, `v_` for a group's topic
-and `w_` for a view; all other names belong to SELECT lists. Only this module derives the kind from the name.
+For each stream, the gateway counts the CQs that need each dependency. While the count is not 0, the plan, SELECT list
+or template is stored once for the stream. In memory a dependency has a kind and an id. In Redis and on `cq.catalog` a
+dependency has a name, which begins with `g_` for a group, `t_` for a template, `v_` for a group's topic and `w_` for a
+view; all other names belong to SELECT lists. Only this module derives the kind from the name.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class DependencyKind(Enum):
 
 
 RECORDED = (DependencyKind.GROUP, DependencyKind.SELECT)
-"""The kinds with definitions on `cq.catalog`: only plans and SELECT lists are evaluated, and can be quarantined. For
-each of them the gateway notes its sole user, the only subscriber whose CQs need it."""
+"""The kinds whose definitions are on `cq.catalog`. Only these are evaluated, so only these can be quarantined. For each
+plan and SELECT list, the gateway notes the sole user, that is, the only subscriber whose CQs need it."""
 
 
 class Dependency(NamedTuple):

@@ -47,12 +47,12 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     every_ms: int = 0
     """EVERY, in milliseconds; 0 for change-based and cron."""
     phase_ms: int = 0
-    """The phase of the ticks, in milliseconds: START modulo EVERY. Without START, the phase is the time at which the
-    command was first tried modulo EVERY, rounded up to hundredths of EVERY."""
+    """The phase of the ticks, in milliseconds: START modulo EVERY. Without START, the time at which the command was
+    first tried takes the place of START, and the phase is rounded up to a multiple of EVERY / 100."""
     cron: str = ""
     zone: str = ""
     over_ms: int = 0
-    """OVER LAST, in milliseconds; 0 without OVER LAST: a digest then has only the matches since the previous tick."""
+    """OVER LAST, in milliseconds; 0 if a digest has only the matches since the previous tick."""
 
     @classmethod
     def of(cls, trigger: Trigger, start_ms: int | None, asked_ms: int) -> TriggerSpec:
@@ -104,8 +104,8 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
     def anchor_ms(self, accepted_ms: int) -> int:
         """Return the instant from which EVERY is counted for a CQ without START; all ticks of the CQ are later.
 
-        If an instant with the phase follows the acceptance within a hundredth of the interval, the result is this
-        instant; otherwise the result is the acceptance.
+        If an instant with the phase comes at most EVERY / 100 after the acceptance, the result is this instant;
+        otherwise the result is the time of the acceptance.
 
         Example:
             >>> trigger = TriggerSpec(every_ms=10_000, phase_ms=3_100)
@@ -117,7 +117,8 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
 
 
 _ANCHORS = 100
-"""Approximate number of phases of an interval for CQs without START, so that many CQs share ticks and panes."""
+"""The approximate largest number of phases of CQs with the same EVERY and without START. With few phases, many CQs
+share ticks and panes."""
 
 
 def _shared_phase(asked_ms: int, every_ms: int) -> int:
@@ -147,18 +148,18 @@ class DueSnapshot(msgspec.Struct, frozen=True, array_like=True):
 class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
     """The edges that a CQ reports, and the offsets at which they begin.
 
-    Each CQ with edges has a destination of its own, even if another CQ is equal. A query with frames or ON SILENCE has
-    an `EdgeSpec` only for `since`: its equal CQs share a destination, and the first of these CQs sets `since`.
+    Each CQ with edges has a destination of its own, even if another CQ is equal. A CQ with frames or ON SILENCE has an
+    `EdgeSpec` too, but shares its destination with equal CQs. The first of these CQs sets `since`.
     """
 
     edge: Edge
     """The kind of edges; "" for a query with frames."""
     own: str | DueSnapshot
-    """A hash of the CQ's name and beginning, which is a part of the ids of its destinations; "" if equal CQs share
-    destinations. While the snapshot is not written, `DueSnapshot` holds the hash."""
+    """A hash of the CQ's subscriber, name and beginning; "" if equal CQs share destinations. The ids of the CQ's
+    destinations depend on this hash. Until the CQ's snapshot is written, `DueSnapshot` holds the hash."""
     since: tuple[int, ...] = ()
     """By source partition, the offset of the first event that counts. For edges, if the first event of a key from this
-    offset on is a match, then this event enters, even if earlier events of the key were matches too."""
+    offset on is a match, the key enters with this event, even if earlier events of the key were matches too."""
 
     @classmethod
     def of(cls, edge: Edge, subscriber: str, name: str, begin_ms: int, *, snapshot: bool = False) -> EdgeSpec:
@@ -174,7 +175,7 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def id_text(self) -> str:
-        """The text that makes the ids of the CQ's destinations its own; "" if equal CQs share destinations."""
+        """The text that gives a CQ other destination ids than an equal CQ; "" if equal CQs share destinations."""
         own = self.own.own if isinstance(self.own, DueSnapshot) else self.own
         return f"{self.edge} {own}" if own else ""
 
@@ -232,7 +233,7 @@ def joined_with(destination: Destination) -> tuple[Destination, ...]:
 
 
 def feed_of(destination: Destination) -> Destination:
-    """Return the destination whose id is in the constant table: for a timer-based destination its store, else itself.
+    """Return the destination whose id is in the constant table: the destination itself or, if timer-based, its store.
 
     All timer-based destinations with the same constant row and SELECT list read the same store, whatever their ticks
     and digest clauses, so a match is stored once (NiagaraCQ §3.6.2).
@@ -279,7 +280,7 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
     milliseconds. The CQ's reader skips records of these times (docs/results.md)."""
     joined_ms: int = 0
     """When the CQ joined its destination, epoch milliseconds; 0 if this was at `created_ms`. After an ALTER, the time
-    may be later than `created_ms`. After an OR REPLACE that keeps the destination, it is earlier."""
+    may be later than `created_ms`. After an OR REPLACE that keeps the destination, the time is earlier."""
     views: tuple[str, ...] = ()
     """The views that the query reads, directly or through other views."""
 
@@ -319,7 +320,8 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     born_ms: int = 0
     """When the destination's first CQ was accepted, epoch milliseconds."""
     from_ms: int = 0
-    """When the first digest begins, epoch milliseconds: START of the first CQ, or its acceptance without START."""
+    """The time from which the first digest has matches, epoch milliseconds: START of the first CQ or, without START,
+    the time at which this CQ was accepted."""
     changed_ms: int = 0
     """When the last interval of `visibility` began, epoch milliseconds: for example, the time of a PAUSE or RESUME."""
     store: str = ""
@@ -327,7 +329,7 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     partition: int = 0
     last_expire_ms: int = 0
     """EXPIRE of the last unpaused CQ, if this CQ has expired and only paused CQs are left; else 0. The destination
-    still fires at the tick that covers this time."""
+    still fires at the tick that covers this time, so that the matches before EXPIRE are published."""
 
 
 def incarnation_of(destination_id: DestinationId, note: TimedNote) -> str:

@@ -1,4 +1,4 @@
-"""Periodic work on many streams, some of them at each step."""
+"""Divides periodic work on many streams into steps, each for some of the streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST = 50
 
 
 class Rotation:
-    """Chooses the streams of each step in turns: a step with a thousand streams takes no longer than with fifty.
+    """Chooses the streams of each step in turn, so a step takes no longer with a thousand streams than with fifty.
 
     Example:
         >>> rotation = Rotation(2)

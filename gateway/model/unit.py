@@ -49,7 +49,7 @@ class Unit:
         """Subscriber → number of its CQs, with the changes of this unit; only for subscribers that were looked up."""
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
-        """CQ that becomes timer-based → True; CQ that is timer-based no longer → False; for SHOW TIMERS."""
+        """CQ that becomes timer-based → True; CQ that is no longer timer-based → False; for SHOW TIMERS."""
         self.memberships: dict[DestinationId, Membership | None] = {}
         self.touched: dict[DestinationId, tuple[Destination, list[Window]]] = {}
         """Id of a changed destination → the destination, and the windows that its members saw before the unit."""
@@ -68,7 +68,7 @@ class Unit:
         self.ended_notes: dict[DestinationId, TimedNote] = {}
         """Timer-based destination that this unit ends → its last note."""
         self.last_expiries: dict[DestinationId, int] = {}
-        """Timer-based destination → EXPIRE of the last CQ that this unit removed because its EXPIRE had come."""
+        """Timer-based destination → the latest EXPIRE of its CQs that this unit removes because they have expired."""
         self.bumped: set[StreamId] = set()
         """Streams whose constant tables get a new version in this unit, even if no row changes."""
         self.begun_edges: set[DestinationId] = set()
@@ -81,14 +81,14 @@ class Unit:
         self.requested: dict[DestinationId, Destination] = {}
         """Id → requested destination, with the fields that it gets if it is created now."""
         self.left: dict[CqKey | DestinationId, int] = {}
-        """CQ that left its destination, or ended destination → when, epoch milliseconds. A new stay begins later."""
+        """CQ that left its destination, or ended destination → when, epoch milliseconds. A next stay begins later."""
         self.left_until: dict[CqKey, tuple[int, ...]] = {}
-        """CQ that left its destination → offsets, by source partition, up to which events still count for this stay."""
+        """CQ that left its destination → by source partition, the offset up to which events still count there."""
 
     def put(
         self, key: CqKey, cq: Cq, destination: Destination, *definitions: GroupPlan | SelectList
     ) -> Destination | None:
-        """Let a CQ join its destination, which is created if it does not exist; a replaced CQ leaves its destination.
+        """Let a CQ join its destination, which is created if needed. A CQ that is replaced leaves its own destination.
 
         Args:
             key: The CQ's identity; the CQ and its destination must have been loaded.
@@ -163,7 +163,7 @@ class Unit:
             self.set_field("topic-founders", owner_id, None)
 
     def note_last_expiry(self, destination_id: DestinationId, expire_ms: int) -> None:
-        """Note EXPIRE of a removed CQ. If only paused CQs are left, the destination still sends the CQ's matches."""
+        """Note EXPIRE of a removed CQ, so that a destination with only paused CQs still sends the matches before it."""
         self.last_expiries[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:
@@ -247,7 +247,7 @@ class Unit:
         return None if self.memberships[cq.destination_id] is not None else destination
 
     def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
-        """Return, by source partition, the offset at which a new CQ's edges begin: earlier events count for the old CQ.
+        """Return, by source partition, the offset at which a new CQ's edges begin; the old CQ gets the earlier events.
 
         The result is empty if no further events count for the old CQ. There are two cases: the new CQ has no edges, so
         it gets all events that are not evaluated yet; or the old CQ is timer-based or virtual.

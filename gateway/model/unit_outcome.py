@@ -1,4 +1,4 @@
-"""The consequences of a whole unit: segments of the constant tables, and visibility of timer-based destinations."""
+"""Computes, from the changes of a whole unit, the segments of the constant tables and the visibility intervals."""
 
 from __future__ import annotations
 
