@@ -48,8 +48,8 @@ class DestinationResult(msgspec.Struct, frozen=True):
     member: str
     """The CQ's token in this destination, by which a reader recognises the CQ's own `cq.leave`."""
     since: str | UnsetType = UNSET
-    """When the CQ joined this destination, if the CQ existed before. A `cq.end` with an earlier time is the end
-    of another incarnation."""
+    """When the CQ joined this destination; absent if the CQ joined it when it was created. A `cq.end` with an earlier
+    time is the end of another incarnation."""
     filter: str | UnsetType = UNSET
     """Only virtual destinations have this field and the fields below."""
     select: str | UnsetType = UNSET

@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AuditTrail:
-    """Makes the audit records: one for each first reply, written in the transaction of the replies."""
+    """Makes the audit records of answered statements. A repeated command gets no second record."""
 
     def __init__(self, settings: Settings) -> None:
         self._topic = settings.topics.audit

@@ -45,7 +45,8 @@ Clock = Callable[[], int]
 
 
 _READ_AGAIN_SECONDS = 0.1
-"""The longest time for reading commands again. To save memory, the queue keeps only the places of some commands."""
+"""To save memory, the queue keeps only the places of some commands. This is the longest time, in seconds, for reading
+the commands at these places."""
 UNIT_BYTES = 64 << 20
 """A unit of work ends after about this number of bytes of replies and dead letters, so that Redis and Kafka accept
 the unit."""
@@ -87,8 +88,8 @@ class Commands:
         self._traces = CommandTraces.of(settings)
         self._replies_topic = settings.topics.replies
         self._reply_reader = PlaceReader(settings, self._replies_topic)
-        # A broker may not know a new topic yet. The number of partitions must be right: clients read only the partition
-        # of their key.
+        # The gateway waits for the topic, which a broker may not know yet if it is new. The number of partitions must
+        # be right, since a client reads only the partition of its key.
         self._reply_partitions = topics.await_forms([self._replies_topic])[self._replies_topic].partitions
 
     def take_turns(self, most: int) -> int:
@@ -305,7 +306,7 @@ class _Batch(NamedTuple):
     """The outcomes for the traces; empty without traces."""
 
     def fits(self, first_reply: int, first_change: int) -> bool:
-        """Tell whether none of the last command's records is too large for Kafka.
+        """Tell whether all records of the last command are small enough for Kafka.
 
         Args:
             first_reply: The index of the command's first record among the replies.
@@ -322,8 +323,8 @@ class _Restart(NamedTuple):
     number: int
     """Number of the request at which the unit stopped."""
     refusal: InputError | None = None
-    """The answer to this command, if the gateway failed at the command, or if the command's records are too large for
-    Kafka. None if the replies of several commands together are too large for one unit."""
+    """The refusal of this command, if the gateway failed while it carried the command out, or if the command's records
+    are too large for Kafka. None if the replies of several commands together are too large for one unit."""
 
 
 _FAULT = InputError(

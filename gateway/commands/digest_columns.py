@@ -1,4 +1,4 @@
-"""Checks of BY in a digest clause: its names are columns of the SELECT list, and TOP needs a type with an order."""
+"""Checks BY in a digest clause: its names must be columns of the SELECT list; for TOP, of a type with an order."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ __all__ = ["Listing", "cq_item", "like_filter", "page_limit", "page_of", "search
 
 _MOST = 1000
 _SEARCHED = 50_000
-"""The largest number of names that are examined for a page, because all other commands wait meanwhile."""
+"""The largest number of names that are examined for a page. All other commands wait meanwhile."""
 _PAGE_BYTES = 4 << 20
 """The number of bytes after which a page ends early, because a thousand large items would not fit into a reply."""
 _LONGEST_PATTERN = 6 * NAME_LENGTH + 1
@@ -204,7 +204,7 @@ def page_of(
     """Return a page of items, and `next`, the value for AFTER in the next SHOW.
 
     Args:
-        what: The field with the page.
+        what: The name of the result's field that holds the page.
         name: The field of an item whose value goes into `next`.
         wanted: The items from which the page is made, in order; there may be more than fit into the page.
         limit: The largest number of items of the page.
@@ -262,7 +262,7 @@ def _computation(
         working: The working copy, which knows the sources.
         live: The computation.
         seen: For each group of the computation that the sender sees, the number of CQs that the sender sees.
-        state: The size of its state in the workers; None if no worker has reported it.
+        state: The size of the computation's state in the workers; None if no worker has reported it.
     """
     stream, computation = working.inventory.streams[live.stream_id], live.computation
     source = render_source(Scan(stream), computation) + render_frames(computation) + render_before(computation)

@@ -1,9 +1,9 @@
 """Repeated commands: their first replies, looked up together for a unit of work.
 
 A client that misses replies may send thousands of commands again. The gateway reads the first replies of these commands
-from Kafka. All other commands wait meanwhile, so the time of the reading and the bytes are limited. If the first reply
-to a command is not read within these limits, the command gets the reply `unavailable`, which is not remembered, and the
-client sends the command again.
+from Kafka. All other commands wait meanwhile, so both the time and the number of bytes of the reading are limited. If
+the first reply to a command is not read within these limits, the command gets the reply `unavailable`, which is not
+remembered, and the client may send the command again.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ class RequestReader:
     def is_genuine(self, record: Record) -> bool:
         """Tell whether a record is a command with a valid token of its subscriber.
 
-        Checking a signature takes a tenth of a millisecond, so genuine records are noted for `checked`.
+        Checking a signature takes a tenth of a millisecond. Genuine records are noted, so that `checked` does not check
+        them again.
         """
         place = record.partition, record.offset
         if place in self._checked:

@@ -1,4 +1,4 @@
-"""The table of all kinds of statements: for each kind its method, the message of its reply, its audit, its senders."""
+"""The table of all kinds of statements: for each kind, its method, the text of its reply, its audit and its senders."""
 
 from __future__ import annotations
 

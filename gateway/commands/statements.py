@@ -134,7 +134,7 @@ class Statements:
         Args:
             prepared: The statement.
             loaded: The result of `load` for several commands, with this command among them.
-            record: The command's record; the partition and offset of the record name the new CQ or source.
+            record: The command's record. The id of a new source is computed from its partition and offset.
             now_ms: The time of acceptance, epoch milliseconds.
 
         Raises:

@@ -3,8 +3,8 @@
 A literal is called fixed if it is a part of the plan or of the SELECT list, and not only of the row of constants. In
 earlier versions, the fast path (grouping/compiler/prepared.py) had a fault with fixed literals: later CQs of a text
 template could get the SELECT list, aggregates or join of the template's first CQ. So the texts of all CQs whose
-templates have fixed literals are compiled. If a CQ is stored with other literals than its text has, it moves to the new
-form, as by CREATE OR REPLACE.
+templates have fixed literals are compiled again. If a CQ is stored with other literals than its text has, it is
+replaced as by CREATE OR REPLACE.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from grouping.plan.table_changes import readable_streams
 __all__ = ["GroupUse", "all_groups", "own_groups", "use_of"]
 
 _COUNTED = 10_000
-"""The largest number of CQs of a subscriber that are counted, because all other commands wait meanwhile."""
+"""The largest number of CQs of a subscriber that are counted. All other commands wait meanwhile."""
 _LOADED = 1_000
 """The number of CQs that one request reads from Redis."""
 
