@@ -67,7 +67,7 @@ class Doctor:
         return [finding for finding in self._look() if any(map(finding.confirms, first))]
 
     def repair(self, findings: Sequence[Finding]) -> list[Repair]:
-        """Repair the findings that can be repaired, and return the kinds of the repairs.
+        """Repair the findings that can be repaired, and return the kinds of repairs that were made.
 
         Raises:
             OperationalError: A server does not answer, or no gateway has filled Redis in time.

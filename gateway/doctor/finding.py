@@ -10,7 +10,7 @@ from grouping.model.wording import counted
 __all__ = ["Finding", "Repair", "shown"]
 
 Repair = Literal["", "refill Redis", "make the topic", "delete the topic", "bring the topics into form"]
-"""How the doctor repairs a finding; empty if it cannot."""
+"""How the doctor repairs a finding; empty if the doctor cannot repair it."""
 
 _SHOWN = 3
 """The largest number of names that a finding shows."""
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
     """For a fault of several objects: their names. The names are compared with those of the first run."""
 
     def confirms(self, earlier: Finding) -> bool:
-        """Tell whether an earlier finding is about the same fault. If the fault has names, one of them must be in both.
+        """Tell whether an earlier finding is about the same fault. Findings with names must share at least one name.
 
         Example:
             >>> first = Finding("cq-missing", "", "", "", names=frozenset(["alice.a", "alice.b"]))

@@ -75,7 +75,7 @@ def _flat(names: dict[Subscriber, set[str]]) -> dict[str, None]:
 def _check_ids(
     settings: Settings, topics: Topics, working: WorkingCopy, now_ms: int, kafka_ms: int
 ) -> Iterator[Finding]:
-    """Yield a finding if Redis lacks command ids of the last replies. Such commands could be carried out again."""
+    """Yield a finding if Redis lacks command ids of the last replies. If sent again, these commands would run again."""
     topic = settings.topics.replies
     places = [(topic, number) for number in range(topics.partitions(topic) or 0)]
     first, ends = topics.offsets.beginnings(places), topics.offsets.ends(places, committed=True)

@@ -71,9 +71,8 @@ def _wanted(
     for name in memberships.keys() | inventory.leaving.keys():
         membership, leaving = memberships.get(name), inventory.leaving.get(name)
         destination = _destination(membership, leaving.destination if leaving is not None else None)
-        if (
-            not destination.trigger.timed
-        ):  # a timer-based destination has no rows of its own: the memberships have its store
+        # A timer-based destination has no rows of its own. The rows belong to its store, which is in `memberships` too.
+        if not destination.trigger.timed:
             entries = rows_of(destination, table_entries(membership, leaving))
             rows[destination.stream_id].update(map(_row, entries))
     return rows

@@ -1,10 +1,10 @@
 """The end of a destination: writes `cq.end` after its last result, and deletes a dedicated topic some time later.
 
-Events that were published before a DROP are still evaluated for the CQ, and only then does the destination leave the
+After a DROP, the events that were published before it are still evaluated for the CQ. Then the destination leaves the
 constant tables. A micro-batch that has pinned earlier tables may still write results, so the end waits until no such
-micro-batch is under way. The topic stays for a while for late readers, and because a stream fails if one of its tasks
-writes to a deleted topic. If a destination is used again, its first incarnation still ends: its readers get `cq.end`.
-If other CQs stay in a destination, the readers of the CQs that have left get `cq.leave`.
+micro-batch is under way. A topic that is no longer used stays for a while: late readers need it, and a stream fails if
+one of its tasks writes to a deleted topic. If a destination is used again, its first incarnation still ends:
+its readers get `cq.end`. If other CQs stay in a destination, the readers of the CQs that have left get `cq.leave`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Ends:
         self._last_digests = last_digests
         self._notices = commits.notices
         self.busy = False
-        """Whether a step left many ends that are due. Few ends can wait, since each commit has a fixed cost."""
+        """Whether the last step left many ends that are due. A few ends can wait, since each commit has a fixed
+        cost."""
 
     def reload(self) -> None:
         """Read the notices from the working copy."""

@@ -40,7 +40,7 @@ class LastDigests:
         """Key of a notice of departed members → the last tick whose digest may have their matches."""
 
     def reload(self, notices: Iterable[EndNotice]) -> None:
-        """After a crash: keep the matches of destinations whose ends have begun."""
+        """Begin again after a crash, and keep the matches of destinations whose ends have begun."""
         self._clear.clear()
         self._last_ticks.clear()
         self.hold(notices)
@@ -79,7 +79,7 @@ class LastDigests:
             if not _pending(notice) or notice.written:
                 yield notice, []
             # The probe that is under way may have begun before the last match was written. So the gateway has all
-            # matches when one more probe has finished: two after the number now.
+            # matches only when one more probe has finished too, that is, when the number has grown by two.
             elif taken_in and taken_in >= self._clear.setdefault(notice.key, taken_in + 2):
                 if not notice.members:
                     owing.append(notice)

@@ -77,8 +77,8 @@ class Lifetimes:
 def settled_ms(evaluated_ms: int, stream: Stream, plan: GroupPlan, limits: EvaluatorSettings) -> int:
     """Return the instant, in epoch milliseconds, up to which all results of a group are written.
 
-    A result that waits for the watermark is written later than its event: in an idle partition, only after the clock
-    has moved the watermark.
+    A result that waits for the watermark is written some time after its event is evaluated. In an idle partition, the
+    result is written only after the clock has moved the watermark.
 
     Args:
         evaluated_ms: The instant up to which all published events of the stream are evaluated.
