@@ -63,7 +63,7 @@ def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> Event
         for letter in output.letters.values():
             if not any(events.count for events in output.pieces) or letter.code != "undecodable":
                 return _of_letter(letter.code, letter.detail)
-            # The record has other elements, which are events; the outcome is about them.
+            # Other elements of the exploded record are events. The outcome is about these events.
             return replace(_judged(standing, output, at_ms), dead_letter=letter.code)
         return _judged(standing, output, at_ms)
     except FAULTS as fault:  # if an event fails because of a bug, the evaluator writes a dead letter and continues
@@ -71,7 +71,7 @@ def _outcome(standing: StandingQuery, record: PlacedRecord, at_ms: int) -> Event
 
 
 def _of_letter(code: str, detail: str) -> EventOutcome:
-    """Return the outcome of an event that becomes a dead letter. If its evaluation failed, it may still be a match."""
+    """Return the outcome of an event that becomes a dead letter. A failed evaluation does not rule out a match."""
     matches = {"result-too-large": True, "undecodable": False}.get(code)
     return EventOutcome(matches, f"{code}: {detail}", dead_letter=code)
 

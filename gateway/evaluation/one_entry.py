@@ -19,7 +19,7 @@ VERSION = TableVersion(1, 1)
 
 
 class _OneEntry:
-    """In place of the store of constant tables: gives a single segment with a single row."""
+    """Takes the place of the store of constant tables, and returns a single segment with a single row."""
 
     def __init__(self, standing: StandingQuery, entry: Entry) -> None:
         self._query = standing.query

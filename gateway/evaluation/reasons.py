@@ -155,7 +155,7 @@ def _no_edge(edge: Edge, failed: Sequence[str], *, stays: bool) -> str:
     Args:
         edge: The kind of edge that the query reports.
         failed: The conjuncts that are not TRUE; empty for a match.
-        stays: Whether a key stays in, as with UNTIL.
+        stays: Whether the query has UNTIL, so that a key stays in until UNTIL is TRUE.
     """
     if edge == "changes":
         why = f"{', '.join(failed)}, and no match was right before it"

@@ -1,4 +1,4 @@
-"""Makes a table from given rows, in the form of a worker's memory."""
+"""Makes a table from given rows, in the form in which a worker holds tables in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table_of(declared: Table, records: Sequence[bytes]) -> TableView:
             PRIMARY KEY.
 
     Raises:
-        ValueError: A record does not fit the table. On a gateway it would become a dead letter.
+        ValueError: A record does not fit the table. In the evaluator, the record would become a dead letter.
     """
 
     def refuse(letters: pa.RecordBatch) -> None:

@@ -37,7 +37,7 @@ from spark_jobs.engine.stages.task import Observer, Task
 __all__ = ["AT_ONCE", "Letter", "Place", "TaskOutput", "evaluated"]
 
 AT_ONCE = 1_000
-"""The largest number of records of a task. With this limit, each record that fails can have a dead letter."""
+"""The largest number of records of a task. A task makes at most this number of dead letters for single events."""
 _SETTINGS = Settings.model_construct(evaluator=EvaluatorSettings(future_seconds=1e9))
 """The default settings, without those of the environment. There is no clock here, so `future_seconds` is so large that
 no event time is too far in the future."""

@@ -1,4 +1,4 @@
-"""Kafka for the gateway. In the gateway's roles, only the modules of this folder import the Kafka driver."""
+"""Kafka for the gateway. Apart from the SDK, only the modules of this folder import the Kafka driver."""
 
 from gateway.kafka.command_consumer import CommandConsumer
 from gateway.kafka.driver import FITTING_BYTES, LARGEST_RECORD, KafkaUnavailable, ProducerFenced, RecordTooLarge

@@ -55,7 +55,7 @@ class CommandConsumer:
 
         Args:
             noted: Partition → offset up to which commands were carried out, from the catalog. Kafka deletes old
-                committed offsets; the higher one of the noted and the committed offset is used.
+                committed offsets, so the higher one of the noted and the committed offset is used.
 
         Returns:
             Partition → offset, for partitions with a known offset.

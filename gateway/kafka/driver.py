@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 ANSWER_SECONDS = 30.0
-"""The longest wait for an answer from Kafka."""
+"""The longest wait for an answer from Kafka, in seconds."""
 QUESTION_SECONDS = 3.0
-"""The longest wait for a single answer, if the request can be repeated."""
+"""The longest wait for an answer from Kafka if the request can be repeated, in seconds."""
 
 LARGEST_RECORD = 16 << 20
 """The largest size of a record on the gateway's own topics, in bytes. A record must have space for the longest

@@ -1,4 +1,7 @@
-"""Reads the latest records of a topic, from which columns are inferred; number, bytes and time are bounded."""
+"""Reads the latest records of a topic, so that columns can be inferred from them.
+
+The number of records, their bytes and the time for reading are limited.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _AT_ONCE = 100
 
 
 class LatestRecords:
-    """Reads the latest committed records of topics. Any thread may call it."""
+    """Reads the latest committed records of topics. Any thread may call `read`."""
 
     def __init__(self, settings: Settings, offsets: Offsets) -> None:
         self._settings = settings
@@ -37,8 +40,8 @@ class LatestRecords:
             partitions: The number of its partitions.
 
         Returns:
-            The values, partition after partition, the oldest first. There are fewer values if reading them took 5
-            seconds, or if they have 2 MiB.
+            The values, partition after partition, the oldest first. Reading ends early after 5 seconds, or once the
+            values have more than 2 MiB.
 
         Raises:
             TopicRefusal: The gateway may not read the topic.

@@ -69,7 +69,7 @@ class LogReader:
                     self._consumer.unassign()
 
     def _end(self, topic: str, partition: int) -> int:
-        """Return the end of a partition at the latest fetch, including records of open transactions."""
+        """Return the end of a partition as of the latest fetch, including records of open transactions."""
         known = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
         return 0 if known is None else known[1]
 

@@ -19,8 +19,8 @@ Partition = tuple[str, int]
 """A topic and the number of its partition."""
 
 _WAIT_SECONDS = 10.0
-"""The longest time that the gateway's main loop may wait for the admin client. With a longer wait, the supervisor would
-take the gateway for hanging."""
+"""The longest time that the gateway's main loop may wait for the admin client. During a longer wait, the
+supervisor would conclude that the gateway hangs."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
 """The driver's code for a partition that is missing in its copy of the cluster's metadata.
@@ -77,8 +77,8 @@ class Offsets:
     def known_ends(self, places: Sequence[Partition], committed: bool = True) -> dict[Partition, int]:
         """Return the ends of partitions. An error of one partition does not affect the others.
 
-        A partition that does not exist is left out. If there is another reason why Kafka does not tell a partition's
-        end (no leader, or no right to read), the partition is `silent`, and its last known end is returned, if any.
+        A partition that does not exist is left out. If an existing partition has no leader, or may not be read, Kafka
+        returns no end. The partition is then `silent`, and its last known end is returned, if any.
 
         Args:
             places: Partitions of any topics, including users' topics.
@@ -106,7 +106,7 @@ class Offsets:
         return found | {place: self._last_ends[place] for place in self.silent(places) if place in self._last_ends}
 
     def silent(self, places: Iterable[Partition]) -> set[Partition]:
-        """Return the partitions with unknown present ends, because the last `known_ends` got no answer for them."""
+        """Return the partitions for which the last `known_ends` got no answer, so their present ends are unknown."""
         return (self._unanswerable | self._silent) & set(places)
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:

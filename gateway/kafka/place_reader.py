@@ -59,7 +59,7 @@ class PlaceReader:
                 self._consumer.unassign()
 
     def _step(self, wanted: dict[int, deque[int]]) -> Iterator[tuple[Place, Record | None]]:
-        """Yield the wanted records among those that have come in, remove their offsets from `wanted`, and continue."""
+        """Yield the wanted records that have come in, remove them from `wanted`, and prepare the next read."""
         reached: dict[int, int] = {}
         for message in self._some():
             partition, offset = message.partition(), message.offset()

@@ -251,7 +251,7 @@ class Topics:
         return kept
 
     def _reached(self) -> AdminClient:
-        """Return an admin client that has just got an answer, for changes. Requests for changes are not repeated."""
+        """Return an admin client that has just got an answer, for requests for changes, which are not repeated."""
         self._admin.ask(_count_brokers, ANSWER_SECONDS)
         return self._admin.client
 
@@ -287,6 +287,6 @@ def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[st
 
 
 def durability(settings: Settings) -> dict[str, str]:
-    """Return the topic option for the number of replicas that must have a record before the record is acknowledged."""
+    """Return the topic option with the number of replicas that must have a record before Kafka acknowledges it."""
     least = settings.kafka.min_isr
     return {"min.insync.replicas": str(least)} if least > 0 else {}

@@ -1,4 +1,4 @@
-"""The transactional writer: writes records, and the offsets of the commands that they answer, in one transaction."""
+"""The transactional writer: writes records and the offsets of the commands that these records answer, atomically."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class OutgoingRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TransactionalWriter:
-    """Writes the records of a commit, and the offsets of the commands that they answer: either all or none.
+    """Writes all records of a commit and the offsets of the commands that these records answer, or writes nothing.
 
     When `write` returns, readers can read the records. With `ahead`, `write` returns earlier, and the next `write`
     first waits until the earlier records can be read. Without this wait, the earlier transaction might hang
@@ -119,9 +119,10 @@ class TransactionalWriter:
     def note_made(self, topics: Collection[str]) -> None:
         """Note created topics. If the client knew an earlier topic with the same name, the client is outdated.
 
-        The leader epochs of the new topic are lower than those of the earlier topic, so the driver takes them for
-        outdated. If the leader is another broker than before, the driver waits until the transaction times out after a
-        minute, and all commands wait with it (librdkafka issue 4898). Therefore the writer makes a new client.
+        The leader epochs of the new topic are lower than those of the earlier topic, so the driver considers
+        the new epochs outdated. If the leader is another broker than before, the driver waits until the transaction
+        times out after a minute, and all commands wait with it (librdkafka issue 4898). Therefore the writer makes a
+        new client.
         """
         self._outdated = self._outdated or not self._written.isdisjoint(topics)
 
@@ -177,8 +178,8 @@ class TransactionalWriter:
                     producer.produce(
                         each.topic, each.value, each.key, each.partition, reports.get(number), None, 0, headers
                     )
-                # The records are flushed before the offsets are sent. Then the offsets take 3 ms; together with the
-                # records they take 100 ms.
+                # The records are flushed before the offsets are sent. Then the driver sends the offsets in
+                # 3 ms. While records wait to be sent, sending the offsets takes 100 ms.
                 producer.flush(ANSWER_SECONDS)
                 if reads is not None:
                     self._send_offsets(*reads)
