@@ -24,7 +24,7 @@ _KEPT_DIGESTS = 3
 
 @dataclass
 class DemoTally:
-    """The counts of the demo so far. The threads that publish and read write the counts; the main thread shows them."""
+    """The counts of the demo so far. The publishing and reading threads update them, and the main thread shows them."""
 
     subscribers: int
     cqs: int

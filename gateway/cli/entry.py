@@ -1,4 +1,4 @@
-"""The entry point of `cq`. If only the SDK is installed, it prints which library of the command line is missing."""
+"""The entry point of `cq`. If only the SDK is installed, `main` prints which library is missing."""
 
 from __future__ import annotations
 

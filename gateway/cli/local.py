@@ -53,7 +53,7 @@ def up(
         kafka_port=kafka_port,
         redis_port=redis_port,
     )
-    os.umask(0o077)  # the roles and the servers inherit it, so only this user can read their files
+    os.umask(0o077)  # roles and servers inherit this umask, so only this user can read their files
     run.prepare()
     # The download may take long and shows its progress, so it comes before the process goes to the background.
     launch.fetch()

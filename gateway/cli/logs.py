@@ -31,5 +31,5 @@ def logs(
     if not files:
         raise OperationalError(f'there are no logs in the data folder "{folder.data}"')
     chosen = files.values() if role is None else [files[role]]
-    # `tail` is on each machine with a shell. With -F, it also follows a file that is truncated or replaced.
+    # Every machine with a shell has `tail`. With -F, `tail` also follows a file that is truncated or replaced.
     os.execvp("tail", ["tail", "-n", str(lines), *(["-F"] if follow else []), *map(str, chosen)])

@@ -20,7 +20,7 @@ Redis = Annotated[str | None, typer.Option(metavar="URL", help="Redis or Valkey.
 
 
 def settings_of(data: Path | None, kafka: str | None, redis: str | None) -> Settings:
-    """Return the settings with the given servers; a `cq up` that runs on the folder supplies the others."""
+    """Return the settings with the given servers, completed by the servers of a `cq up` that runs on the folder."""
     folder = RunFolder(data or given_settings().data)
     running = folder.read(folder.endpoints)
     given = {

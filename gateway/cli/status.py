@@ -77,7 +77,7 @@ def local_answer(run: RunFolder) -> dict[str, Any]:
 
 
 def _role_fields(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields from a role's report that `cq status` shows in addition to its state."""
+    """Return the fields from a role's report that `cq status` shows in addition to the role's state."""
     recovery = {"recovery": report["recovery"]} if "recovery" in report else {}
     return {"last_error": report.get("last_error"), **recovery}
 
@@ -163,7 +163,7 @@ def _show(answer: Mapping[str, Any]) -> None:
 
 
 def _process(role: Mapping[str, Any]) -> str:
-    """Return the line about a role's process. Only known fields are in it: with given servers, few are known."""
+    """Return the line about a role's process, with the known fields. With given servers, few fields are known."""
     shown = []
     if "pid" in role:
         shown.append(f"pid {role['pid'] or '-'}")

@@ -18,13 +18,12 @@ def detached(run: Callable[[Callable[[str], None]], int], log: Path, show: Calla
     memory, so no secret has to be passed to it.
 
     Args:
-        run: The function to run. Its argument is a function that it calls with each line for a person. Its result is
-            the exit code.
+        run: The function to run. It must pass each line for a person to its argument, and return the exit code.
         log: The file for the output of the background process.
         show: Called with each of these lines, up to the line that begins with ``ready``.
 
     Returns:
-        0 if the function is ready; 1 if it has ended before, after a line with the reason.
+        0 if the function is ready; 1 if it has ended before. The last line then has the reason.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()

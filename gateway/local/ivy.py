@@ -64,7 +64,7 @@ def _own_jars() -> list[str]:
 
 
 def _settings(folder: Path, mirror: str) -> str:
-    """Return settings with a single repository and a cache in the folder. Poms are not read: nothing is resolved."""
+    """Return settings with one repository and a cache in the folder. No dependency is resolved, so no pom is read."""
     root = f" root={quoteattr(mirror.rstrip('/') + '/')}" if mirror else ""
     return f"""<ivysettings>
   <settings defaultResolver="maven"/>

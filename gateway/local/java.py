@@ -1,4 +1,4 @@
-"""Finds the Java for Kafka and Spark: the Java of JAVA_HOME, or else the Java on the PATH. Spark must support it."""
+"""Finds a Java for Kafka and Spark that Spark supports: the Java of JAVA_HOME, or else the Java on the PATH."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _ask(path: str) -> Java | None:
-    """Ask the Java at a path for its version and its home, so the path may also be a link or a shim."""
+    """Ask the Java at a path for its version and its home, since the path may be a link or a shim."""
     command = [path, "-XshowSettings:properties", "-version"]
     try:
         properties = subprocess.run(

@@ -48,7 +48,7 @@ PROPERTIES = {
     # By default, the controller writes an empty record twice a second, so that followers can measure their lag. This
     # controller has no followers.
     "metadata.max.idle.interval.ms": "0",
-    # The heap is small, and there may be hundreds of small topics.
+    # Indexes and buffers are small, since the heap is small and there may be hundreds of small topics.
     "log.index.size.max.bytes": str(1 << 20),
     "log.cleaner.dedupe.buffer.size": str(16 << 20),
     "num.network.threads": "2",
@@ -120,13 +120,13 @@ def kafka_program(folder: Path, log: Path, ports: tuple[int, int], java: Java, j
     """Return the program that runs Kafka.
 
     Args:
-        folder: Kafka's folder. If the first start was interrupted, the next start deletes its data.
+        folder: Kafka's folder. If the first start was interrupted, the next start deletes the data there.
         log: The file for Kafka's output.
         ports: The ports of the broker and of the controller.
         java: The Java to run Kafka with.
         jars: The folder of the broker's jars.
     """
-    scratch = folder / "tmp"  # if the broker is killed, the compression libraries leave their native parts here
+    scratch = folder / "tmp"  # a killed broker leaves native libraries for compression here
     archive = archive_path(java, jars)
     # The JVM ignores an archive that does not fit. Its log messages about this are switched off.
     shared = (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if archive.is_file() else ()

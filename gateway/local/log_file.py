@@ -1,4 +1,4 @@
-"""Truncates a log file to which another process appends, when it has grown too large."""
+"""Truncates a log file that has grown too large, while another process may append to it."""
 
 from __future__ import annotations
 

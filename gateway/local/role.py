@@ -196,7 +196,7 @@ class Role:
         return (ours or lines or ["it printed nothing"])[-1].strip()
 
     def _bury(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill all processes of the session, and note the end. None of them may live when a new process starts."""
+        """Kill all processes of the session, and note the end. All must be dead before a new process starts."""
         if not kill_sessions({process.pid}, timeout=60.0):
             raise OperationalError(f"processes of the {self.name} that died cannot be killed (session {process.pid})")
         code = process.wait()

@@ -28,7 +28,7 @@ _LOOK_SECONDS = 0.05
 
 
 def die_with(parent: int) -> Callable[[], None]:
-    """Return a function for the start of a new process: the kernel will kill the process when its parent dies.
+    """Return a function that a new process must call at its start, so that the kernel kills it when its parent dies.
 
     The function works only on Linux, and only for the new process itself. On other systems, and for the children of the
     new process, the watchdog ends the processes.

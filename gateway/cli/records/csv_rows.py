@@ -1,4 +1,4 @@
-"""Reads CSV. The first row names columns; each further row becomes a JSON record, by the types of the stream."""
+"""Reads CSV. The first row names columns. Each further row becomes a JSON record, by the types of these columns."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SHOWN = 40
 class CsvRows:
     """Reads the rows of a CSV file as records of a stream.
 
-    An empty field is left out of the record, so its column is NULL. If the stream does not have a column, its fields
-    become strings.
+    An empty field is left out of the record, so its column is NULL. The fields of a column that the stream does not
+    have become strings.
     """
 
     def __init__(self, columns: Sequence[StreamColumn], lenient: bool, timestamps: str, longest: int) -> None:

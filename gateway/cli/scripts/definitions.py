@@ -37,7 +37,7 @@ def create_statement(source: Mapping[str, Any]) -> str:
 
 
 def cq_statements(name: str, text: str, *, paused: bool) -> Iterator[str]:
-    """Yield the statements that create a CQ; print a note and yield none if `cq sql` cannot send its text."""
+    """Yield the statements that create a CQ. If `cq sql` cannot send the CQ's text, print a note instead."""
     try:
         statements = statements_of(text)
     except InputError:

@@ -53,7 +53,8 @@ def exported(client: Client) -> Iterator[str]:
     """
     views = sorted(client.listing("VIEWS"), key=lambda view: str(view["created_at"]))
     sources = (*client.listing("STREAMS"), *client.listing("TABLES"), *views)
-    # Open access is left out, since it may come from a setting of this gateway. The other gateway has its own setting.
+    # Open access is left out, since it may come from a setting of this gateway. The gateway that carries out the script
+    # has its own setting.
     for source in sources:
         yield create_statement({**source, "access": None} if source.get("access") == "open" else source)
     names = [str(item["cq"]) for item in client.listing("CQS")]

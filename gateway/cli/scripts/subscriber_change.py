@@ -33,7 +33,7 @@ def section(subscriber: str, statements: Sequence[str]) -> Iterator[str]:
 
 
 def begins_change(text: str) -> bool:
-    """Tell whether `by_subscriber` takes a statement for a SET SUBSCRIBER, even if it is malformed."""
+    """Tell whether `by_subscriber` treats a statement as a SET SUBSCRIBER, even as a malformed one."""
     return _BEGINS_CHANGE.match(text) is not None
 
 
