@@ -146,7 +146,7 @@ class AggregateBinder(Binder):
         return self._with_constants(self.finished(boolean(self.bind(node), "HAVING")))
 
     def _with_constants(self, bound: Bound) -> Bound:
-        """Return HAVING with the constants of aggregates as operands, which `lift` then moves into the row."""
+        """Return HAVING in which the constants of each aggregate are operands, for `lift` to move them into the row."""
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self._with_constants, bound.args)), bound.type)
         return self._lifted.get(bound.stored, bound) if isinstance(bound, Column) else bound

@@ -1,4 +1,6 @@
-"""Renames the columns of keys and aggregates. Their names are texts of expressions, in which slots replace constants.
+"""Renames the columns of keys and aggregates.
+
+The name of such a column is the text of its expression; the new name has slots in place of the constants.
 
 HAVING and the signature use these names, so queries that differ only in constants share a plan. The constants stay in
 the keys and aggregates of the SELECT list, because queries with different constants need different partial aggregates

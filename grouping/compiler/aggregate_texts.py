@@ -40,7 +40,7 @@ def marked(expression: Expression) -> Expression:
 
 
 def in_parentheses(expression: Expression) -> str:
-    """Return the text of a key as other texts can contain it: in parentheses, unless the key is a function call."""
+    """Return the text of a key for use within other texts: in parentheses, unless the key is a function call."""
     text = typed_text(expression)
     return (
         text if text.endswith(")") and not text.startswith("(") and " " not in text.partition("(")[0] else f"({text})"

@@ -1,6 +1,6 @@
 """The key of edges: the columns of EMIT … BY. All events of a key must lie in one partition of the stream.
 
-EMIT over a table without a stream reads the stream of the table's changes, and its key is the PRIMARY KEY.
+EMIT over a table without a stream reads the stream of the table's changes. The key of its edges is the PRIMARY KEY.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
 
 
 def key_columns(scope: Scope, stream: Stream, names: Sequence[KeyName]) -> frozenset[Column]:
-    """Return the columns of BY, by which all events of a key lie in one partition of the stream.
+    """Return the columns of BY; check that all events of a key lie in one partition of the stream.
 
     Raises:
         InputError: ``unknown-column``; ``unsupported-query`` for a column or a key that BY cannot have.
@@ -81,7 +81,9 @@ def check_single(scope: Scope, shown: str) -> None:
 
 
 def check_unconditional(scope: Scope) -> None:
-    """Refuse FROM with conditions, such as a view with WHERE: the conditions would decide which events exist.
+    """Refuse FROM with conditions, such as a view with WHERE.
+
+    An event that such a condition removes could not be the previous event of its key.
 
     Raises:
         InputError: ``unsupported-query``.

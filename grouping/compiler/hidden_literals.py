@@ -20,7 +20,7 @@ _STRUCTURE = frozenset(("field", "timestampadd", "timestampdiff", "date_part", "
 
 
 def hidden_literals(expression: Expression) -> Expression:
-    """Return an expression in which each text and number that is not lifted is replaced by a hash.
+    """Return an expression in which a hash replaces each text and number that is not lifted, except in `_STRUCTURE`.
 
     Example:
         >>> from grouping.model.expression import Column

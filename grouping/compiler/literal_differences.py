@@ -17,8 +17,8 @@ __all__ = ["differ_in_literals"]
 def differ_in_literals(first: CompiledQuery, second: CompiledQuery) -> bool:
     """Return whether two compiled forms of one text have different literals or constants.
 
-    If both forms have the same tree, literals are compared one by one. Otherwise each form has two sets of literals,
-    those of the SELECT list with its aggregates and all others, and the sets are compared.
+    If both forms have the same tree, literals are compared one by one. Otherwise literals are compared as sets: the set
+    of literals in the SELECT list and its aggregates, and the set of all other literals and constants.
     """
     if _trees(first) == _trees(second):
         return _literals(first) != _literals(second) or first.row.values != second.row.values

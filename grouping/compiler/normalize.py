@@ -1,7 +1,8 @@
 """The normal form of predicates: NOT is pushed inwards, constants stand on the right, ORs of equalities become sets.
 
-Each step is exact in three-valued logic. An OR is never expanded, so the result is no larger than the predicate, except
-for copies of operands that IN repeats; the number of copies is limited.
+Each step is exact in three-valued logic. An OR is never expanded, so the result is no larger than the predicate, with
+one exception: IN repeats its left operand, as ``a + 1 IN (b, c)`` becomes ``a + 1 = b OR a + 1 = c``. The number of
+these copies is limited.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class _Normalizer:
         constants = [member for member in members if isinstance(member, Constant)]
         others = [member for member in members if not isinstance(member, Constant)]
         self._spent = check_size(needle, len(others), self._spent)
-        if needle.type != NUMERIC:  # a NUMERIC needle is a constant; it is compared with one column, exactly
+        if needle.type != NUMERIC:  # a NUMERIC needle is a constant, and its comparison with a column is exact
             for member in others:
                 _check_common(needle, member)
         parts = [_turned("<>" if negated else "=", needle, member) for member in others]
@@ -104,7 +105,7 @@ class _Normalizer:
 
 
 def _compared_with_truth(bound: Bound) -> tuple[Term, bool] | None:
-    """Return the operand of a comparison with TRUE or FALSE, and whether it must be TRUE; None for any other tree.
+    """Return the operand of a comparison with TRUE or FALSE, and the value that it must have; None for any other tree.
 
     Comparisons of columns are excluded: `flag = TRUE` is the normal form of `flag`, and its constant is lifted.
     """
@@ -123,7 +124,7 @@ def _negated(bound: Bound, negated: bool) -> Bound:
 def _member(needle: Bound, constants: Constant, *, negated: bool) -> Bound:
     if not constants.type.is_set:
         if constants.type in (NUMERIC, BIGINT) and not isinstance(needle, Column):
-            # A BIGINT is read by this reader too, since another text of the template may have a DECIMAL in its place.
+            # A BIGINT gets the reader of DECIMALs too: another text of the template may have a DECIMAL in its place.
             constants = as_decimal(constants)
             _check_common(needle, constants)
         return _turned("<>" if negated else "=", needle, constants)

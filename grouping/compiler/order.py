@@ -1,4 +1,4 @@
-"""The canonical order of conjuncts and of the operands within them, and of the operands of commutative operators."""
+"""The canonical order of conjuncts, and of the operands of commutative operators."""
 
 from __future__ import annotations
 

@@ -341,10 +341,10 @@ def _item(expression: exp.Expr, binder: Binder) -> Iterable[BoundItem]:
         return (BoundItem(name, value) for name, value in binder.star(qualifier))
     if isinstance(expression, exp.Alias):
         value = without_positions(binder.finished(binder.bind(expression.this)))
-        return [BoundItem(expression.alias, value)]  # without positions: HAVING and GROUP BY may repeat the value
+        return [BoundItem(expression.alias, value)]  # no positions, since HAVING and GROUP BY may repeat the value
     column = expression.unnest()
     if not isinstance(column, exp.Column):
-        binder.bind(expression)  # reports an error within the expression first
+        binder.bind(expression)  # an error within the expression is raised before the error about the alias
         raise unsupported("an expression without an alias", "Each result column needs a name.", "Add AS and a name.")
     name, value = binder.column(column)
     return [BoundItem(name, binder.finished(value))]

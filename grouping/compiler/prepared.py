@@ -44,8 +44,8 @@ class Preparer:
         self._catalog = catalog
         self._shapes: dict[_Pieces, TemplateShape] = {}
         self._firsts: dict[_Pieces, CompiledText] = {}
-        """Template with one text so far → the compiled text. The shape is made at the second text, because making a
-        shape takes a quarter of the time of a compilation."""
+        """Template with one text so far → the compiled text. The shape is made at the second text: making a shape takes
+        a quarter of the time of a compilation, and a template with a single text needs no shape."""
 
     def create(self, text: CqText, seen: Catalog | None = None) -> tuple[CreateCq, CompiledQuery]:
         """Return the command of a CREATE CQ without its SELECT, and the compiled SELECT.
@@ -122,7 +122,7 @@ class Preparer:
         return compiled.command, compiled.query
 
     def _second(self, pieces: _Pieces) -> TemplateShape | None:
-        """Return the shape of a template whose first text is known; None if this is the first text."""
+        """Return the shape of a template whose first text is known; None for the first text, or an unsuitable shape."""
         first = self._firsts.pop(pieces, None)
         if first is None:
             return None

@@ -83,10 +83,10 @@ def _arithmetic(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker
 
 
 def _factors(kinds: Sequence[SqlType]) -> list[str]:
-    """Return the types as which two DECIMALs or whole numbers are multiplied.
+    """Return the SQL types to which the factors of a product are cast; the factors are DECIMALs or whole numbers.
 
-    DuckDB gives a product of two factors of at most 18 digits 18 digits too, and fails if it has more. A factor of 19
-    digits gives the product all digits.
+    If both factors have at most 18 digits, DuckDB gives the product 18 digits, and fails if the product needs more. If
+    a factor has 19 digits, the product has as many digits as it needs.
     """
     forms = [(each.precision, each.scale) if each.is_decimal else (_DIGITS[each.name], 0) for each in kinds]
     (left, scale), (right, _) = forms
@@ -141,14 +141,14 @@ def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | 
 
 
 def _between_times(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
-    """The microseconds from one TIMESTAMP to another."""
+    """Return the SQL maker for the number of microseconds from one TIMESTAMP to another."""
     if "MICROSECOND" not in str(getattr(call.args[0], "value", "")) or {*kinds[1:]} != {TIMESTAMP}:
         return None
     return lambda args: f"(epoch_us({args[2]}) - epoch_us({args[1]}))"
 
 
 def _later(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
-    """A TIMESTAMP moved by microseconds."""
+    """Return the SQL maker for a TIMESTAMP plus a number of microseconds."""
     if not isinstance(call.args[2], Column) or "MICROSECOND" not in str(getattr(call.args[0], "value", "")):
         return None
     if kinds[2] != TIMESTAMP or not _whole(kinds[1]):
@@ -165,7 +165,7 @@ def _later(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
 
 
 def _days(sign: str) -> Callable[[Call, Sequence[SqlType]], TextMaker | None]:
-    """A DATE moved by days."""
+    """Return the form of a DATE plus or minus a number of days."""
 
     def moved(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
         if kinds[0] != DATE or not _whole(kinds[1]) or any(isinstance(part, Call) for part in call.args):
@@ -182,7 +182,7 @@ def _days(sign: str) -> Callable[[Call, Sequence[SqlType]], TextMaker | None]:
 
 
 def _part(call: Call, kinds: Sequence[SqlType]) -> TextMaker | None:
-    """A substring: as in Spark, position 0 means position 1, and a negative length means 0."""
+    """Return the SQL maker for a substring. As in Spark, position 0 means position 1, and a negative length means 0."""
     if kinds[0] != STRING or not all(isinstance(part, Slot) for part in call.args[1:]):
         return None
     if call.op == "substring":

@@ -74,7 +74,7 @@ class _ConstantSource(NamedTuple):
     is_typed: bool = False
     """Whether the constant must have the type of `fixed`, because all operands of its IN are compared as one type."""
     pinned: frozenset[int] = frozenset()
-    """For a fixed value, the numbers of its literals, which must be equal in all texts of a variant."""
+    """For a fixed value, the numbers of its literals. These literals must be equal in all texts of a variant."""
 
     def read(self, literals: Sequence[str]) -> Typed:
         """Return the constant's type and value for the literals of another text."""
@@ -118,9 +118,9 @@ class TemplateShape(NamedTuple):
     kept: tuple[int, ...]
     """The numbers of the literals that are equal in all texts of a variant."""
     variants: dict[tuple[str, ...], _Variant]
-    """The literals with these numbers → the variant of the texts that have these literals."""
+    """The literals that `kept` numbers → the variant of the texts with these literals."""
     ordered: tuple[tuple[Bound, ...], ...]
-    """The conjuncts of WHERE, the keys, and the conjuncts of HAVING; empty unless constants decide their order."""
+    """The conjuncts of WHERE, the keys, and the conjuncts of HAVING and UNTIL; empty if constants decide no order."""
     grows: bool
     """Whether each row of constants must be checked (`text_size.check_growth`), since a computed text may be long."""
     named: frozenset[str]

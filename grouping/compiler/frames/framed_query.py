@@ -72,7 +72,7 @@ def check_frames(
     Args:
         scope: The scope of FROM; None over a table without a stream and without EMIT.
         emit: EMIT of the query.
-        outermost: Whether the SELECT is the query's own.
+        outermost: Whether the SELECT is the CQ's own, and not that of a view or subquery.
         aggregation: Whether the SELECT has GROUP BY or aggregates.
         of_table: Whether FROM is a table without a stream.
 
@@ -163,5 +163,5 @@ def exact_columns(by: Iterable[Column]) -> set[Column]:
 
 
 def settled(conjuncts: Iterable[Bound]) -> tuple[Expression, ...]:
-    """Return conditions that are part of a computation: with their constants, in canonical order."""
+    """Return conditions as a computation contains them: with their constants, in canonical order."""
     return tuple(map(settle, order(map(without_positions, conjuncts))[0]))

@@ -34,13 +34,13 @@ from grouping.statements.select_text import read_select
 __all__ = ["check_bounds", "height", "read_until", "stay_of", "switch_of", "with_until"]
 
 _STAY_TYPES = frozenset((TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP))
-"""The types of columns whose values a worker keeps for all constants at once."""
+"""The types of columns that WHERE and UNTIL can bound if the group, and not the computation, decides them."""
 _ABOVE = {">": True, ">=": True, "<": False, "<=": False}
 _FORM = "WHERE temp > 90 EMIT ON ENTER OR EXIT BY device UNTIL temp < 80."
 
 
 def height(conjunct: Bound) -> Height | None:
-    """Return the column that a condition bounds by a constant; None for any other condition."""
+    """Return the column that a condition bounds by a constant, and the side; None for any other condition."""
     match conjunct:
         case Term(op, (Column() as column, Constant())) if op in _ABOVE and column.type in _STAY_TYPES:
             return Height(column, _ABOVE[op])
