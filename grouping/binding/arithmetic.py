@@ -30,7 +30,7 @@ def arithmetic(op: str, left: Bound, right: Bound) -> Bound:
     wide, decimal = bool({FLOAT, DOUBLE} & {*kinds}), any(sql_type.is_decimal for sql_type in kinds)
     for i, operand in enumerate(operands):
         if is_null(operand) and not operand.type.is_number:
-            of_double = not kinds or (op == "/" and not i)  # for a NULL on the left, Spark uses DOUBLE
+            of_double = not kinds or (op == "/" and not i)  # as in Spark, a NULL on the left of "/" is a DOUBLE
             operands[i] = Constant(None, INT if op == "div" and not kinds else DOUBLE if of_double else kinds[0])
         elif isinstance(operand, Constant) and wide:
             operands[i] = read_again(operand, "double") if operand.reader else operand

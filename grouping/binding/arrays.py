@@ -1,8 +1,8 @@
 """Binding of functions that build or search arrays: their arguments are checked, and their results get types.
 
-All arrays of a call must have one type, and an element must have the type of the array's elements: a call for which
-Spark would widen an array is refused. A constant element takes its type from the array and is pinned, so the fast path
-does not exchange it.
+All arrays of a call must have one type, and a value that is added to an array or looked for must have the type of the
+array's elements. Spark would widen an array in other calls; here such calls are refused. A constant value takes its
+type from the array and is pinned, so the fast path does not exchange it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _out_of_range(what: str, found: object, allowed: str) -> InputError:
 
 
 def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
-    """Return arrays_zip: an ARRAY of STRUCTs with a field for each array. A field is named as its array in the query.
+    """Return arrays_zip: an ARRAY of STRUCTs with a field for each array. `_zipped_name` has the names of the fields.
 
     Raises:
         InputError: ``type-mismatch`` for an operand that is not an array; ``unsupported-query`` if a field has no
@@ -187,7 +187,10 @@ def zipped(written: Sequence[exp.Expr], arrays: Sequence[Bound]) -> Bound:
 
 
 def _zipped_name(array: exp.Expr, place: int) -> str | None:
-    """Return the name of a field of arrays_zip: a column's name, or the place; None for a part of a nested value."""
+    """Return the name of a field of arrays_zip: the column's name, or the array's place in the call, counted from 0.
+
+    The result is None for a part of a nested value.
+    """
     array = array.unnest()
     if isinstance(array, exp.Dot | exp.Bracket):
         return None

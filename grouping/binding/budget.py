@@ -1,4 +1,4 @@
-"""Limits on work that a query's text does not show: repeated operands, sequences, and columns of views."""
+"""Limits on work that may be much larger than a query's text: repeated operands, sequences, and columns of views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PER_EXPRESSION = 8
 """Nodes that each expression of the text adds to the budget, since binding may turn an expression into several nodes:
 BETWEEN becomes two comparisons."""
 MOST_VIEW_WORDS = 6_000
-"""The largest number of words and signs in all views that a SELECT reads; their texts are parsed with the SELECT."""
+"""The largest number of words and signs in all views that a SELECT reads; each compilation parses the views' texts."""
 
 
 class Budget:

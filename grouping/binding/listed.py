@@ -30,7 +30,7 @@ def is_row(node: exp.Expr) -> bool:
 
 
 def equal_rows(row: Sequence[Bound], other: Sequence[Bound]) -> Bound:
-    """Return whether two rows are equal; never NULL, because within rows Spark treats two NULLs as equal.
+    """Return the test of two rows for equality. Its result is never NULL: within rows, two NULLs are equal in Spark.
 
     Raises:
         InputError: ``type-mismatch`` for rows of different lengths, ``unsupported-query`` for types that differ.
@@ -81,10 +81,11 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
 
 
 def _of_one_width(operands: Sequence[Bound]) -> Sequence[Bound]:
-    """Return the operands of an IN; if the list has a FLOAT or DOUBLE expression, other numbers are CAST to DOUBLE.
+    """Return the operands of an IN; if a member is a FLOAT or DOUBLE expression, other numbers are CAST to DOUBLE.
 
-    IN compares all operands as one type, and an index of exact numbers does not find a DOUBLE constant. If the needle
-    is FLOAT or DOUBLE, no CAST is needed, since the needle is compared with each member as a DOUBLE.
+    IN compares all operands as one type, so the constants of this list become DOUBLEs, and an index of exact numbers
+    does not find a DOUBLE. If the needle is FLOAT or DOUBLE, no CAST is needed, since the needle is compared with each
+    member as a DOUBLE.
     """
     others = [operand for operand in operands if not isinstance(operand, Constant)]
     inexact = [operand for operand in others if operand.type in (FLOAT, DOUBLE)]

@@ -284,7 +284,7 @@ def boolean(operand: Bound, where: str) -> Bound:
 
 
 def typed(operand: Bound) -> Bound:
-    """Return an operand as a value that is not a literal: with a DECIMAL, a whole number has its type's precision."""
+    """Return an operand as a value, not a literal: a whole number has the precision of its type, not of its digits."""
     if is_null(operand):
         return Constant(None, operand.type, text=CAST_NULL)
     if isinstance(operand, Constant) and operand.reader == "literal" and operand.type in (INT, BIGINT):

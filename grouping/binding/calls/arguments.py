@@ -48,7 +48,7 @@ def check_count(row: Function, written: str, args: Sequence[Bound]) -> None:
 _SPARK_TAKES_MORE = {
     "from_json": ("from_json with options", "Broken JSON always gives NULL.", "Leave the options out.")
 }
-"""Function → the refusal of more arguments, which Spark accepts: the refused form, the reason, and a hint."""
+"""Function → the refusal of further arguments that Spark would accept: the refused form, the reason, and a hint."""
 
 
 def apply(name: str, args: Sequence[Bound]) -> Bound:
@@ -154,7 +154,7 @@ def _without_case(name: str, args: tuple[Bound, ...]) -> Term:
 
 
 def _with_escape(args: tuple[Bound, ...]) -> tuple[Bound, ...]:
-    """Return the arguments of LIKE with ESCAPE; a pattern is pinned, because the fast path would not check another."""
+    """Return the arguments of LIKE with ESCAPE; a pattern is pinned: the fast path would not check another pattern."""
     text, pattern, escape = args
     if isinstance(pattern, Constant) and isinstance(escape, Constant) and pattern.reader:
         check_escapes(str(pattern.value), str(escape.value))

@@ -18,9 +18,9 @@ _TO_NEAREST = frozenset(("round", "bround"))
 
 
 def to_scale(name: str, args: Sequence[Bound]) -> Term | None:
-    """Return the rounding of a DECIMAL to a scale; None for a plain call of the function.
+    """Return the rounding of a number to a scale; None if a plain call of the function has the same result.
 
-    floor and ceil with a scale turn a whole number into a DECIMAL.
+    As in Spark, floor and ceil with a scale turn a whole number into a DECIMAL.
 
     Args:
         name: A function of `ROUNDINGS`.
