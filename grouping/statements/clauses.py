@@ -1,6 +1,6 @@
 """The clauses after a SELECT: EMIT, then DO PUBLISH, START, EVERY and EXPIRE, in any order, each at most once.
 
-EMIT is a part of the query: the text of the SELECT in a statement includes it, and the compiler reads it (`cut_emit`).
+EMIT is a part of the query: a statement's SELECT is a text that includes EMIT, and the compiler parses it (`cut_emit`).
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ class EmitClause(NamedTuple):
     edge: Edge
     by: tuple[KeyName, ...] = ()
     without_by: InputError | None = None
-    """The refusal of a query over a stream whose ON ENTER or ON EXIT has no BY; None with BY. Tables need no BY."""
+    """The error to raise if EMIT has no BY and the query reads a stream; None with BY. A table needs no BY."""
     until: str = ""
-    """A SELECT with the condition of UNTIL as WHERE, at the condition's position in the query; "" without UNTIL."""
+    """A SELECT whose WHERE is the condition of UNTIL. The condition has the same position as in the query, so that
+    errors name the right place. "" without UNTIL."""
     snapshot: bool = False
     """Whether EMIT CHANGES has WITH SNAPSHOT."""
     interval_ms: int = 0

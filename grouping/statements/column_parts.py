@@ -134,7 +134,8 @@ def _nested(tokens: Tokens, depth: int) -> SqlType:
 def _struct(tokens: Tokens, depth: int) -> SqlType:
     fields: dict[str, tuple[str, SqlType]] = {}
     while True:
-        # The text of a `SqlType` has unquoted names before colons, so reserved words are allowed there.
+        # The text of a `SqlType` has a colon after each field's name, and no quotes. So a reserved word is allowed
+        # before a colon.
         name = tokens.name("the name of a field", reserved=tokens.type(1) is not TokenType.COLON)
         if name.casefold() in fields:
             raise InputError(

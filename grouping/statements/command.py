@@ -78,7 +78,9 @@ def parse(text: str) -> Statement:
 
 
 def stored_select(text: str) -> str:
-    """Return the SELECT of an accepted CREATE CQ. Its clauses are not read, since a later version may refuse them.
+    """Return the SELECT of a CREATE CQ that was accepted, perhaps by an earlier version of the gateway.
+
+    The clauses after the SELECT are not parsed, since this version may refuse a clause that was allowed then.
 
     Example:
         >>> stored_select("CREATE OR REPLACE CQ a AS SELECT x FROM v EVERY CRON '*/90 * * * *'")
@@ -276,7 +278,7 @@ def _pause(kind: Literal["cq", "group"], *, paused: bool) -> Callable[[Tokens], 
 
 
 def _declared(read: Callable[[Tokens], Statement]) -> Callable[[Tokens], Statement]:
-    """Return a reader that first refuses a declaration in the form of ksqlDB, with all differences at once."""
+    """Return a reader that refuses a declaration in the form of ksqlDB with one error, which lists all differences."""
 
     def read_here(tokens: Tokens) -> Statement:
         start = tokens.index

@@ -49,7 +49,7 @@ class TextTemplate(msgspec.Struct, frozen=True):
 
 
 WHOLE = TextTemplate("", ("", ""))
-"""The template of a text that is a single literal."""
+"""The template of an uncut text: the whole text is a single literal."""
 
 
 class CqText(msgspec.Struct, frozen=True, array_like=True):
@@ -124,7 +124,7 @@ class RecentKinds:
         self._before.clear()
 
     def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
-        """Note how a text was cut. The regular expression is slow to make, so a template's second text makes it."""
+        """Note how a text was cut. The second text of a template makes its regular expression, which takes long."""
         if template not in self._before:
             self._before.append(template)
             return

@@ -24,7 +24,7 @@ _SHORT = 4096
 these texts, and needs all their literals in place.
 """
 _FEWEST = 16
-"""The least number of literals in a run. To cut out fewer literals would take as long as to parse them."""
+"""The least number of literals in a run. To cut out fewer literals takes as long as to parse them."""
 _MARK = "run"
 """The key in a node's metadata for the run that was cut out before the node's literal."""
 

@@ -62,7 +62,8 @@ _WITHIN: dict[str, TokenType | str] = {
     "substr": TokenType.FROM,
     "position": TokenType.IN,
 }
-"""Function → the word between its arguments in standard SQL. sqlglot parses a call with this word."""
+"""Function → the word between its arguments in standard SQL. The name of a call with this word is not marked, so
+sqlglot parses the call."""
 _GLUED = re.compile(r"([0-9]++\.?+[0-9]*+[eE][+-]?+[0-9]++)([+-])([0-9]++\.?+[0-9]*+(?:[eE][+-]?+[0-9]++)?+)")
 """A number with an exponent, then ``+`` or ``-``, then another number. sqlglot reads all of this as a single number."""
 _MAY_BE_GLUED = re.compile(r"[0-9.][eE][+-]?+[0-9]++[+-][0-9]")

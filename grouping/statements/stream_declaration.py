@@ -71,7 +71,8 @@ OPTIONS = (
 _FRAMING = {"protobuf": "raw"}
 """Format → default framing. Any other format has ``single-object``, which has a meaning only for Avro."""
 _OF_TOPICS = tuple(option for option in OPTIONS if option not in ("topic", "partitions", "decimals"))
-"""The options after FROM TOPIC. The clause names an existing topic, and none of its formats has `decimals`."""
+"""The options after FROM TOPIC. `topic` and `partitions` are missing, because the clause names an existing topic.
+`decimals` is missing, because the option is for a format that the clause does not accept."""
 _INFERRED = ("json", "avro", "protobuf")
 """The formats that FROM TOPIC accepts."""
 _OF_JSON = ("lenient", "timestamps", "explode")

@@ -150,7 +150,7 @@ class Tokens:
 
         Args:
             what: The name of the string in the ``syntax-error`` for another token.
-            unit: A unit for the hint of that error if the string is an interval; empty if it is something else.
+            unit: If the string is an interval, a unit for the hint of that error; empty for any other string.
         """
         if self.type() is not TokenType.STRING:
             raise self.unexpected(f"{what} in single quotes", hint=self._in_quotes(unit))

@@ -26,7 +26,7 @@ _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 _NESTED = frozenset((TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT))
 _BEFORE_TYPES = frozenset((TokenType.ALIAS, TokenType.DCOLON))
 _ENDS = (TokenType.COMMA, TokenType.GT, TokenType.L_PAREN)
-"""Tokens that may follow a nested type, but not the name of a field."""
+"""Tokens that may follow the name of a type within brackets. Other tokens follow the name of a field."""
 
 
 def check_types(tokens: Sequence[Token]) -> None:
