@@ -61,8 +61,8 @@ class Entry(msgspec.Struct, frozen=True):
     """`d_…` or, for mode pending, `p_…`."""
     row: ConstantRow
     number: int
-    """The number of the destination, under which its matches are counted. A stream reuses the numbers of gone
-    destinations, so the numbers stay small.
+    """The number of the destination in counts of matches (`MatchTally`). A stream reuses the numbers of destinations
+    that are gone, so the numbers stay small.
     """
     partition: int
     """For mode shared the partition of `cq.results`, for mode pending the partition of `cq.pending`, else 0."""

@@ -19,8 +19,8 @@ from grouping.store.connection import connect, mapped
 
 __all__ = ["FRESH_SECONDS", "Fence", "FenceWatch", "LeaseLost", "transaction"]
 
-# KEYS: fence. ARGV: token. If another process holds the fence, the script writes the fence unchanged. This write makes
-# each transaction fail that watches the fence.
+# KEYS: fence. ARGV: token. If another process holds the fence, the script writes the fence with its present value: a
+# transaction that watches the fence fails after any write to it.
 _GUARD = """
 local holder = redis.call('GET', KEYS[1])
 if holder ~= ARGV[1] then redis.call('SET', KEYS[1], holder or '') end

@@ -25,7 +25,7 @@ _LONGEST_REASON = 300
 
 
 class FirstRecords(NamedTuple):
-    """Counts over the first records of a stream: `FIRST_RECORDS`, or a few more, since tasks add them in parallel."""
+    """Counts over the first `FIRST_RECORDS` records of a stream, or a few more, since tasks count in parallel."""
 
     records: int = 0
     letters: int = 0

@@ -2,8 +2,9 @@
 
 *Gateway* and *evaluator* are the two programs; *workers* are the worker processes of the evaluator. The types of values
 that both programs read are in this room, most of them in `notes.py` and `constant_table.py`. The types that only the
-gateway reads are in `gateway/state` and `gateway/timers`. The gateway fills its keys again from Kafka, except leases.
-Notes of the evaluator and its workers, such as statistics, counts and quarantines, are lost if Redis loses them.
+gateway reads are in `gateway/state` and `gateway/timers`. If Redis has lost data, the gateway fills its own keys again
+from Kafka, except leases. Notes of the evaluator and its workers, such as statistics, counts and quarantines, cannot be
+filled again.
 """
 
 from __future__ import annotations

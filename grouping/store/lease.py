@@ -18,8 +18,8 @@ from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 __all__ = ["LIFETIME_MS", "Lease", "holder_is_dead"]
 
 LIFETIME_MS: Mapping[LeaseTaker, int] = {"gateway": 3_000, "evaluator": 8_000}
-"""Lifetime of a lease without renewal, in milliseconds. A standby waits at most this time. The lease of an evaluator
-lasts longer, since an evaluator that cannot renew its lease needs time to end its JVM.
+"""Lifetime of a lease without renewal, in milliseconds. When the holder has died, a standby waits at most this time.
+The lease of an evaluator lasts longer, since an evaluator that cannot renew its lease needs time to end its JVM.
 """
 
 # KEYS: lease, fence. ARGV: token, lifetime in ms.

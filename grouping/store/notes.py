@@ -1,6 +1,7 @@
 """Notes of gateway and evaluator for each other in Redis, with a type for each note. The keys are in `keys.py`.
 
-A field that a version adds has a default, so this version can read older notes. Earlier versions ignore new fields.
+Each field that was added to a note has a default, so notes of earlier versions of the product can be read. Earlier
+versions ignore fields that they do not know.
 """
 
 from __future__ import annotations

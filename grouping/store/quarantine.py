@@ -68,7 +68,7 @@ class Quarantine(msgspec.Struct, frozen=True, omit_defaults=True):
     times: int = msgspec.field(default=0, name="deaths")
     """How often the unit was quarantined for killing workers or for being slow; 0 if it only raised errors."""
     user: Subscriber = msgspec.field(default=SEVERAL, name="founder")
-    """The sole user of the unit at that time."""
+    """The sole user of the unit when the quarantine began."""
 
     @classmethod
     def of_fault(cls, reason: str, now_ms: int, before: Quarantine | None) -> Quarantine:
@@ -129,8 +129,8 @@ def stopped_units(states: Iterable[Quarantine]) -> Counter[Subscriber]:
 def part_of_budget(stopped: int) -> float:
     """Return the part of a unit's CPU budget that is left to a user with this number of stopped units.
 
-    The n-th unit of a user that is quarantined within an hour had 1/n² of the budget. So all units of the user together
-    took less than twice the budget of one unit.
+    If several units of a user are quarantined within an hour, the n-th of them had 1/n² of the budget. So all of them
+    together took less than twice the budget of one unit.
 
     Example:
         >>> part_of_budget(0), part_of_budget(1)

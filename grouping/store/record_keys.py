@@ -9,7 +9,7 @@ the same key.
 | `stream/<stream>` | `Stream` |
 | `table/<table>` | `Table` |
 | `view/<folded name>` | `View` |
-| `part/<stream>/<id>` | `GroupPlan` or `SelectList`, told apart by their fields |
+| `part/<stream>/<id>` | `GroupPlan` or `SelectList`; the fields of the record show which |
 | `quota/<subscriber>` | `Quota` |
 | `pause/<stream>/<group>` | `GroupPause` |
 | `timed/<destination>` | `TimedNote` |
@@ -22,7 +22,7 @@ the same key.
 | `cut/<name>` | `Cut` |
 | `cursor/<incarnation>` | `Cursor` |
 | `settled/<stream>` | `ProgressNote` |
-| `closed/orders` | offset: all orders before it are carried out |
+| `closed/orders` | the offset of `cq.orders` before which all orders are carried out |
 
 | others | |
 |---|---|

@@ -97,8 +97,7 @@ class SegmentLog:
 def chain(spans: Sequence[VersionSpan], since: int, until: int) -> list[VersionSpan] | None:
     """Return the successive segments that lead from version `since` to version `until`; None if there are none.
 
-    If `since` is 0, the last segment may end after `until`, because the version `until` may have been merged into a
-    later one.
+    If `since` is 0, the last segment may end after `until`, because a merged segment spans several versions.
 
     Example:
         >>> chain([VersionSpan(0, 5), VersionSpan(5, 6), VersionSpan(6, 9)], 5, 6)

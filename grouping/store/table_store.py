@@ -36,8 +36,8 @@ __all__ = ["VERSIONS_MARK", "BatchCommitted", "TableStore"]
 _encode_pins = msgspec.json.Encoder().encode
 _decode_pins = msgspec.json.Decoder(TablePins).decode
 _DROPPED_MS = 86_400_000
-"""Milliseconds for which a note on the dead letters of a table stays if Redis lacks the table: perhaps the gateway is
-filling Redis, and will write the table.
+"""Milliseconds for which a note on the dead letters of a table stays if Redis lacks the table. The table was dropped,
+or the gateway is filling Redis and has not written the table yet.
 """
 _WRITER_MS = 30_000
 """Milliseconds without a sign of life from a worker, after which another worker writes a table's dead letters."""
@@ -75,7 +75,7 @@ class TableStore:
         """The snapshots that are still to be written."""
 
     def pin(self, stream_id: StreamId, batch: int) -> Pin:
-        """Return the pin of a micro-batch. The first task that asks creates the pin; all others get the same.
+        """Return the pin of a micro-batch. The first task that asks creates the pin; all other tasks get the same pin.
 
         Raises:
             StoreUnavailable: The tables are not confirmed for this run of the server, or not complete; or the stream
@@ -97,7 +97,7 @@ class TableStore:
         return Pin.unpack(pinned)
 
     def pin_together(self, stream_ids: Iterable[StreamId], batch: int) -> dict[StreamId, Pin]:
-        """Return the pins of several streams for micro-batches of the same number, without streams that have no pin.
+        """Return the pins of several streams for micro-batches of one number; streams that cannot be pinned are absent.
 
         Raises:
             StoreUnavailable: Redis does not answer, or is not the primary any more.
@@ -125,7 +125,7 @@ class TableStore:
         """Return the net changes of the versions (`since`, `until`] of an epoch, to be read piece by piece.
 
         The result is None if `since` lies within a merged segment. The caller must then load the tables from version 0.
-        If `since` is 0, the changes may end after `until`, because the version may have been merged into a later one.
+        If `since` is 0, the changes may end after `until`, because a merged segment spans several versions.
 
         Raises:
             StoreUnavailable: Pieces are missing, or the epoch has changed; raised at once, or while pieces are read.
@@ -202,7 +202,7 @@ class TableStore:
         return {} if body is None else _decode_pins(body)
 
     def keep_table_pins(self, stream_id: StreamId, batch: int, pins: TablePins) -> None:
-        """Store the offsets of tables that a micro-batch sees, until its commit. `cq.pins` must have them before."""
+        """Store the offsets of tables that a micro-batch sees, until its commit. Write them to `cq.pins` before."""
         with mapped():
             pipeline = self._transaction(stream_id)
             pipeline.hset(self._keys.table_pins(stream_id), str(batch), _encode_pins(pins)).execute()
@@ -234,7 +234,7 @@ class TableStore:
             pipeline.execute()
 
     def writes_letters(self, table_id: str, worker: str) -> bool:
-        """Tell whether this worker writes a table's dead letters. The worker takes the task if no other has it."""
+        """Tell whether this worker is in charge of a table's dead letters; take charge if no other worker is."""
         key = self._keys.letters_writer(table_id)
         with mapped():
             self._redis.set(key, worker, nx=True, px=_WRITER_MS)

@@ -140,7 +140,7 @@ class HeaderNotes(_QueryNotes):
 
 
 class ClockNotes(_QueryNotes):
-    """Notes on streams whose queries depend on the clock. For them the lane moves watermarks of idle partitions."""
+    """Notes on streams whose queries depend on the clock. A lane advances the watermarks of their idle partitions."""
 
     def _key(self, stream_id: StreamId) -> str:
         return self._keys.clocked(stream_id)
