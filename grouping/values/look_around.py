@@ -36,7 +36,7 @@ class PatternConditions(NamedTuple):
     never: tuple[tuple[Branch, ...], ...] = ()
     """Patterns that the text must not match."""
     unless: tuple[Branch, ...] = ()
-    """A pattern with the same ``$`` or ``\\z`` at its end as `branches`. A text in which it is found does not match."""
+    """A pattern with the same ``$`` or ``\\z`` at its end as `branches`. The text must have no match of this pattern."""
 
 
 def without_looks(pattern: str, branches: tuple[Branch, ...]) -> PatternConditions:

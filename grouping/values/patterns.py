@@ -36,7 +36,7 @@ _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _END = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
 _END_GROUP = rf"(\r\n|[{_LINE_ENDS}])?\z"
 LAST_LINE_END = rf"(?:\r\n|[{_LINE_ENDS}])\z"
-"""The end of a text before which ``$`` matches, for Rust's engine."""
+"""Matches, in Rust's engine, a line end at the end of a text. In Java, ``$`` also matches before this line end."""
 _VERY_END = r"\z"
 _PLACES = {
     "start": r"\A",
@@ -57,8 +57,8 @@ class Presence(NamedTuple):
     text: str
     """The pattern for Rust's engine."""
     twice: bool
-    """Whether a text must be searched a second time, without its last line end. In Java, ``$`` does not match between
-    the two characters of a line end. Rust's engine cannot check this, since it cannot look back into a match.
+    """Whether a text must be searched a second time, without its last line end: the part before ``$`` may match the CR
+    of a CR LF. In Java, ``$`` does not match between CR and LF, but Rust's engine has no look-behind to check this.
     """
     size: int
     """The number of elements, with counted repetitions written out. At worst, a search takes a step for each element at

@@ -34,7 +34,7 @@ _SIXTY = 60
 
 @lru_cache(maxsize=1024)
 def time_zone(name: str) -> tzinfo:
-    """Return the zone with a name of the IANA database that has a slash, an offset, or one of Java's short names.
+    """Return the zone that a name means: a name of the IANA database, an offset, or one of Java's short names.
 
     Upper and lower case are distinguished. Names of the database without a slash, such as ``Japan``, are not accepted.
 
@@ -70,10 +70,10 @@ def cron_zone(name: str) -> tzinfo:
 
 @lru_cache(maxsize=1024)
 def iana_zone(name: str) -> ZoneInfo:
-    """Return a zone of the installed package of the IANA database.
+    """Return a zone from the package `tzdata`, a copy of the IANA database.
 
-    Python would prefer the database of the machine. That database may be older, and may have other rules than Java for
-    times before 1970, so gateway and executors on different machines might disagree.
+    Python would prefer the copy of the machine's operating system. That copy may be older, and may have other rules
+    than Java for times before 1970, so gateway and executors on different machines might disagree.
 
     Raises:
         OSError: No zone has this name.

@@ -55,7 +55,7 @@ def calendar_fields(text: str) -> tuple[list[str], str] | None:
     if found is None or (found["minute"] is None and found["half"] is None and not found["hour"].isalpha()):
         return None
     if found["days"] and (found["day"] or "*") != "*" and found["days"] != "day":
-        return None  # a cron expression fires on each of the days and on each of the dates
+        return None  # a cron expression with both would fire on all these days of the week and on all these dates
     hour = _HOURS.get(found["hour"], found["hour"])
     if found["half"] and hour.isdigit():
         hour = str(int(hour) % _NOON + _NOON * (found["half"] == "pm"))

@@ -105,7 +105,7 @@ def check_fields(fields: list[str]) -> None:
 
     Raises:
         ValueError: The expression is not valid; the text of the error is a sentence without its full stop.
-        StopIteration: No day meets the fields.
+        StopIteration: No day matches all fields.
     """
     if len(fields) != FIELDS:
         raise ValueError(f"There are {len(fields)} fields, not {FIELDS}")

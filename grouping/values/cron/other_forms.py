@@ -1,4 +1,4 @@
-"""The nearest valid form of a cron expression that another scheduler takes, or that has a slip."""
+"""The nearest valid form of an expression that has the form of another scheduler, or a small mistake."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _readings(text: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _longer(fields: list[str]) -> Iterator[tuple[list[str], str]]:
-    """Yield the fields of an expression with seconds, with a year, with a command, or with days between blanks."""
+    """Yield the fields of an expression with seconds, with a year, with a command, or with blanks between days."""
     first, *others = fields
     behind = fields[FIELDS:]
     has_years = all(_YEAR.fullmatch(each) for each in behind)
@@ -119,7 +119,7 @@ def _longer(fields: list[str]) -> Iterator[tuple[list[str], str]]:
         named = any(name[:3] in fields[WEEKDAY].upper() for name in DAYS)
         if has_years and (is_aws or (named and len(fields) == FIELDS + 1)):
             yield _from_sunday(fields)[:FIELDS], _without_year(behind)
-        # An expression with seven fields or a "?" is of Quartz, which numbers the days of the week from 1 for Sunday.
+        # Seven fields or a "?" are a sign of Quartz, which numbers the days of the week from 1 for Sunday.
         of_quartz = len(fields) > FIELDS + 1 or "?" in fields
         year = _without_year(others[FIELDS:])
         yield (

@@ -42,7 +42,7 @@ _REPAIRS = tuple(
         ((WEEKDAY,), r"weekends?", "SAT,SUN", ""),
         ((WEEKDAY,), r"(\w+?)(?:#?L|#?last|#-1|#[6-9])", r"\1L", ""),
         ((WEEKDAY,), r"(\w+)#0", r"\1#1", ""),
-        # The rest are slips. A value out of bounds is moved to the nearest bound.
+        # The rest are small mistakes. A value out of bounds is replaced by the nearest bound.
         (_ANY, r"(.+)", r"\1", ""),
         (_ANY, r"\*?/(\d+)(?:/.*)?|\*(\d+)", r"*/\1\2", ""),
         (_ANY, r"(\w+)-\*", r"\1-99", ""),
