@@ -66,14 +66,14 @@ class Stream(msgspec.Struct, frozen=True):
     generation: int = 1
     """Number of the topic of this name: increased whenever the topic is deleted and created again."""
     owner: str = ""
-    """The subscriber that created the stream, and against whose limits the stream counts; empty for a stream of an
-    earlier version."""
+    """The subscriber that created the stream; the stream counts against the limits of this subscriber. Empty for a
+    stream that an earlier version created."""
     access: Access = Access()
     """The subscribers besides the owner that may read the stream."""
     lenient: bool = False
     """Whether a value that does not fit its column becomes NULL; otherwise the record becomes a dead letter."""
     timestamps: str = ""
-    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty if numbers do not fit."""
+    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty if numbers are refused."""
     explode: str | msgspec.UnsetType = msgspec.UNSET
     """The path to the elements that are events, as `explode.explode_text` writes it; unset if each record is one
     event.
@@ -152,12 +152,12 @@ class Stream(msgspec.Struct, frozen=True):
         )
 
     def declared_as(self, other: Stream, revision: int) -> Stream:
-        """Return this stream with one of the declarations of a later state, and with the event time of the later state.
+        """Return this stream with a declaration that a later state of it keeps, and with the later state's event time.
 
         Args:
             other: The later state of the stream, of this revision or a higher revision.
             revision: The number of the wanted declaration. If `other` does not keep this declaration any more, the
-                result has the oldest declaration that it keeps.
+                result has the oldest declaration that `other` keeps.
 
         Example:
             >>> old = Stream("s_1", "quotes", (StreamColumn("a", "INT"),), "quotes", "json", {}, "")
@@ -248,7 +248,7 @@ class Catalog:
             self.add(view)
 
     def seen_by(self, may_read: Callable[[Stream | Table | View], bool]) -> Catalog:
-        """Return this catalog with only the sources that a subscriber may read; later changes appear in it too."""
+        """Return this catalog with only the sources that a subscriber may read. Later changes of either are in both."""
         seen = Catalog()
         seen._streams, seen._tables, seen._views = self._streams, self._tables, self._views
         seen._may_read, seen.whole = may_read, self.whole

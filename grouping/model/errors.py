@@ -50,7 +50,7 @@ class ContinuousQueryError(Exception):
         super().__init__(message)
         self.message = message
         self.detail = detail
-        """The facts behind the error, in full sentences."""
+        """The facts that explain the error, in full sentences."""
         self.hint = hint
         """Advice, in full sentences."""
 

@@ -42,7 +42,7 @@ value is TRUE if no joined row of the same event satisfies the condition.
 """
 
 _SEPARATOR = "\x1f"
-"""Separates a table's prefix from its column in a stored text; no name holds a control character."""
+"""Separates a table's prefix from its column in a stored text; names have no control characters."""
 _COMPUTED = "\x1e"
 """Marks the text of a computed column."""
 _FRAMED = "\x1d"

@@ -84,7 +84,7 @@ def canonical_constants(row: ConstantRow) -> str:
     flat[::2], flat[1::2] = _texts(row.types), row.values
     text = _encode(flat).decode()
     if "null" in text:
-        # A literal beyond the range of DOUBLE is infinity, which JSON would write as null, as it writes NULL.
+        # A literal beyond the range of DOUBLE is infinity. JSON would write both infinity and NULL as null.
         flat = [repr(part) if isinstance(part, float) and math.isinf(part) else part for part in flat]
         text = _encode(flat).decode()
     return _noted(text, row)
@@ -181,8 +181,8 @@ class DestinationIds:
             digest: The digest clause; the default clause if the CQ has none.
             mode: The word after PUBLISH; None without a word.
             owner: The subscriber of the destinations; empty if equal CQs of all subscribers share a destination.
-            edges: Empty if equal CQs share a destination. Else the kind of edges and the id of a CQ: its edges begin
-                with the CQ, so its destinations are its own.
+            edges: Empty if equal CQs share a destination. For CQs with edges, the kind of edges and the id of the CQ:
+                edges are counted from the start of their CQ, so CQs that start at different times cannot share them.
         """
         clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
         self._group = group

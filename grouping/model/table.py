@@ -36,12 +36,12 @@ class Table(msgspec.Struct, frozen=True):
     topic_id: str = ""
     """Kafka's own id of the topic; empty until it is known."""
     owner: str = ""
-    """The subscriber that created the table; the table counts against its limits."""
+    """The subscriber that created the table; the table counts against the limits of this subscriber."""
     access: Access = Access()
     """The subscribers besides the owner that may read the table."""
     decimals: str | msgspec.UnsetType = msgspec.UNSET
     """The form of texts for DECIMAL columns of Debezium: ``string``, ``base64``, or empty for unknown. Unset for other
-    formats. A table that an earlier version created has the field unset, and its texts are read as decimal text.
+    formats. A table that an earlier version created has the field unset, and its texts are read as decimal numbers.
     """
     timestamps: str | msgspec.UnsetType = msgspec.UNSET
     """The unit of numbers for TIMESTAMP columns, as for a stream; unset without the option."""
@@ -64,7 +64,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class DroppedTable(msgspec.Struct, frozen=True):
-    """A dropped table that micro-batches may still join, for CQs dropped earlier."""
+    """A dropped table that micro-batches may still join, for CQs that were dropped before the table."""
 
     table: Table
     groups: tuple[tuple[StreamId, GroupId], ...]

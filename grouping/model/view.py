@@ -19,6 +19,6 @@ class View(msgspec.Struct, frozen=True):
     """The names of the streams, tables and views after its FROM and JOIN, spelt as these were created."""
     created_at: str
     owner: str = ""
-    """The subscriber that created the view; the view counts against its limits."""
+    """The subscriber that created the view; the view counts against the limits of this subscriber."""
     access: Access = Access()
     """The subscribers besides the owner that may read the view; they need no grant on the view's sources."""
