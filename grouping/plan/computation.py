@@ -17,8 +17,8 @@ from grouping.plan.switch import Switch
 __all__ = ["Computation", "Node"]
 
 Node = LookupJoin
-"""A node between the stream and the nodes that `Computation` has as fields. A further kind makes
-this a union, and mypy then names the functions that must handle it."""
+"""A node between the stream and the nodes that `Computation` has as fields. If there is a further kind of node, this
+type becomes a union, and mypy then names the functions that must handle the new kind."""
 
 
 class Computation(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -127,7 +127,7 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
     raise InternalError(f"not an expression: {expression}")
 
 
-@lru_cache(maxsize=10_000)  # the columns of few streams are in many signatures
+@lru_cache(maxsize=10_000)  # many signatures have the same columns
 def render_reference(reference: Reference) -> str:
     """Return the text of a column."""
     match reference:

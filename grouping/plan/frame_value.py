@@ -59,10 +59,10 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def read_rows(self) -> int:
-        """The number of rows that the worker reads for each event, as far as the time depends on the frame.
+        """The number of rows in the frame if the worker reads all of them for each event; otherwise 0.
 
-        The result is 0 for `LAG`, which reads a single row; for counts, and for sums and means of exact numbers, which
-        are computed from differences of cumulative sums; and for a frame by time, because its size is unknown.
+        The result is 0 for `LAG`, which reads a single row. Counts, and sums and means of exact numbers, are 0 too,
+        because they are computed as differences of cumulative sums. A frame by time is 0, because its size is unknown.
         """
         inexact = any(not isinstance(each, Slot) and each.type in (FLOAT, DOUBLE) for each in self.args)
         is_sum = self.function == "count" or (self.function in ("sum", "avg") and not inexact)

@@ -27,8 +27,8 @@ class Frames(KeyedRows, frozen=True, omit_defaults=True):
     """Estimated fixed time in each micro-batch, in microseconds."""
 
     apart: tuple[str, ...] = ()
-    """Stored texts of the values that are not shared (`FrameValue.is_shared`). Only queries with the same
-    unshared values share the computation, so a fault in a value stops no other query.
+    """Stored texts of the values that are not shared (`FrameValue.is_shared`). Only queries with the same unshared
+    values share the computation, so a fault in such a value stops no query without the value.
     """
 
     @classmethod

@@ -61,7 +61,7 @@ class LookupJoin(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that are hashed to an id; `unique` and `undecided` are left out if False, so earlier ids stay."""
+        """The fields that are hashed to an id. Without `unique` and `undecided`, the id is as in earlier versions."""
         fields = msgspec.structs.asdict(self)
         return {name: value for name, value in fields.items() if value or name not in ("unique", "undecided")}
 
