@@ -73,7 +73,7 @@ class Stream(msgspec.Struct, frozen=True):
     lenient: bool = False
     """Whether a value that does not fit its column becomes NULL; otherwise the record becomes a dead letter."""
     timestamps: str = ""
-    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty if numbers are refused."""
+    """The unit of numbers for TIMESTAMP columns: ``seconds``, ``millis`` or ``micros``; empty without the option."""
     explode: str | msgspec.UnsetType = msgspec.UNSET
     """The path to the elements that are events, as `explode.explode_text` writes it; unset if each record is one
     event.
