@@ -36,7 +36,7 @@ class PatternConditions(NamedTuple):
     never: tuple[tuple[Branch, ...], ...] = ()
     """Patterns that the text must not match."""
     unless: tuple[Branch, ...] = ()
-    """A pattern with the same ``$`` or ``\\z`` at its end as `branches`. The text must have no match of this pattern."""
+    """A pattern that must have no match in the text. The pattern has the ``$`` or ``\\z`` at the end of `branches`."""
 
 
 def without_looks(pattern: str, branches: tuple[Branch, ...]) -> PatternConditions:
