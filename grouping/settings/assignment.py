@@ -1,4 +1,4 @@
-"""The assignment of streams to evaluators. The gateway and all evaluators must have the same settings for it."""
+"""The assignment of streams to evaluators. The gateway and all evaluators must have the same value of this setting."""
 
 from __future__ import annotations
 

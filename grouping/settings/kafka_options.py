@@ -98,9 +98,9 @@ def java_options(kafka: KafkaSettings) -> dict[str, str]:
 def _java_patience(silent_ms: int) -> dict[str, str]:
     """Return the options for the timeout of a single answer, and of all attempts of a request together.
 
-    The second timeout is needed because Spark looks for events with the Java admin client. This client gives up a
-    hanging broker only after all attempts have timed out, since its `NetworkClient` waits for an hour. Then Spark makes
-    a new client.
+    The second timeout is needed because Spark looks for events with the Java admin client. The client gives up a
+    hanging broker only after all attempts of a request have timed out, and Spark then makes another client. Without
+    this timeout, the client's `NetworkClient` would wait for an hour.
     """
     return {"kafka.request.timeout.ms": str(silent_ms), "kafka.default.api.timeout.ms": str(2 * silent_ms)}
 
