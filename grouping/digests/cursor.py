@@ -53,7 +53,10 @@ _LEAST_COVERAGES = 60
 
 
 class DigestCoverage(msgspec.Struct, array_like=True, frozen=True):
-    """The matches in a digest or in earlier digests: matches with times before its tick and offsets below its cut."""
+    """The tick and the cut of a digest.
+
+    Matches with times before the tick and offsets below the cut were in this digest, or in earlier ones.
+    """
 
     tick_ms: int
     covered: SourceOffsets
@@ -185,7 +188,7 @@ def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | 
 def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covered: SourceOffsets) -> Cursor:
     """Return a cursor as if each missed tick within the window of `tick_ms` had had a digest of its matches.
 
-    Matches belong to the digests of the missed ticks by their record times.
+    A match belongs to the digest of the first missed tick after its record time.
 
     Example:
         >>> [one.tick_ms for one in behind_gap(Cursor(tick_ms=2), 30, 2, 4, {"0": 7}).window]

@@ -139,7 +139,7 @@ def _plain(value: Any) -> Any:
 
 
 def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[DigestRow], in_memory: int) -> Iterable[DigestRow]:
-    """Keep the rows with the largest values, largest first; NULLs last, ties earliest first."""
+    """Keep the rows with the largest values, largest first. NULLs come last; of equal values, the earliest is first."""
     read = _comparable(sql_type)
 
     def key_of(row: DigestRow) -> tuple[bool, Any, tuple[int, int, int]]:
@@ -181,8 +181,8 @@ def parts_of(rows: Iterable[DigestRow], count: int, frame: DigestTimes) -> Itera
     """Yield the values of a digest's records, at least one.
 
     Args:
-        rows: The digest's rows. If there are several parts, the rows are read twice, since each part has the number
-            of parts.
+        rows: The digest's rows. If there are several parts, the rows are read twice, since each part states how many
+            parts there are.
         count: The number of matches.
         frame: The digest's times.
     """

@@ -18,8 +18,8 @@ class FirstTimes:
         """Begin with owners that have read no aggregate."""
         self._owners = owners
         self._marks: dict[int, NDArray[np.int64]] = {}
-        """By source partition, five rows with a column for each owner's last aggregate: first offset, last offset,
-        ordinal, epoch and version.
+        """By source partition, a matrix with a column for each owner. The five rows describe the owner's last
+        aggregate: first offset, last offset, ordinal, epoch and version.
         """
 
     def of(self, items: PendingAggregates, owner: QuestionNumbers, seen: Flags, version: tuple[int, int]) -> Flags:

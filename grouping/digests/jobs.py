@@ -1,7 +1,8 @@
-"""Requests for Spark jobs that carry out orders: a key in Redis, which gateway and evaluator change by compare-and-set.
+"""Requests for Spark jobs that carry out orders.
 
-The evaluator takes a request, or the gateway withdraws it, never both. If Redis loses the key, the gateway makes the
-request again from the orders on Kafka.
+A key in Redis has the present request; gateway and evaluator change the key by compare-and-set. The evaluator takes a
+request, or the gateway withdraws it, never both. If Redis loses the key, the gateway makes the request again from the
+orders on Kafka.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class MatchPlaces:
     def forget_before(self, offset: int, held: set[int]) -> None:
         """Forget the positions before an offset, except positions in `held`.
 
-        If `older` is set, and a position before the first known position is still needed, only `older` moves up.
+        If `older` is set, and a record before the first known position is still needed, only `older` is raised.
         """
         if self.rolled is not None and self.rolled < offset and self.rolled not in held:
             self.rolled = None

@@ -59,7 +59,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     ids: bytes
     """The distinct stores, 12 bytes each."""
     ends: bytes
-    """By store (int32): the end of its items. They begin at the end of the items of the store before."""
+    """By store (int32): the end of its items. The items of a store begin where those of the previous store end."""
     partitions: bytes
     """By item (int32): the source partition."""
     offsets: bytes
@@ -71,7 +71,7 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     values: list[bytes]
     """Rows as JSON objects; for aggregates a single value, the table of their states as an Arrow stream."""
     ends_at: bytes = b""
-    """For aggregates only, by item (int64): the last offset of the range that `offsets` begins."""
+    """For aggregates only, by item (int64): the last offset of the range; `offsets` has the first one."""
     ordinals: bytes = b""
     """By item (int32): for aggregates, the item's place among the items of its store and range; for matches, the number
     of the row within its source record. Empty if each source record has at most one row.

@@ -108,7 +108,7 @@ class VisibleTimes:
         return self._flags
 
     def inside(self, owner: QuestionNumbers, times: NDArray[np.int64]) -> Flags:
-        """Tell for each time whether its question sees it."""
+        """Tell for each time whether the question at the same place in `owner` sees this time."""
         start, expire = self._bounds[:, owner]
         seen: Flags = (times >= start) & (times < expire)
         for number in self._several.keys() & set(owner.tolist()) if self._several else ():

@@ -100,7 +100,7 @@ class RowFile:
             at += size
 
     def _more(self, left: bytes, begin: int, end: int, least: int) -> tuple[bytes, int, int]:
-        """Append bytes of the file to the unread bytes. Return all, and the next positions in them and in the file."""
+        """Read more of the file. Return the unread bytes, the position in them, and the next position in the file."""
         wanted = min(max(_READ_BYTES, least - len(left)), end - begin)
         with _kept():
             read = os.pread(self._file.fileno(), wanted, begin)
@@ -123,7 +123,10 @@ def _kept() -> Iterator[None]:
 
 
 class DigestRows:
-    """Rows in the order in which they were appended. They can be read several times, so digests can be of any size."""
+    """Rows in the order in which they were appended; they can be read several times.
+
+    Rows that exceed a limit of memory are in a file, so a digest can be of any size.
+    """
 
     def __init__(self, rows: Iterable[DigestRow] = (), *, in_memory: int = IN_MEMORY) -> None:
         """Begin with the given rows.

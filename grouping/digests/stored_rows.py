@@ -1,7 +1,7 @@
 """The stored form of rows that wait for a digest: a JSON object, and the numbers that JSON cannot represent.
 
 A digest shows NaN and infinities as null, but TOP and LATEST BY compare them as SQL does. A row with such values is
-stored as its object, a line end, and a second object that names them by column.
+stored as its object, a line end, and a second object with these values by column.
 """
 
 from __future__ import annotations
