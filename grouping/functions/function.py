@@ -36,7 +36,7 @@ class Function:
     meaning: str
     """The meaning in a few words, for the documentation's table."""
     aliases: tuple[str, ...] = ()
-    """Further names, including names with ``try_``, since the failure of any function gives NULL."""
+    """Further names. A name with ``try_`` means the same function, since the failure of any function gives NULL."""
     size: SizeRule | None = None
     """The rule for the largest number of bytes of text in the result; None for a result without text."""
     grows: bool = False

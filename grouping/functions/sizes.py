@@ -157,7 +157,7 @@ def cased(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def encoded(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has at most four bytes for each byte of the argument (at least for 64 bytes), and four more."""
+    """The result has at most four bytes for each byte of the argument, and four more; a short one counts as 64 bytes."""
     return np.maximum(sizes[0], LONGEST_SCALAR) * _MOST_ENCODED + _WIDEST
 
 
@@ -192,7 +192,7 @@ def printed(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def json(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result is the JSON of a value; an array has no more elements than bytes."""
+    """The result is the JSON of a value; an array has at most as many elements as bytes."""
     if isinstance(call.args[0], Slot):
         return 0
     return _MOST_ENCODED * sizes[0] + (sizes[0] + 1) * _written(call.args[0].type)
@@ -206,7 +206,7 @@ def cast(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def _marks(constant: Expression, mark: str) -> int:
-    """Return the number of occurrences of a character in a constant."""
+    """Return the number of occurrences of a character in a constant; 1 for any other expression."""
     return constant.value.count(mark) if isinstance(constant, Value) and isinstance(constant.value, str) else 1
 
 

@@ -65,7 +65,7 @@ _OTHERS = frozenset(
     xpath_short xpath_string
     """.split()
 )
-"""Further functions of Spark, without aggregates."""
+"""Further functions of Spark that are not aggregates."""
 
 _DISTANCE = (
     "A distance within a region needs none: 6371 * hypot(radians(lat - 40.4), 0.7615 * radians(lon + 3.7)) are "

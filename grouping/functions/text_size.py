@@ -133,7 +133,7 @@ def _ordinary_size(leaf: Column | Slot | Value) -> int:
 def _ordinary(expression: Expression, row: ConstantRow) -> Expression:
     """Return an expression with the row's texts and numbers in place of slots.
 
-    The functions upper, lower and translate are left out, as if they changed no size: mostly they do not.
+    The functions upper, lower and translate are replaced by their first argument, since they rarely change its size.
     """
     match expression:
         case Slot(index) if isinstance(value := row.values[index], str | int):
