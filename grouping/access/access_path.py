@@ -1,6 +1,6 @@
 """Access paths: the conjuncts of a group that an index looks up, and the residual that is checked afterwards.
 
-The evaluator and EXPLAIN call the same function, so EXPLAIN shows the index that runs.
+The evaluator and EXPLAIN call the same function, so EXPLAIN shows the index that the evaluator uses.
 """
 
 from __future__ import annotations
