@@ -91,7 +91,7 @@ class Sparing:
 
 
 class _SparingLibraries(logging.Filter):
-    """Lets each logger of a library write one line a minute, since Kafka clients retry without end."""
+    """Lets each logger of aiokafka write at most one line a minute, since its clients retry without end."""
 
     def __init__(self, sparing: Sparing) -> None:
         super().__init__()

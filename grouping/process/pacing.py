@@ -1,4 +1,4 @@
-"""How often all sources are looked at."""
+"""The time between two checks of all source topics."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ __all__ = ["look_seconds"]
 
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 1.0, 3.0
 _SOURCE_SECONDS = 0.003
-"""Seconds between two looks, for each source. To get Kafka's description of a topic takes some 0.05 ms of CPU time."""
+"""Seconds between two checks, for each source. To get Kafka's description of a topic takes some 0.05 ms of CPU time."""
 
 
 def look_seconds(sources: int) -> float:
-    """Return the seconds between two looks at all sources. With more sources, looks are rarer, so they stay cheap.
+    """Return the seconds between two checks of all sources: more for many sources, since a check then takes longer.
 
     Example:
         >>> [look_seconds(sources) for sources in (20, 500, 5000)]

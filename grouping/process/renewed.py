@@ -38,7 +38,7 @@ class RenewedClient(Generic[C]):
         self.client = self._make()
 
     def ask(self, question: Callable[[C], T], seconds: float) -> T:
-        """Return the answer to a request. A late request is repeated for `seconds`; all other errors are raised."""
+        """Return the answer to a request. A late request is repeated for `seconds`; other errors are raised at once."""
         deadline = time.monotonic() + seconds
         while True:
             try:
