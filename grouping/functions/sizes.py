@@ -157,7 +157,7 @@ def cased(call: Call, sizes: Sequence[Size]) -> Size:
 
 
 def encoded(call: Call, sizes: Sequence[Size]) -> Size:
-    """The result has at most four bytes for each byte of the argument, and four more; a short one counts as 64 bytes."""
+    """The result has at most four bytes for each byte of the argument (at least for 64 bytes), and four in addition."""
     return np.maximum(sizes[0], LONGEST_SCALAR) * _MOST_ENCODED + _WIDEST
 
 
