@@ -48,10 +48,10 @@ _COSTLY = {
     **dict.fromkeys(("regexp_replace", "regexp_extract", "regexp_count", "regexp_instr", "regexp_substr"), 2.0),
     **dict.fromkeys(("rlike", "soundex", "translate", "md5", "sha1", "sha2"), 1.0),
 }
-"""Function → µs to compute the function for one candidate, with short texts; used until workers have measured the
-group."""
+"""Function → µs to compute the function for one candidate, with short texts. If the workers have measured a longer time
+for the candidates of the group, the measured time is used instead."""
 _MEASURED_PAIRS = 1_000
-"""The number of candidates from which on the measured time of a group is used."""
+"""The measured time of a group is used only if the workers have measured at least this many candidates."""
 _KEYED_MICROS, _INDEXED_MICROS, _SCANNED_MICROS = 10.0, 60.0, 800.0
 """µs that a group takes in each micro-batch with few events: with a hash or composite index, with another index, and
 without an index."""
@@ -148,7 +148,7 @@ class Admission:
             return
         admitted, own, weight = group.admitted, 0.0, 0
         # For edges, an ordered index finds only the entries between the values of an event and of the event before it.
-        # Any other index finds the matches of both events; the edges are the difference.
+        # Any other index finds the matches of both events, and the edges are the difference between these matches.
         crossed = (
             (plan.before is not None or plan.lasting is not None)
             and query.edge != "changes"

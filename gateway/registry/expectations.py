@@ -10,7 +10,7 @@ from grouping.model.ids import GroupId, StreamId
 __all__ = ["BatchTimes", "Expectations"]
 
 _STEPS = 256
-"""For at most this many versions of the constant tables, the sum of all earlier expectations is kept."""
+"""For this many versions of the constant tables, the latest ones, the sum of all earlier expectations is kept."""
 _ALL_OF = 1_000
 _ONE_IN = 16
 """After the first `_ALL_OF` destinations, only every 16th destination is estimated, since an estimate takes 20 µs."""

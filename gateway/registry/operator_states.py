@@ -46,7 +46,7 @@ class StateFigures(NamedTuple):
     keys: int = 0
     rows: int = 0
     nbytes: int = 0
-    """Memory in all workers together."""
+    """The memory in all workers together, in bytes."""
     restore_seconds: float = 0.0
     """The longest time in which a worker restored the state of a partition."""
 
@@ -98,7 +98,7 @@ def state_figures(notes: EvaluatorNotes, stream_ids: Sequence[StreamId]) -> dict
 
 
 def split_keys(notes: EvaluatorNotes, streams: Iterable[Stream]) -> dict[StreamId, int]:
-    """Return, for streams with PARTITION KEY, stream → number of sampled keys that are in two or more partitions.
+    """Return stream with PARTITION KEY → number of its sampled keys that are in two or more partitions.
 
     Raises:
         StoreUnavailable: Redis does not answer.

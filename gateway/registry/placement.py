@@ -29,7 +29,7 @@ __all__ = ["DestinationFamily", "DestinationRequest", "Placement"]
 
 _KNOWN_FAMILIES = 10_000
 _ALL = ("all", (), 0, False)
-"""The digest clause of a CQ without one."""
+"""The packed digest clause of a CQ whose statement has no digest clause: a digest has all matches."""
 
 
 class DestinationFamily(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class DestinationFamily(msgspec.Struct, frozen=True):
 
 
 class DestinationRequest(msgspec.Struct, frozen=True):
-    """A request for a destination: all fields that determine its id."""
+    """A request for a destination: the fields that determine the destination's id, and the requesting subscriber."""
 
     destination_id: DestinationId
     family: DestinationFamily
