@@ -1,8 +1,8 @@
 """The gateway's own topics: makes missing topics, and brings existing topics into the required form.
 
-A topic may exist in another form. For example, a broker with automatic topic creation has made it for the first
-producer of commands, or somebody has created it by hand. If the catalog had a retention time, CQs would be lost.
-Therefore the gateway checks its topics at each start.
+A topic may exist in another form. For example, a broker with automatic topic creation may have made the topic for the
+first producer of commands, or somebody may have created the topic by hand. If the catalog had a retention time, CQs
+would be lost. Therefore the gateway checks its topics at each start.
 """
 
 from __future__ import annotations

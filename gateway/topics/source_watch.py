@@ -87,7 +87,7 @@ class SourceWatch:
         return Change(catalog=tuple(catalog), records=tuple(letters))
 
     def _with_schema_ids(self, streams: Iterable[tuple[Stream, Stream]]) -> Iterator[tuple[Stream, Stream]]:
-        """Add the schema ids of the streams' first records to the streams, so that the catalog keeps these ids."""
+        """Add to each stream the schema id that its first records name, so that the catalog keeps this id."""
         streams = list(streams)
         without = [old.stream_id for old, _ in streams if old.has_one_schema_id and old.schema_id is msgspec.UNSET]
         found = self._working.evaluator.schema_ids(without) if without else {}
@@ -118,7 +118,7 @@ class SourceWatch:
                 self._topics.grow(topic, wanted)
 
     def _events_deleted(self, old: Stream) -> Iterator[OutgoingRecord]:
-        """Yield a dead letter for each partition of a deleted topic, which names the first unevaluated offset."""
+        """Yield a dead letter for each partition of a deleted topic. Each letter names the first unevaluated offset."""
         (reached,) = self._working.evaluator.evaluated([old])
         for partition, position in reached.items():
             first = position - old.base

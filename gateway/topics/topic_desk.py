@@ -27,7 +27,7 @@ class OffsetQuestions(Protocol):
     """The part of `Offsets` that commands need. The methods raise `NotYet` if the answer has not come yet."""
 
     def beginnings(self, places: _AskedPartitions) -> _EndOffsets:
-        """Return the lowest offset of each partition that Kafka still has."""
+        """Return, for each partition, the lowest offset that Kafka still has."""
 
     def ends(self, places: _AskedPartitions) -> _EndOffsets:
         """Return the end offset of each partition."""
@@ -145,7 +145,7 @@ class _CommandQuestions:
         question, number = (method, *arguments), self._number
         self._number += 1
         if number < len(self._questions) and self._questions[number][0] != question:
-            del self._questions[number:]  # after other answers, the command asks other questions
+            del self._questions[number:]  # an earlier answer has changed, so the command asks other questions now
         if number == len(self._questions):
             self._questions.append((question, thread.submit(method, *arguments)))
         answer: Future[_Answer] = self._questions[number][1]
