@@ -26,7 +26,7 @@ _SHARE_BYTES = 16 << 20
 _UNIT_BYTES = 8 << 20
 """The approximate largest size of a unit's commands, in bytes, while several subscribers send."""
 _TOGETHER_SECONDS = 10.0
-"""Several subscribers send together if commands of two subscribers have come within this time."""
+"""Several subscribers *send together* while commands of two or more subscribers have come within this time."""
 _LIGHT_SECONDS = 0.25
 """How long all accounts are limited by their budgets after an account was *light*: all its waiting commands were taken,
 and its budget was not used up. A light account has few commands, and the other accounts must not delay them."""
