@@ -98,8 +98,8 @@ def check_name(catalog: Catalog, name: str) -> None:
     """Check that no source has a name yet; streams, tables and views share one namespace.
 
     Args:
-        catalog: The sources that the sender may see. A name is also taken if an invisible source has it, but then the
-            error discloses nothing else about this source.
+        catalog: The sources that the sender may see. A name is also taken if a source has it that the sender may not
+            see, but then the error discloses nothing else about this source.
         name: The name.
 
     Raises:

@@ -161,7 +161,7 @@ class _ColumnInference:
             yield f"{len(faults)} of {records} sampled records do not count, the first because: {faults[0]}"
 
     def _type(self, shape: SampledShape, path: RecordPath, around: int) -> SqlType | None:
-        """Return the type for a place, which is nested in `around` other types; None if the place has no values."""
+        """Return the type for a place that is nested in `around` other types; None if the place has no values."""
         self._count += 1
         kinds = shape.kinds
         if kinds <= {"array"} or kinds <= {"object"}:

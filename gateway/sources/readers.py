@@ -1,4 +1,4 @@
-"""Finds the CQs of subscribers that would not be accepted if their subscriber had no right to read a source.
+"""Finds the CQs for which a subscriber needs the right to read a source.
 
 REVOKE reports how many of these CQs have lost the right, and REVOKE … CASCADE drops them.
 """

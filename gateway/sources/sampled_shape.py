@@ -19,7 +19,8 @@ _MOST_LEVELS = 200
 """The deepest nesting of a VARIANT. VARIANT is the type for values that are nested too deeply for a STRUCT."""
 _LONGEST_NUMBER = 1_000
 _KEYS_OF_A_MAP = 32
-"""If the objects at a place have more different keys than this, and each object has few of them, they become a MAP."""
+"""If the objects at a place have more different keys than this, and each object has few of these keys, the objects
+become a MAP."""
 _WHOLE = re.compile(r"-?[0-9]+")
 _LONGEST_BIGINT = 20
 _TIME = re.compile(

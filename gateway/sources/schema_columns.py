@@ -108,7 +108,8 @@ def _columns(topic: str, written: Sequence[str], *, resolved: bool, faults: Sequ
 
     Args:
         topic: The topic, for refusals.
-        written: The schemas, the newest first. A column gets the type of the newest schema that fits all schemas.
+        written: The schemas, the newest first. A column gets the type that it has in the newest schema. If the records
+            of another schema cannot be read as this type, the type in the next schema is tried.
         resolved: Whether the schema of a record may differ from the schema of the columns (`promote` of
             `AvroTypes.sql_text`).
         faults: Further warnings.

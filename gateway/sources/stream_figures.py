@@ -27,7 +27,7 @@ class StreamFigures:
             working: The working copy, with the CQs and groups, and the evaluated offsets of each stream.
             evaluators: The evaluators, with their streams and the reasons why a stream is not evaluated.
             offsets: The ends of topics.
-            clock: Monotonic seconds.
+            clock: Returns the present, in seconds of a monotonic clock.
         """
         self._working = working
         self._evaluators = evaluators
