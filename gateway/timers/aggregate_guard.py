@@ -117,7 +117,11 @@ class _GuardedQuery:
         self._quarantine(QuarantineStore(self._settings))
 
     def _part_of_budget(self, unit: str) -> float:
-        """Return the part of the CPU time that the query may take: less if its sole user's units were stopped."""
+        """Return the part of the CPU time that the query may take, from 0 to 1.
+
+        The part is below 1 if only a single subscriber uses the query, and other work units of this subscriber were
+        quarantined within the last hour.
+        """
         stopped = stopped_units(self._states.values())
         user = self._store.sole_user_of(self._stream_id, [unit]) if stopped else None
         return part_of_budget(stopped[user]) if user else 1.0

@@ -43,8 +43,8 @@ __all__ = ["BigTicks"]
 log = logging.getLogger(__name__)
 
 _MOST_ORDERS = 200
-"""The largest number of orders of a job. The limit bounds the memory of the answers. This number of orders has about
-half a million destinations."""
+"""The largest number of orders of a job. The limit bounds the memory of the answers. A job with this number of orders
+is for about half a million destinations."""
 _PATIENCE_MS = 3000
 """How long a request waits for an evaluator. An evaluator that works takes the request far sooner."""
 
@@ -167,7 +167,7 @@ class BigTicks:
 
     @property
     def _needs_spark(self) -> bool:
-        """Whether only an evaluator can carry the orders out: they may be over the rows of an existing table."""
+        """Whether only an evaluator can carry the orders out, since they may be over the rows of an existing table."""
         return self.stream_id is not None and is_changes(self.stream_id) and self._ordering.is_live(self.stream_id)
 
     def _give_up(self) -> None:

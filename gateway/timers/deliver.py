@@ -203,7 +203,7 @@ class Delivery:
         Args:
             offset: The order's offset on its log.
             records: Cursors, and digests that the Spark job did not write.
-            answered: The outcomes of the order's digests. The caller may fill it while `records` is read.
+            answered: The outcomes of the order's digests. Reading `records` may add outcomes to this collection.
             left: Called after `records` is exhausted; returns name → cut for the digests that could not be made.
         """
 

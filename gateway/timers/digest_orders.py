@@ -161,7 +161,7 @@ class OrderDesk:
 
         Args:
             answer: The answer to the order.
-            cursors: Incarnation of a destination → the cursor that moved.
+            cursors: Incarnation of a destination → its new cursor.
         """
         idle: list[DestinationId] = []
         ticks: dict[DestinationId, int] = {}

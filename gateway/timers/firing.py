@@ -175,9 +175,8 @@ class TickRun:
     def _covered(self, stream_id: StreamId, due_ms: int | None) -> dict[str, int]:
         """Return the offsets for a new cut.
 
-        The new cut has the offsets of the last cut if the last cut is recent, and was for the same stream and instant:
-        then its offsets also cover all ticks up to this instant. With equal offsets, destinations that read the same
-        store share the gathered matches.
+        If the last cut is recent, and was for the same stream and instant, its offsets are used again: they cover all
+        ticks up to this instant. With equal offsets, destinations that read the same store share the gathered matches.
         """
         now_ms, known = self._clock(), self._last_cut
         if due_ms is None or known[:2] != (stream_id, due_ms) or not 0 <= now_ms - known[2] < _SAME_CUT_MS:

@@ -80,8 +80,8 @@ def missed_by(
 ) -> MissedTicks | None:
     """Return the interval whose ticks become one tick for a destination.
 
-    For digests of a table's rows, all ticks from the armed tick up to `due_ms` become one. The evaluator makes these
-    digests from the present rows, so the digests of all these ticks would be equal.
+    For digests of a table's rows, all ticks from the armed tick up to `due_ms` become one tick. The evaluator makes
+    these digests from the present rows, so the digests of all these ticks would be equal.
 
     Args:
         membership: The destination with its members.
