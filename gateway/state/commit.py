@@ -60,7 +60,8 @@ class Commits:
         self.commands_read = CommandsRead()
         """The position on `cq.commands`."""
         self.source_ends: Callable[[StreamId], tuple[int, ...]] = _no_ends
-        """Returns the present end offsets of a stream's topic, by partition; raises InputError if one is unknown."""
+        """Returns, by partition, the positions at the present ends of a stream's topic; raises InputError if an end is
+        unknown."""
         self.run_id = ""
         """The run id of the Redis server that the working copy was read from."""
         self.before_write: list[Listener] = []

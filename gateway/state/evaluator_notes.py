@@ -88,7 +88,10 @@ class EvaluatorNotes:
         return {each: (Output.unpack(fields), PartitionWatermark.unpack_all(fields)) for each, fields in found}
 
     def misfits(self, stream_ids: Sequence[StreamId]) -> dict[StreamId, dict[str, int]]:
-        """Return how many values did not fit, by stream and column, since Redis was filled; Redis is asked once."""
+        """Return how many values did not fit their column since Redis was filled, by stream and column.
+
+        Redis is asked once.
+        """
         found = self._hashes(map(self._connection.keys.misfits, stream_ids))
         return {
             stream_id: {column.decode(): int(count) for column, count in sorted(counts.items())}

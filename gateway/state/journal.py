@@ -23,7 +23,7 @@ class Journal(msgspec.Struct, array_like=True):
     """Partition of `cq.commands` → offset of the first command not carried out; empty without commands."""
     records: list[OutgoingRecord]
     replies: dict[int, bytes]
-    """Index of a record that is a reply to be remembered → key of its command's id."""
+    """Index of a record that is the first reply to a command → key of the command's id."""
     ahead: dict[int, list[int]] = {}
     """Partition of `cq.commands` → offsets of later commands that were carried out already."""
 

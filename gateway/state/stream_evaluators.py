@@ -29,7 +29,7 @@ class StreamEvaluators:
         Args:
             settings: The gateway's settings, which name the evaluators.
             notes: Reads the evaluators' notes in Redis.
-            clock: Monotonic seconds.
+            clock: Returns the present, in seconds of a monotonic clock.
         """
         self._assignment = Assignment.of(settings)
         self._notes = notes

@@ -1,9 +1,9 @@
 """Prevents two active gateways with the same prefix and different Redis servers.
 
 A lease excludes only gateways with the same Redis. So the active gateway also writes a sign of life to Kafka once a
-second (`SignBoard`). A gateway with another Redis first watches the sign. If the sign changes, the gateway refuses to
-start. The gateway starts if the sign does not change for some seconds, or if the other gateway's process was on this
-machine and has ended. So after the loss of a Redis, the next start takes a few seconds longer.
+second (`SignBoard`). A gateway with another Redis first watches the sign. If the sign keeps changing, the gateway
+refuses to start. The gateway starts if the sign does not change for some seconds, or if the other gateway's process was
+on this machine and has ended. So after the loss of a Redis, the next start takes a few seconds longer.
 """
 
 from __future__ import annotations
