@@ -1,4 +1,4 @@
-"""The SDK's Kafka consumer: returns records without objects of the driver, and turns its errors into SDK errors."""
+"""The SDK's Kafka consumer: returns records without objects of the driver, and turns driver errors into SDK errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Inbox:
         Args:
             bootstrap: Kafka's bootstrap servers.
             extra: Further options of librdkafka.
-            clock: The present, in seconds of a monotonic clock.
+            clock: Returns the present, in seconds of a monotonic clock.
         """
         options = {
             **CLIENT_OPTIONS,

@@ -42,7 +42,7 @@ class Destination(msgspec.Struct, frozen=True):
     """The CQ's token in this destination. A `cq.leave` with this token ends the CQ's results. None from earlier
     gateways."""
     since: datetime | None = None
-    """When the CQ came to this destination; None if this was at its creation."""
+    """When the CQ came to this destination; None if the CQ was created with this destination."""
     filter: str | None = None
     """For a virtual destination: the condition that the reader applies, as SQL over the stream's columns."""
     select: str | None = None

@@ -1,4 +1,4 @@
-"""Tokens that prove who sent a command, for gateways that require them. PyJWT makes them (the extra `token`)."""
+"""Tokens that prove who sent a command, for gateways that require tokens. The SDK needs PyJWT (the extra `token`)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SigningKey:
                 `kid` (default: the subscriber's name), and an `iss`, which becomes the issuer of the tokens.
             audience: The audience of the tokens, which must equal the gateway's setting `CQ_AUTH_AUDIENCE`. None stands
                 for the topic of commands, which is the gateway's default too.
-            clock: The present, epoch seconds.
+            clock: Returns the present, epoch seconds.
 
         Raises:
             SigningUnavailable: PyJWT is not installed, or the text is not a key.

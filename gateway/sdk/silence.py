@@ -1,4 +1,4 @@
-"""Silent partitions: since a consumer began to read them, they have given neither a record nor their end.
+"""Silent partitions: Kafka has sent neither a record nor the end of the partition since a consumer began to read it.
 
 Normally Kafka answers within a second. But librdkafka never reads a topic that was deleted and created again with
 another leader. The new leader's epoch is lower than the old one, so librdkafka takes the new leader for an outdated one
@@ -13,12 +13,12 @@ __all__ = ["Silence"]
 
 _TopicPartition = tuple[str, int]
 _SECONDS, _MOST_SECONDS = 4.0, 64.0
-"""After how many seconds a silence is long: the first value and the largest value. Each long silence doubles the time,
-since Kafka may be unreachable."""
+"""A silence of more than the first value, in seconds, is long. Each long silence doubles this time, up to the second
+value, since Kafka may be unreachable."""
 
 
 class Silence:
-    """Decides when to replace a consumer by a new one.
+    """Decides when to replace a consumer with a new one.
 
     Example:
         >>> now = 0.0
@@ -34,7 +34,7 @@ class Silence:
         """Begin without partitions.
 
         Args:
-            clock: The present, in seconds of a monotonic clock.
+            clock: Returns the present, in seconds of a monotonic clock.
         """
         self._clock = clock
         self.begin(())

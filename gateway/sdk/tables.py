@@ -161,7 +161,7 @@ class Table:
         Raises:
             ValueError: A column of the PRIMARY KEY is missing or None. Records for earlier keys are written
                 nevertheless.
-            TransportError: Some keys were not written.
+            TransportError: Some records were not written.
 
         Example:
             client.table("profiles").delete("SAP", "INTC")
