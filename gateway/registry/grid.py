@@ -1,4 +1,4 @@
-"""The grid of a trigger: the instants at which the trigger fires, START + k × EVERY or the times of a cron expression."""
+"""The grid of a trigger: the instants at which it fires, either START + k × EVERY or the times of a cron expression."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _decode_positions = msgspec.msgpack.Decoder(list[_ReadingPosition]).decode
 
 
 class CursorWriter:
-    """Makes the cursors of a subscription quickly: a program may ask for one after each result, with thousands of CQs."""
+    """Makes the cursors of a subscription quickly: a program with thousands of CQs may want one after each result."""
 
     def __init__(self) -> None:
         self._queries: Sequence[ContinuousQuery] = ()
