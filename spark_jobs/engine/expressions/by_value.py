@@ -24,7 +24,7 @@ T = TypeVar("T")
 def each_distinct(
     exprs: Sequence[pl.Expr], convert: Callable[..., Any], dtype: pl.DataType | type[pl.DataType]
 ) -> pl.Expr:
-    """Return `convert` of the values of each row; NULL if one of the row's values is NULL, or if the result is None.
+    """Return the result of `convert` for each row; NULL if one of the row's values is NULL, or if the result is None.
 
     `convert` must return the same for -0.0 and 0.0, because these values of a DOUBLE are not distinguished.
 
@@ -46,7 +46,7 @@ def of_one_length(columns: Sequence[pl.Series]) -> list[pl.Series]:
 
 
 def converted(rows: Sequence[tuple[Any, ...]], convert: Callable[..., T]) -> list[T | None]:
-    """Return `convert` of each row's values; None for a row in which a value is None.
+    """Return the result of `convert` for each row; None for a row in which a value is None.
 
     Raises:
         InternalError: `convert` raises an error about a value.

@@ -51,7 +51,7 @@ class Member(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The column with the result, which may be NULL; the slot names it, since a slot is used in one place only."""
+        """The name of the column with the result, which may be NULL; no other test has the same slot."""
         return f":member {self.slot}"
 
 
@@ -95,8 +95,8 @@ def compile_expression(
         expression: The expression to compile.
         types: The types of the slots.
         most_bytes: The largest size in bytes of a computed text, array, map or STRUCT; a larger value becomes NULL.
-            A result of array_repeat, or of a function in `BYTES`, that would be larger is not even made. A text that
-            a function in `NESTED` makes is not checked. None: no value is checked.
+            For array_repeat and the functions in `BYTES`, the size is known beforehand, so a larger value is not
+            computed. A text that a function in `NESTED` makes is not checked. None: no value is checked.
 
     Raises:
         InternalError: The expression has an operator or a comparison that is not implemented here; the compiler of
@@ -272,7 +272,7 @@ def _case(typed: list[Operand], sql_type: SqlType) -> Operand:
 
 
 def _literal(value: str | int | float | bool | None, sql_type: SqlType) -> pl.Expr:
-    """Return a constant as a value in every row; an expression of plain literals alone would have a single row."""
+    """Return a constant as a value in every row; an expression of only plain literals would have a single row."""
     target = polars_type(sql_type)
     constant: Any = value
     if value is not None and sql_type.is_decimal:

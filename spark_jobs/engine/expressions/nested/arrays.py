@@ -34,7 +34,7 @@ def _ordered(*, nulls_last: bool, descending: bool = False) -> Choice:
 
 
 def _choosing(choose: Choice, codes: Callable[[pa.Array], Ints] = codes_of) -> Callable[..., pl.Expr]:
-    """Return the implementation of a function that keeps the elements that `choose` selects, in its order."""
+    """Return the implementation of a function that keeps the elements that `choose` returns, in the returned order."""
 
     def implementation(base: Operand, sql_type: SqlType) -> pl.Expr:
         def compute(column: pl.Series) -> pl.Series:
@@ -126,7 +126,7 @@ def _union(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
 
 
 def _among(*, present: bool) -> Callable[..., pl.Expr]:
-    """Return the implementation that keeps the first array's distinct elements in the second array, or not in it."""
+    """Return the implementation that keeps the first array's distinct elements that the second array has, or lacks."""
 
     def implementation(base: Operand, sql_type: SqlType, other: Operand) -> pl.Expr:
         def compute(left: pl.Series, right: pl.Series) -> pl.Series:

@@ -48,7 +48,7 @@ class NoJsonError(ValueError):
 
 
 def json_array_length(text: str) -> int | None:
-    """Return the number of elements of the array that a text is; None if the text is no array.
+    """Return the number of elements of a JSON array; None if the text is no array.
 
     Example:
         >>> json_array_length("[1, [2, 3], {}]"), json_array_length('{"a": 1}')
@@ -125,7 +125,7 @@ class JsonText:
         return self._text.startswith("null", self._at)
 
     def copy(self) -> str:
-        """Read a value and return Jackson's text of it."""
+        """Read a value, and return the text that Jackson writes for the value."""
         parts: list[str] = []
         closing: list[str] = []
         while True:
@@ -179,7 +179,7 @@ class JsonText:
             raise NoJsonError
         end = number.end()
         if number.start() == self._root and self._text[end] not in _BLANKS and end < len(self._text) - len(_END):
-            raise NoJsonError  # after a number that is the whole value, the text ends or has a blank
+            raise NoJsonError  # after a number that is the whole value, the text must end or have a blank
         self._go_to(end)
         return json_double(float(number[0])) if number[1] or number[2] else str(int(number[0]))
 
@@ -203,7 +203,7 @@ class JsonText:
         return self._text[self._at]
 
     def accept(self, character: str) -> bool:
-        """Step over a character and the blanks after it if it is the next character; tell whether it was the next."""
+        """Step over the next character and the blanks after it if it is `character`; tell whether it is."""
         if self._text[self._at] != character:
             return False
         self._go_to(self._at + 1)

@@ -1,6 +1,6 @@
 """The tokens of a JSON text as Jackson reads them, and the place where Jackson goes on after a fault.
 
-Spark's from_json keeps the values before a fault. Its result for a broken text therefore depends on Jackson's place
+Spark's from_json keeps the values before a fault. The result for a broken text therefore depends on Jackson's place
 after each fault. Strings may have single quotes; NaN and infinities are numbers.
 """
 

@@ -27,7 +27,7 @@ from spark_jobs.engine.rows.event_column import rows_of_elements
 __all__ = ["NESTED", "OF_OPERANDS"]
 
 Argument = Operand | str | int
-"""The name of a field or the place of an element is passed as a Python value, not as a column."""
+"""A constant name of a field or place of an element is passed as a Python value; other arguments are operands."""
 
 
 def _field(base: Operand, sql_type: SqlType, name: Argument) -> pl.Expr:

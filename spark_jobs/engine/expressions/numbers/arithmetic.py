@@ -39,7 +39,7 @@ _APPROXIMATE = frozenset((FLOAT, DOUBLE))
 
 
 def _exactly(op: str, other: Implementation) -> Implementation:
-    """Return an operator that uses DECIMAL arithmetic if an operand is a DECIMAL and none is a FLOAT or DOUBLE."""
+    """Return an operator that is computed with DECIMALs if an operand is a DECIMAL and none is a FLOAT or DOUBLE."""
 
     def apply(args: list[Operand], sql_type: SqlType) -> Operand:
         kinds = [argument.type for argument in args]

@@ -35,12 +35,12 @@ def fitted(value: Decimal, sql_type: SqlType) -> Decimal | None:
 
 
 def negative(value: Operand) -> Operand:
-    """Return the negation of a DECIMAL; NULL where the rounded number has more digits than its type."""
+    """Return the negation of a DECIMAL; NULL if the rounded number has more digits than its type."""
     return _turned(value, lambda _: True)
 
 
 def absolute(value: Operand) -> Operand:
-    """Return the absolute value of a DECIMAL: Spark negates numbers below 0, and keeps all others."""
+    """Return the absolute value of a DECIMAL. Spark negates (and rounds) only numbers below 0."""
     return _turned(value, lambda number: number < 0)
 
 

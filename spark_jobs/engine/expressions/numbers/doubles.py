@@ -1,4 +1,4 @@
-"""Logarithms, powers, angles and hyperbolic functions of DOUBLEs, to the bit of Java's StrictMath."""
+"""Logarithms, powers, angles and hyperbolic functions of DOUBLEs, with the results of Java's StrictMath bit for bit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _of_doubles(function: Callable[..., Doubles]) -> Implementation:
 
 
 def _logarithm(function: Callable[[Doubles], Doubles], beyond: float = 0.0) -> Implementation:
-    """Return the implementation of a logarithm; NULL for arguments up to `beyond`, where no logarithm is defined."""
+    """Return the implementation of a logarithm; NULL for arguments of at most `beyond`, which have no logarithm."""
 
     def apply(args: list[Operand], _: SqlType) -> Operand:
         value = to_double(args[0])

@@ -1,6 +1,6 @@
 """exp, log, log10 and pow as Java's StrictMath, and so Spark, computes them: fdlibm 5.3, bit for bit.
 
-The functions of the C library differ in the last digit for about one value in every few dozen. Each step below is one
+The system's C library has another last digit than fdlibm for about one value in a few dozen. Each step below is one
 IEEE operation in fdlibm's order. Variables have fdlibm's names, so that this code can be compared with fdlibm's.
 Source: e_exp.c, e_log.c, e_log10.c, e_pow.c.
 """

@@ -130,4 +130,4 @@ MATHEMATICS: dict[str, Implementation] = {
     "width_bucket": _bucket,
     **{f"{name} to scale": _at_scale(rounding) for name, rounding in _ROUNDINGS.items()},
 }
-"""The implementation by function; names are those in `grouping.functions`. Names with `` to scale`` take DECIMALs."""
+"""The implementation by function, with the names in `grouping.functions`; those with `` to scale`` round DECIMALs."""

@@ -16,7 +16,7 @@ __all__ = ["PRINTED"]
 _MOST_DIGITS = 2_000
 """The precision of the computation, in digits.
 
-These are enough for all digits of the largest DOUBLE and for the largest number of decimals.
+This precision is enough for all digits of the largest DOUBLE and for the largest number of decimals.
 """
 _MOST_DECIMALS = 340
 """The largest number of decimals that DecimalFormat writes for a number that is not a DECIMAL."""

@@ -101,7 +101,7 @@ class _Line:
         self.add(f".{part}")
 
     def end(self, kind: str, *, negative: bool) -> None:
-        """Write the closing sign before trailing blanks; before that, a point without digits becomes such a blank."""
+        """Make a blank of a point without digits at the end, and then write the closing sign before trailing blanks."""
         if self.text.endswith("."):
             self.text = self.text[:-1] + " "
         written = self.text.rstrip(" ")

@@ -75,7 +75,7 @@ def _pattern_search(pattern: str) -> _LikeSearch:
 
 
 def _present(text: pl.Series, pattern: Presence) -> pl.Series:
-    """Tell for each text whether a pattern occurs in it; `pattern` has the conditions that are equal to this."""
+    """Tell for each text whether it satisfies the conditions of `pattern`, which stand for one pattern of Java."""
     found = _found(text, pattern)
     if pattern.twice:
         found |= _found(text.str.replace(LAST_LINE_END, ""), pattern)
@@ -147,7 +147,8 @@ def _by_regex(
 def _like_search(pattern: str, escape: str = "\\") -> _LikeSearch | None:
     """Return the search of a LIKE pattern.
 
-    None if an escape character is last or stands before a plain character, or if a column's pattern is too large.
+    None if an escape character is last or stands before a plain character, or if the pattern is too large, which only
+    a pattern from a column can be.
     """
     parts = None if is_too_large(pattern) else like_parts(pattern, escape)
     if parts is None:

@@ -1,4 +1,4 @@
-"""Spark's functions of strings over typed Polars expressions; a string is its code points."""
+"""Spark's functions of strings over typed Polars expressions; a string is a sequence of code points."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def _instr(text: pl.Expr, part: pl.Expr) -> pl.Expr:
 
 
 def _contains(text: pl.Expr, part: pl.Expr) -> pl.Expr:
-    """Tell whether a text contains a part. `str.contains` makes a regular expression of it, and fails if it is long."""
+    """Tell whether a text contains a part.
+
+    `str.contains` makes a regular expression of the part, and fails if the part is long.
+    """
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:
         frame = pl.DataFrame({"text": columns[0], "part": columns[1]})
@@ -74,7 +77,7 @@ def _contains(text: pl.Expr, part: pl.Expr) -> pl.Expr:
 
 
 def _reverse(text: pl.Expr) -> pl.Expr:
-    """Reverse code points; Polars' own reverses graphemes."""
+    """Reverse the code points of a text; Polars' own function would reverse graphemes."""
     return text.map_batches(
         lambda values: pl.Series(pc.utf8_reverse(values.to_arrow().cast(pa.large_string()))), return_dtype=pl.String
     )

@@ -1,4 +1,4 @@
-"""Spark's functions of words, lists in texts and similarity, one value at a time; a string is its code points."""
+"""Spark's functions of words, of lists in texts and of similarity, computed value by value, over code points."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def _find_in_set(word: str, listed: str) -> int:
 def _substring_index(text: str, delimiter: str, count: int) -> str | None:
     """Return the text before the `count`-th delimiter; delimiters may overlap.
 
-    For a negative `count`, return the text after this delimiter, counted from the end. None for the smallest INT: Spark
-    fails, because it cannot negate this number.
+    For a negative `count`, the delimiters are counted from the end, and the text after the delimiter is returned. None
+    for the smallest INT: Spark fails, because it cannot negate this number.
     """
     if count == -(2**31) and delimiter:
         return None

@@ -1,4 +1,4 @@
-"""Times moved, measured and taken apart by a unit, in UTC; a time outside of the years 1 to 9999 is NULL."""
+"""Adds units to times, measures differences in units, and returns parts of times; NULL outside the years 1 to 9999."""
 
 from __future__ import annotations
 
