@@ -29,7 +29,7 @@ def explain(
 
     Args:
         query: The query to explain.
-        stream: Its stream.
+        stream: The stream of the query.
         statistics: The workers' statistics of the stream. With statistics, EXPLAIN shows the index in use.
         use: The numbers of CQs that use the query's parts.
     """

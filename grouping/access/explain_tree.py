@@ -55,9 +55,9 @@ def plan_tree(plan: GroupPlan, stream: Stream, path: AccessPath, use: Use) -> di
 
     Args:
         plan: The plan to explain.
-        stream: Its stream.
+        stream: The stream of the plan.
         path: The access path of the group.
-        use: The numbers of CQs that use its parts.
+        use: The numbers of CQs that use the parts of the plan.
     """
     source: dict[str, Any] = {**_source(plan, stream), "cqs": use.stream}
     return {
@@ -79,7 +79,7 @@ def _source(plan: GroupPlan, stream: Stream) -> dict[str, Any]:
 
 
 def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]:
-    """Yield each slot, its conjunct's text (if long, only around the slot), and the part that decides the conjunct."""
+    """Yield each slot, the text of its conjunct (of a long text, the part around the slot), and who decides it."""
     placed = [(conjunct, "index" if at in path.keys else "residual") for at, conjunct in enumerate(plan.conjuncts)]
     placed += [(conjunct, "having") for conjunct in (plan.kept.having if plan.kept else ())]
     placed += [(plan.stay.end.conjunct, "until")] if plan.stay else []

@@ -1,4 +1,4 @@
-"""Warnings about accepted queries with a condition that their author probably did not intend."""
+"""Warnings about a condition of an accepted query that the author of the query probably did not intend."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_NULL = frozenset(("<>",))
 _AS_WHOLE = frozenset(("<>", "<", "<=", ">", ">="))
 """Comparisons that may be TRUE for a text with a fraction, but are NULL once the text is CAST to BIGINT."""
 _PASSING = frozenset("+-*/%") | {"neg", "div", "case", "coalesce"}
-"""Operators that may pass a NULL on: if an operand is NULL, their result may be NULL."""
+"""Operators whose result may be NULL because an operand is NULL."""
 _WHOLE_CAST = " AS BIGINT)"
 _WHOLE_NAME = re.compile(r"\b(?:BIGINT|LONG)\b", re.IGNORECASE)
 _DOUBLED = re.compile(r"\\\\[dwsbDWSB.+*?()\[\]{}|^$]")
@@ -41,7 +41,8 @@ def query_warnings(
     Args:
         plan: The group of the query.
         row: The constants of the query.
-        text: The command; a command with the word BIGINT or LONG gets no warning about a CAST to BIGINT.
+        text: The command. With the word BIGINT or LONG in the command, its author may have written the CAST to BIGINT,
+            so there is no warning about this CAST.
         select: The SELECT list of the query; None if it is not to be checked.
 
     Example:

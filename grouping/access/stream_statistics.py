@@ -29,7 +29,7 @@ _UNKNOWN = 0.1
 _ENOUGH = 100
 """The least number of sampled events for an estimate."""
 _STALE_MS = 60_000
-"""Statistics of a partition are ignored if they are this many milliseconds older than the newest statistics."""
+"""Statistics of a partition are ignored if they are older than the newest statistics by this number of milliseconds."""
 _TEXT = 64
 
 Rounded = float | str
