@@ -320,7 +320,7 @@ class Binder(PredicateBinder):
         exp.HexString: _binary,
         exp.Null: _null,
         exp.Neg: _negative,
-        exp.Sqrt: _positive,  # `select_text` rewrites unary plus to this node
+        exp.Sqrt: _positive,  # `respelled_tokens` rewrites unary plus to this node
         exp.DPipe: _concat,
         exp.Concat: _side_by_side,
         exp.Case: _case,

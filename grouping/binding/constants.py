@@ -59,13 +59,13 @@ def string(text: str, position: int | None) -> Constant:
 
 
 def read_again(constant: Constant, reader: str) -> Constant:
-    """Return the constant with its text read by another of `literals.READERS`."""
+    """Return the constant that another reader of `literals.READERS` reads from the same text."""
     sql_type, value = READERS[reader](constant.text)
     return Constant(value, sql_type, reader, constant.text, constant.position, is_pinned=constant.is_pinned)
 
 
 def coerce(constant: Constant, sql_type: SqlType, exact: str = "exact", beside: Bound | None = None) -> Constant:
-    """Return a constant with a type in which it can be compared with an expression.
+    """Convert a constant to a type that can be compared with an expression.
 
     Args:
         constant: The constant as read from the text.

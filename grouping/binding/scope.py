@@ -76,7 +76,8 @@ class Scope(NamedTuple):
         if not found:
             raise self._unknown(qualifier, name, sources, quoted=quoted and not qualifier)
         if len(found) > 1:
-            # A declared column wins over a record field of its name, since later versions may add record fields.
+            # A declared column takes precedence over a record field of the same name, since a later version of the
+            # product may add record fields.
             found = [pair for pair in found if wanted in pair[0].columns] or found
         if len(found) > 1:
             names = " and ".join(f'"{source.name}"' for source, _ in found)

@@ -36,7 +36,7 @@ def bytes_call(name: str, args: Sequence[Bound]) -> Bound:
 
 
 def _joined(args: Sequence[Bound]) -> Bound:
-    """Return the concatenation of bytes, via their hexadecimal digits."""
+    """Return the concatenation of BINARY values: their hexadecimal digits are joined, and converted to bytes."""
     if any(argument.type != BINARY and not is_null(argument) for argument in args):
         raise unsupported(
             '"concat" of BINARY and STRING', "Spark reads the bytes as UTF-8; they may be invalid.", "Use encode."

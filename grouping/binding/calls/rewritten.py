@@ -33,7 +33,7 @@ def decoded(args: Sequence[Bound]) -> Bound:
 
 
 def _nan_else(name: str, *args: Bound) -> Bound:
-    """Return the first number, or the second if the first is NaN; two FLOATs stay FLOAT, all else is DOUBLE."""
+    """Return the first number, or the second if the first is NaN: a FLOAT if both are FLOATs, otherwise a DOUBLE."""
     sql_type = FLOAT if all(argument.type == FLOAT for argument in args) else DOUBLE
     first, other = (cast(_number(name, argument), sql_type) for argument in args)
     return cases([apply("isnan", (first,))], (other, first))
