@@ -166,7 +166,7 @@ class AggregateBinder(Binder):
         return super()._bind(node)
 
     def _key_of(self, node: exp.Expr) -> AggregateKey | None:
-        """Return the key that an expression of HAVING equals if its names mean columns and not aliases.
+        """Return the key that equals an expression of HAVING in which all names are read as columns, not as aliases.
 
         The result is None if there is no such key, or if no name in the expression has both meanings.
         """

@@ -101,7 +101,7 @@ def key_column(shown: str, bound: Bound) -> Column:
 
     Args:
         shown: The column's name.
-        bound: Its bound tree.
+        bound: The column's bound tree.
 
     Raises:
         InputError: ``unsupported-query``.

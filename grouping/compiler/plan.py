@@ -110,7 +110,7 @@ _PARTS = {
     "offset": ("OFFSET", _ENDLESS, _LEAVE_OUT),
     "into": ("INTO", "DO PUBLISH says where results go.", _LEAVE_OUT),
 }
-"""By sqlglot's name for a refused part of a SELECT: its name in SQL, the reason, and the form to write."""
+"""sqlglot's name for a refused part of a SELECT → the name in SQL, the reason, and the form to write."""
 
 _KEPT = frozenset(("expressions", "from_", "where", "joins", "group", "having"))
 _FRAMED = frozenset(("qualify", "windows"))

@@ -117,7 +117,7 @@ def _choices(call: Call, types: Sequence[SqlType]) -> set[SqlType]:
 
 
 def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
-    """Return the predicate with its constants; ``TRUE`` without a predicate.
+    """Return the predicate of a group as SQL, with the constants of a row; ``TRUE`` without a predicate.
 
     Example:
         >>> from grouping.model.expression import Slot
@@ -133,7 +133,7 @@ def filter_sql(plan: GroupPlan, row: ConstantRow) -> str:
 
 
 def select_sql(select: SelectList) -> str:
-    """Return the SELECT list, every column under its name."""
+    """Return the SELECT list as SQL; each column has its name from the query."""
     return ", ".join(f"{_rendered(item.expression, [], ())} AS {_quoted(item.name)}" for item in select.items)
 
 

@@ -45,7 +45,7 @@ class PlacedConditions(NamedTuple):
 
 
 def has_frames(tree: exp.Select) -> bool:
-    """Tell whether a SELECT has window functions in its SELECT list, or QUALIFY.
+    """Tell whether a SELECT has QUALIFY, or window functions in its SELECT list.
 
     Raises:
         InputError: ``unsupported-query`` for a window function in WHERE.
