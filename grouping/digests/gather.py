@@ -51,7 +51,7 @@ def gather(log: PendingLog, questions: Iterable[DigestQuestion], bounds: Bounds 
 
     Args:
         log: The log of pending matches.
-        questions: A question for each destination. They are taken one by one, only when needed for the next answers.
+        questions: A question for each destination. The iterator is read only as far as the next answers need.
         bounds: Limits on the records in memory.
     """
     asked: list[tuple[DigestQuestion, list[Place] | None]] = []

@@ -96,7 +96,7 @@ class DigestJobs:
         return str(server["run_id"]) if gone else None
 
     def change(self, job: Job, state: Literal["taken", "done"]) -> Job | None:
-        """Set the state of a request and return the new request; None if the other program changed it first."""
+        """Set the state of a request and return the new request; None if the request was changed in the meantime."""
         after = msgspec.structs.replace(job, state=state)
         with mapped():
             changed = self._redis.eval(_CHANGE, 1, self._key, _encode(job), _encode(after))

@@ -19,7 +19,7 @@ RecordsReader = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
 """Reads offsets and values of a partition's records, from a first offset to a last one, both included."""
 
 _KEPT_BYTES = 128 << 20
-"""The largest number of bytes of the records kept in memory, in packed form. Unpacked, they take somewhat more."""
+"""The largest number of bytes of the records kept in memory, in packed form. In memory, records take somewhat more."""
 _NEAR = 64
 """The longest gap between two wanted records, in offsets, that is read through. A seek skips a longer gap."""
 

@@ -85,8 +85,8 @@ class PendingMatches(msgspec.Struct, array_like=True, frozen=True, dict=True, om
     set.
     """
     computed: bool = False
-    """Whether the items are results that waited for the watermark (FOR, SILENCE), so that no source offset tells when
-    they arose. Their positions grow within a store and partition.
+    """Whether the items are results that waited for the watermark (FOR, SILENCE). Such an item has a position in its
+    computation in place of a source offset. The positions grow within a store and partition.
     """
 
     @property

@@ -1,9 +1,9 @@
 """Decides which stored aggregates may be merged, so that each later digest of each reader has both or neither.
 
-Two aggregates may be merged under these conditions: They have the same pane and source partition. Their ranges of
-offsets are committed, so each later cut covers both. Each reader saw both or neither at their versions of the tables.
-Each earlier digest of a reader that still matters had both or neither. The last range of a source partition is never
-merged, since a later record may continue or repeat the range.
+Two aggregates may be merged under these conditions. They have the same pane and source partition. Their ranges of
+offsets are committed, so each later cut covers both. Each reader saw both or neither at the versions of the tables by
+which the aggregates were found. Each earlier digest of a reader that still matters had both or neither. The last range
+of a source partition is never merged, since a later record may continue or repeat the range.
 """
 
 from __future__ import annotations
