@@ -40,7 +40,7 @@ class Function:
     size: SizeRule | None = None
     """The rule for the largest number of bytes of text in the result; None for a result without text."""
     grows: bool = False
-    """Whether the result can be longer than all arguments together, and its length has no fixed limit."""
+    """Whether the result can be longer than all arguments together, and has no fixed limit of length."""
     strict: bool = True
     """Whether the result is NULL if an argument is NULL."""
     casts: bool = True
@@ -55,8 +55,8 @@ class Function:
     """Whether calls are compiled to other functions and operators, so that the evaluator needs no function of this
     name."""
     example: str = ""
-    """A call over the columns of `function_guide.SAMPLE`; if empty, the call is made from the kinds of the
-    parameters.
+    """A call over the columns of the sample stream of `function_guide.py`; if empty, the call is made from the kinds of
+    the parameters.
     """
 
     @cached_property
