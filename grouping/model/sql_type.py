@@ -82,12 +82,12 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_decimal(self) -> bool:
-        """Whether it is a DECIMAL of any size."""
+        """Whether the type is a DECIMAL of any size."""
         return self.name == "DECIMAL"
 
     @property
     def is_set(self) -> bool:
-        """Whether it is the type of the values after IN."""
+        """Whether the type is that of the values after IN."""
         return self.name == "SET"
 
     @property
@@ -112,7 +112,7 @@ class SqlType(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether equality and order are defined for values. For types with parts and VARIANT, they are not."""
+        """Whether equality and order are defined for values: not for types with parts, and not for VARIANT."""
         return self.name not in _UNORDERED
 
     @property
