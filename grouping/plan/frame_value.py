@@ -61,8 +61,8 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
     def read_rows(self) -> int:
         """The number of rows in the frame if the worker reads all of them for each event; otherwise 0.
 
-        The result is 0 for `LAG`, which reads a single row. Counts, and sums and means of exact numbers, are 0 too,
-        because they are computed as differences of cumulative sums. A frame by time is 0, because its size is unknown.
+        `LAG` reads a single row. Counts, and sums and means of exact numbers, are computed as differences of cumulative
+        sums. The number of rows in a frame by time is unknown, and is also given as 0.
         """
         inexact = any(not isinstance(each, Slot) and each.type in (FLOAT, DOUBLE) for each in self.args)
         is_sum = self.function == "count" or (self.function in ("sum", "avg") and not inexact)

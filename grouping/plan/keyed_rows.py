@@ -19,7 +19,7 @@ class KeyedRows(msgspec.Struct, frozen=True, omit_defaults=True):
     """The columns of the key, without repetitions, in the order of their stored texts.
 
     The key has the columns that the query names. For frames and silences, it also has the columns that WHERE compares
-    with constants for equality. NULL is a value like any other, NaN equals NaN, and -0.0 equals 0.0.
+    with constants for equality. In a key, NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0.
     """
     where: tuple[Expression, ...] = ()
     """The conditions of WHERE that select the input rows, with their constants, in canonical order."""

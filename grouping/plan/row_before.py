@@ -20,7 +20,7 @@ it."""
 class RowBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     """Pairs of a row and the previous row with equal values of BY, in the order of one source partition.
 
-    NULL is a value like any other, NaN equals NaN, and -0.0 equals 0.0. A row keeps its columns, position and time.
+    In a key, NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0. A row keeps its columns, position and time.
     """
 
     batch_micros: ClassVar[float] = 1_500.0

@@ -54,7 +54,7 @@ def render(
 
 
 def render_until(stay: Stay, computation: Computation | None) -> str:
-    """Return UNTIL's condition as a signature has it."""
+    """Return the condition of UNTIL as the text for a signature."""
     switch = computation and computation.switch
     return switch.until if switch else render_part(stay.end.conjunct)
 
