@@ -1,4 +1,4 @@
-"""The format of a data folder, which `format.json` in the folder names. A folder of a newer format is refused.
+"""The check of a data folder's format. The file `format.json` names the format; a folder of a newer format is refused.
 
 A folder without this file has the first format, which is the only one so far. A release that changes the files of the
 folder (checkpoints, files of the servers) must increase `FORMAT`, and must convert folders of older formats here.

@@ -15,8 +15,8 @@ __all__ = ["spare_pandas"]
 def spare_pandas() -> None:
     """Let pyarrow make arrays from lists without importing pandas. PyArrow needs pandas only to recognise a Series.
 
-    PyArrow looks for pandas only once, when it reads the first list, so this function lets this one import fail. Later
-    imports of pandas work, and also pyarrow's ``to_pandas``.
+    PyArrow looks for pandas only once, when it reads the first list. So this function reads a list, and makes the
+    import fail meanwhile. Later imports of pandas work, and also pyarrow's ``to_pandas``.
     """
     absent = _PandasAbsent()
     sys.meta_path.insert(0, absent)
