@@ -1,4 +1,4 @@
-"""A statement as a sequence of sqlglot's tokens, with the position reached.
+"""A statement as a sequence of sqlglot's tokens, with the position of the next token to read.
 
 The tokens come from the SQLite dialect of sqlglot, since it reads strings as standard SQL does (``''`` is a quote, a
 backslash is an ordinary character) and accepts both ``"`` and a backtick around identifiers.
@@ -68,7 +68,7 @@ def unreadable(text: str) -> InputError:
 
 
 class Tokens:
-    """The tokens of a statement, and the position reached in them. For a single thread.
+    """The tokens of a statement, and the position of the next token to read. For a single thread.
 
     Raises:
         InputError: ``syntax-error`` for a string, quoted name or comment without an end.
