@@ -31,7 +31,7 @@ FRESH_SECONDS = 0.05
 
 
 class LeaseLost(OperationalError):
-    """Another process has taken the lease, or Redis has lost it. Writes under its fence are refused."""
+    """Another process has taken the lease, or Redis has lost the lease. Writes under the lease's fence are refused."""
 
 
 @dataclass(frozen=True, slots=True)

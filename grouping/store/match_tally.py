@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 __all__ = ["MatchTally"]
 
 _AT_ONCE = 1 << 16
-"""The largest number of destinations in a value. A value takes up to half a megabyte if all destinations have the same
-time, otherwise up to a megabyte.
+"""The largest number of destinations in an encoded value. A value takes up to half a megabyte if all destinations have
+the same time, otherwise up to a megabyte.
 """
 
 
