@@ -203,7 +203,7 @@ def _mask(text: str) -> tuple[SqlType, ConstantValue]:
 
 
 def _key(text: str) -> tuple[SqlType, ConstantValue]:
-    """Read the name of a URL's parameter. Spark puts it into a regular expression, so special signs are refused."""
+    """Read the name of a URL's parameter. Spark puts the name into a regular expression; special signs are refused."""
     if not _PLAIN_KEY.fullmatch(text):
         raise unsupported(
             f'the key "{text[:_SHOWN]}" of a URL', "The key may have letters, digits, and _ - % ~ = : ; @ ! , ' &."

@@ -1,4 +1,4 @@
-"""The tree of a regular expression, and facts about its parts: size, emptiness, line ends at the edges."""
+"""The tree of a regular expression, and properties of its parts: the size, possible emptiness, possible line ends."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ __all__ = [
 VariantPath = tuple[str | int, ...]
 """The steps of a path: the name of a field, or the index of an element from 0."""
 MISSING = msgspec.UNSET
-"""The result for a path that leads to no part of a value. A null of JSON is a part; its result is None."""
+"""The result for a path that leads to no part of a value. A null of JSON is a part, and its value is None."""
 
 _MOST_LEVELS = 200
 """The largest depth of nested objects and arrays. Spark allows 1,000."""
