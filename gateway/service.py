@@ -78,7 +78,7 @@ _UNITS_READ = 2
 buffer is empty. While the gateway carries out the two units of a read, the driver fills the buffer, so the next units
 are full too."""
 _APART_SECONDS = 0.25
-"""The time between two units of commands, while a single subscriber keeps sending."""
+"""The time between two units of commands while a single subscriber keeps sending, so that many commands gather."""
 
 
 def now_ms() -> int:

@@ -55,7 +55,7 @@ def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
 
 
 def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
-    """Repeat a call until the servers answer, and return its result."""
+    """Repeat a call until the servers answer, and return its result. Errors in `_LASTING` are raised at once."""
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(
             lambda error: isinstance(error, OperationalError) and not isinstance(error, _LASTING) and not stop.is_set()

@@ -27,7 +27,7 @@ class SourceRights:
         return is_operator(self._settings, subscriber)
 
     def may_read(self, subscriber: str, source: Source) -> bool:
-        """Tell whether a subscriber may read a source in queries. Without this right, it must look missing."""
+        """Tell whether a subscriber may read a source in queries. Other subscribers must not learn of the source."""
         if source.access.admits(subscriber, self._default) or source.owner == subscriber:
             return True
         return is_operator(self._settings, subscriber)

@@ -27,7 +27,7 @@ def dependencies(
 ) -> tuple[Dependency, ...]:
     """Return the dependencies whose ids are not None.
 
-    The results are cached, because a million CQs have only a few thousand different tuples.
+    The results are cached, because a million CQs have only a few thousand different combinations of arguments.
     """
     ids = {
         DependencyKind.GROUP: group,
@@ -107,7 +107,7 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Note the sole user of a group or SELECT list. With a second user it is `SEVERAL`, until no CQ is left."""
+        """Note the sole user of a group or SELECT list. A second user turns it into `SEVERAL`, until no CQ is left."""
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:

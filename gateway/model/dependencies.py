@@ -52,8 +52,9 @@ class DependencyKind(Enum):
 
 
 RECORDED = (DependencyKind.GROUP, DependencyKind.SELECT)
-"""The kinds whose definitions are on `cq.catalog`. Only these are evaluated, so only these can be quarantined. For each
-plan and SELECT list, the gateway notes the sole user, that is, the only subscriber whose CQs need it."""
+"""The kinds whose definitions are on `cq.catalog`. Only these definitions are evaluated, so only they can be
+quarantined. For each plan and SELECT list, the gateway notes the sole user, that is, the only subscriber whose CQs need
+it."""
 
 
 class Dependency(NamedTuple):

@@ -33,7 +33,7 @@ class Inventory:
         """Destination with an ended incarnation whose `cq.end` is not written yet → when the last of these incarnations
         ended, epoch milliseconds."""
         self.epoch = 0
-        """The confirmed epoch of the constant tables."""
+        """The epoch for which the gateway has confirmed the constant tables (`WorkingCopy.confirm`)."""
         self.clear()
 
     def clear(self) -> None:
@@ -81,14 +81,14 @@ class Inventory:
         """Count a topic of results against a subscriber's quota.
 
         Args:
-            owner_id: The topic's destination, or its group with virtual destinations.
+            owner_id: The dedicated destination of the topic, or the group whose virtual destinations share the topic.
             subscriber: The subscriber whose CQ needed the topic first.
         """
         self.topic_founders[owner_id] = subscriber
         self.topic_shares[subscriber, topic_kind(owner_id)] += 1
 
     def forget_topic(self, owner_id: str) -> None:
-        """Subtract a topic of results."""
+        """Subtract a deleted topic of results from the quota that it counts against."""
         if (subscriber := self.topic_founders.pop(owner_id, None)) is not None:
             self.topic_shares[subscriber, topic_kind(owner_id)] -= 1
 

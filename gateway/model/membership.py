@@ -63,7 +63,7 @@ class Membership(msgspec.Struct, array_like=True):
 
     @property
     def packed_bounds(self) -> bytes:
-        """The packed bounds of a store of aggregates: ticks, START and EXPIRE of its live, unpaused members.
+        """The packed bounds of the panes of a store of aggregates: ticks, START and EXPIRE of live, unpaused members.
 
         The value is empty for other destinations.
         """

@@ -142,7 +142,7 @@ class DueSnapshot(msgspec.Struct, frozen=True, array_like=True):
     name: str
     """The CQ's name."""
     at_ms: int
-    """When the CQ was created, epoch milliseconds: the time of the record ``cq.snapshot``."""
+    """When the CQ was created, epoch milliseconds. The record ``cq.snapshot`` has this time too."""
 
 
 class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
@@ -175,7 +175,7 @@ class EdgeSpec(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def id_text(self) -> str:
-        """The text that gives a CQ other destination ids than an equal CQ; "" if equal CQs share destinations."""
+        """The text by which the destination ids of equal CQs differ; "" if equal CQs share destinations."""
         own = self.own.own if isinstance(self.own, DueSnapshot) else self.own
         return f"{self.edge} {own}" if own else ""
 
@@ -214,7 +214,7 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def of_rows(self) -> bool:
-        """Whether the digests hold the rows of a table at each tick: for a query over only a table, without EMIT."""
+        """Whether each digest has the rows of a table at its tick, as for a query without EMIT over only a table."""
         return self.edges is None and is_changes(self.stream_id)
 
     @property

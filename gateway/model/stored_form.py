@@ -1,4 +1,4 @@
-"""The form of CQs and destinations in Redis: as few bytes as possible, since there are millions.
+"""The form of CQs and destinations in Redis, with as few bytes as possible, since there may be millions of them.
 
 CQs are in hashes ``cqs:<subscriber>`` by folded name, and destinations are in the hash ``destinations`` by id. A value
 is left out if it follows from the key, or if nearly all CQs or destinations have it. Ids are stored as raw bytes. A CQ

@@ -31,7 +31,7 @@ _NONE = TableEntries(0, [])
 
 
 def table_entries(membership: Membership | None, leaving: Departures | None) -> TableEntries:
-    """Return the entries of a destination; each record time is in at most one entry, so an event is delivered once.
+    """Return the entries of a destination; each record time is in at most one entry, so no event is delivered twice.
 
     A destination with digests of a table's rows has no entries, because changes of the table are not its matches.
     """
@@ -53,7 +53,7 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
     Args:
         destination: The destination.
         entries: The entries of the destination.
-        bounds: The bounds of a store of aggregates (`grouping.model.panes`); else empty.
+        bounds: The packed bounds of the panes of a store of aggregates (`grouping.model.panes`); else empty.
     """
     if not entries.windows:
         return

@@ -163,7 +163,7 @@ class Unit:
             self.set_field("topic-founders", owner_id, None)
 
     def note_last_expiry(self, destination_id: DestinationId, expire_ms: int) -> None:
-        """Note EXPIRE of a removed CQ, so that a destination with only paused CQs still sends the matches before it."""
+        """Note EXPIRE of a removed CQ, so that a destination with only paused CQs sends the matches before EXPIRE."""
         self.last_expiries[destination_id] = expire_ms
 
     def retire(self, destination: Destination, until: tuple[int, ...]) -> int:

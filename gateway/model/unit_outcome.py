@@ -35,9 +35,9 @@ def segments(unit: Unit) -> dict[StreamId, Segment]:
 
 
 def ended_version(unit: Unit, destination: Destination) -> int:
-    """Return the first version of the constant tables with which micro-batches cannot write to a destination.
+    """Return the first version of the constant tables without a destination that ends with this unit.
 
-    The destination ends with this unit.
+    Micro-batches with this version or a later one cannot write to the destination.
     """
     seen = unit.touched[destination.destination_id][1] or unit.touched[feed_of(destination).destination_id][1]
     return unit.inventory.versions[destination.stream_id] + bool(seen)
