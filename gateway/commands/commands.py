@@ -2,7 +2,7 @@
 
 A batch is one unit of work with one commit. Some commands change the streams, tables or views against which later
 commands are compiled. The commands between two of these are compiled first; then their CQs and destinations are read
-from Redis together. So a command costs its compilation, but no round trip of its own.
+from Redis together. So a command needs no round trip to Redis of its own.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from schemas.topic_names import COMMAND_PLACE_HEADER
 __all__ = ["Replies"]
 
 _RETRIED = ("unavailable", "malformed-command", "not-allowed")
-"""Codes of refusals after which the command may be sent again with the same id, if the reply is not remembered."""
+"""Codes of refusals that are not always remembered. If a refusal is not remembered, the command may be sent again with
+the same id."""
 
 
 class Replies:

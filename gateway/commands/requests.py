@@ -90,7 +90,7 @@ class RequestReader:
 
     @property
     def checks_tokens(self) -> bool:
-        """Whether commands carry tokens; without tokens, the record's key names the sender."""
+        """Whether commands must have tokens. Otherwise, only the record's key names the sender."""
         return self._tokens is not None
 
     def is_genuine(self, record: Record) -> bool:

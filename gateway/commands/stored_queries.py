@@ -54,7 +54,7 @@ class StoredQueries:
         self._compared = self._replaced = 0
 
     def reload(self) -> None:
-        """Begin from the start, unless all CQs were compared already; to be called before the first step.
+        """Start the comparison again, unless all CQs were compared already. Call `reload` before the first step.
 
         Raises:
             StoreUnavailable: Redis does not answer.

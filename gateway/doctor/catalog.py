@@ -1,4 +1,4 @@
-"""The expected state, read from `cq.catalog`. The last record of each key gives the state."""
+"""The expected state, read from `cq.catalog`. For each key, the last record gives the state."""
 
 from __future__ import annotations
 

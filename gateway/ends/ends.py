@@ -3,8 +3,8 @@
 After a DROP, the events that were published before it are still evaluated for the CQ. Then the destination leaves the
 constant tables. A micro-batch that has pinned earlier tables may still write results, so the end waits until no such
 micro-batch is under way. A topic that is no longer used stays for a while: late readers need it, and a stream fails if
-one of its tasks writes to a deleted topic. If a destination is used again, its first incarnation still ends:
-its readers get `cq.end`. If other CQs stay in a destination, the readers of the CQs that have left get `cq.leave`.
+one of its tasks writes to a deleted topic. If a destination is used again, the readers of its earlier incarnation
+still get `cq.end`. If other CQs stay in a destination, the readers of the CQs that have left get `cq.leave`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Lifetimes:
         self._timers = timers
         self._skip = 0
         self.busy = False
-        """Whether more CQs are due than a step removes."""
+        """Whether more CQs may be due than the last step has removed."""
 
     def step(self, now_ms: int) -> Change:
         """Remove expired CQs within the unit of work, and return the change."""
