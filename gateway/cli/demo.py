@@ -41,7 +41,7 @@ __all__ = ["demo"]
 
 _SEED = 2026
 _SHOWN = 12
-"""For how many CQs of each subscriber results are shown. The results of thousands of CQs would flicker."""
+"""The number of CQs of each subscriber whose results are shown. The results of thousands of CQs would flicker."""
 _PACE = 0.02
 """The time between two batches of quotes, in seconds."""
 _REST = 2.0

@@ -24,9 +24,10 @@ from grouping.process.without_pandas import spare_pandas
 __all__ = ["MOST_WAITING", "EvaluationProcess", "Evaluations", "TooCostly"]
 
 _SECONDS = 1.0
-"""The largest CPU time of a question, in seconds. Other questions wait meanwhile."""
+"""The largest CPU time of a question, in seconds. The limit is short, since other questions wait meanwhile."""
 _MOST_SECONDS = 10.0
-"""The longest time until the answer to a question, in seconds. Other processes may use the cores meanwhile."""
+"""The longest time from a question to its answer, in seconds. The time is longer than `_SECONDS`, since other processes
+may use the cores meanwhile."""
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 60.0
 MOST_WAITING = 20

@@ -1,4 +1,4 @@
-"""The reasons why an event is not a match: conjuncts that are FALSE or NULL, or a time outside START and EXPIRE."""
+"""The reasons why an event is not a match: conjuncts that are FALSE or NULL, or a time before START or after EXPIRE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluates records for a query with the evaluator's own code: decode, match and split, as in one of its tasks."""
+"""Evaluates records for a query with the evaluator's own code: decodes, matches and splits them as a task does."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from spark_jobs.engine.stages.task import Observer, Task
 __all__ = ["AT_ONCE", "Letter", "Place", "TaskOutput", "evaluated"]
 
 AT_ONCE = 1_000
-"""The largest number of records of a task. A task makes at most this number of dead letters for single events."""
+"""The largest number of records of a task. A task makes at most this number of dead letters for single events, so no
+dead letter is missing."""
 _SETTINGS = Settings.model_construct(evaluator=EvaluatorSettings(future_seconds=1e9))
 """The default settings, without those of the environment. There is no clock here, so `future_seconds` is so large that
 no event time is too far in the future."""

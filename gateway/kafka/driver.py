@@ -70,7 +70,7 @@ class RecordTooLarge(OperationalError):
 
 
 class ProducerFenced(OperationalError):
-    """Kafka refuses the writes of a client: a later client has taken its transactional id, or its transaction expired.
+    """Kafka refuses a client's writes: a later client has taken the transactional id, or the transaction has expired.
 
     The later client may belong to the same gateway. Only the lease tells whether another gateway has taken over.
     """

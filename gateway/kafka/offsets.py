@@ -67,7 +67,7 @@ class Offsets:
         self._unanswerable |= {place for place in list(self._last_ends) if place[0] == topic}
 
     def beginnings(self, places: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the lowest offset of each partition that Kafka still has."""
+        """Return, for each partition, the lowest offset that Kafka still has."""
         return self._of_all(places, OffsetSpec.earliest(), False)
 
     def ends(self, places: Sequence[Partition], *, committed: bool = False) -> dict[Partition, int]:

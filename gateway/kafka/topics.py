@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 _Made = TypeVar("_Made")
 
 _MADE_SECONDS = 10.0
-"""The longest wait for a broker that makes topics. Thousands of topics take some seconds."""
+"""How long a single broker may take to make topics, in seconds. Thousands of topics take some seconds."""
 _ALL_MADE_SECONDS = 40.0
 """How long the creation of topics is tried, with one broker after the other. A broker may wait half a minute for a
 controller that hangs, although there is a new controller. A deletion is not tried again: a late deletion could delete a
@@ -136,7 +136,7 @@ class Topics:
             return self._admin.ask(lambda admin: _configs(admin, resources), ANSWER_SECONDS)
 
     def configure(self, topic: str, config: Mapping[str, str]) -> None:
-        """Set some options of a topic, and leave its other options."""
+        """Set some options of a topic, and leave the other options unchanged."""
         entries = [
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
         ]

@@ -79,12 +79,12 @@ class TransactionalWriter:
     def _begin(self) -> None:
         """Make a new Kafka client; the previous client, if any, can no longer commit."""
         self._written: set[str] = set()
-        """The topics to which the client has written, so that it knows the leaders of their partitions."""
+        """The topics to which the client has written. The client has noted the leaders of their partitions."""
         options = client_config(
             self._settings,
             transactional_id=self._settings.clients.gateway,
             partitioner="murmur2_random",
-            linger_ms=50,  # a commit flushes waiting records, so batches are large and no commit waits
+            linger_ms=50,  # batches are large, and no commit waits, since a commit flushes the records
             compression_type="gzip",  # every client can read gzip; kafkajs cannot read LZ4
             compression_level=1,
             queue_buffering_max_messages=2_000_000,

@@ -154,7 +154,7 @@ def _fetch(folder: Path, jars: list[Jar], settings: JarSettings, progress: Calla
 
 
 def show_progress(there: int, of: int) -> None:
-    """Show on standard error how many jars are in the folder: a line that counts up on a terminal, else a few lines."""
+    """Show on standard error how many jars are in the folder: on a terminal in one line, otherwise in a few lines."""
     terminal = sys.stderr.isatty()
     if terminal or there == of or there % 10 == 0:
         end = "\n" if there == of or not terminal else ""

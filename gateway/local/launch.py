@@ -61,7 +61,7 @@ class Launch:
         return java, broker, ensure_jars(SPARK, self.settings.jars, show_progress)
 
     def stages(self, run: RunFolder) -> tuple[list[list[Program]], dict[str, str]]:
-        """Return the programs, in stages in the order of their start, and the addresses of the servers.
+        """Return the stages of programs, in the order of their start, and the addresses of the servers.
 
         Raises:
             OperationalError: A port is taken, a given server does not answer, or a server cannot be prepared.
@@ -104,7 +104,7 @@ def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[s
 
 
 def role_program(name: str, run: RunFolder, environment: Mapping[str, str]) -> Program:
-    """Return the program that runs the gateway or the evaluator, and finds its state in the role's status file."""
+    """Return the program of the gateway or the evaluator, whose state is read from the role's status file."""
     status = run.status(name)
 
     def ready(since: int) -> bool:

@@ -26,7 +26,7 @@ DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """The pauses, in seconds, before the first, the second, … restart in a row."""
 
 STEADY = 20.0
-"""If a role dies after it was ready for more than this number of seconds, the restart is again the first one in a row.
+"""If a role dies after it was ready for more than this number of seconds, the restart counts as the first in a row.
 
 A start takes about five seconds. So a role that always dies just after this time is away for a fifth of the time.
 """
@@ -40,8 +40,8 @@ START_SECONDS = 180.0
 make no progress."""
 
 LOOK_SECONDS = 2.0
-"""At most this part of the time between two checks is added to a role's silence. If the supervisor itself was stopped
-between two checks, it could not notice signs of life."""
+"""The longest time, in seconds, that one check adds to a role's silence. If the supervisor itself was stopped between
+two checks, the supervisor could not notice signs of life."""
 
 OURS = re.compile(r"cq( \w+)?: ")
 """The beginning of the line in which a role tells why it does not start."""
@@ -188,7 +188,7 @@ class Role:
         self._process, self.state = None, "stopped"
 
     def last_words(self) -> str:
-        """Return the last line of the process that looks like an error of the product; without one, its last line."""
+        """Return the last line of output that looks like an error of the product; without one, the last line."""
         with self.program.log.open("rb") as output:
             output.seek(self._since)
             lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]

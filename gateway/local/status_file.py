@@ -46,7 +46,7 @@ class StatusFile:
 
     @contextlib.contextmanager
     def repeated(self, state: str, more: Callable[[], Mapping[str, Any]] = dict) -> Iterator[None]:
-        """Report a state every second during the block, which takes long and cannot report by itself.
+        """Report a state every second during the block. The block may take long, and cannot report by itself.
 
         Args:
             state: The state.

@@ -191,7 +191,7 @@ class Supervisor:
 
 
 def supervised_state(report: dict[str, Any], supervisor: int, now: float) -> dict[str, Any]:
-    """Return the state of all roles, and the roles, from a supervisor's report.
+    """Return the state of all roles together, and each role, from a supervisor's report.
 
     If the report is old, the supervisor hangs. The state is then ``degraded``, and the roles include the supervisor
     itself as ``silent``.

@@ -141,7 +141,7 @@ class CsvRows:
         """Return a field as JSON, by the type of its column; None for NULL.
 
         Raises:
-            BrokenLine: The field has no value of this type.
+            BrokenLine: The text of the field is not a value of this type.
         """
         column = self._columns.get(name)
         if not text:
@@ -177,7 +177,7 @@ def _put(record: dict[str, Any], path: RecordPath, value: bytes, name: str) -> N
     """Put a value at its path into a record.
 
     Raises:
-        BrokenLine: Another column already has a value at this path, at a part of the path, or below it.
+        BrokenLine: Another column already has a value at this path, at the beginning of this path, or below this path.
     """
     within: Any = record
     for step in path[:-1]:

@@ -36,7 +36,8 @@ def input_lines(source: BinaryIO, longest: int) -> Iterator[tuple[bytes, int]]:
 
     Args:
         source: The input.
-        longest: The largest number of bytes of a line. A longer line is cut, but remains longer than `longest`.
+        longest: The largest number of bytes of a line. A longer line is cut, but remains longer than `longest`, so that
+            the caller notices it.
     """
     begins = True
     while line := source.readline(longest + 3):

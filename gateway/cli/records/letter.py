@@ -1,4 +1,4 @@
-"""A dead letter (docs/results.md). Tells whether the record in the letter can be published again."""
+"""A dead letter (docs/results.md), and a check whether the record in it can be published again."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ __all__ = ["publish"]
 
 _TIMEOUT = 30.0
 _DRIVER_BYTES = 1_000_000
-"""The largest number of bytes of a record's key and value that the Kafka driver takes by default."""
+"""The largest number of bytes of a record's key and value together that the Kafka driver takes by default."""
 _STEP = 1_000
 """The number of lines between two changes of the progress bar."""
 _STOPPED = 130

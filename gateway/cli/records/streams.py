@@ -1,4 +1,4 @@
-"""`cq streams describe`, and `Stream` as read from the result of DESCRIBE STREAM."""
+"""`cq streams describe`; also makes a `Stream` from the result of DESCRIBE STREAM."""
 
 from __future__ import annotations
 
