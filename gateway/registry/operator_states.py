@@ -1,4 +1,4 @@
-"""The states of computations, as the workers reported them, and their metrics."""
+"""The sizes of the states of computations, from the workers' reports, and the metrics of these sizes."""
 
 from __future__ import annotations
 

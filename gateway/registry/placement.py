@@ -279,7 +279,7 @@ class Placement:
         """Return a new destination with its mode and its topic; raises as `new` does."""
         if (leaving := self._working.inventory.leaving.get(wanted.destination_id)) is not None:
             # An earlier incarnation of the destination has ended, and some of its results are still to be written. The
-            # new incarnation takes its mode and partition, so that readers of both find all results in one place.
+            # new incarnation gets the same mode and partition, so that the results of both are in one place.
             return leaving.destination
         if wanted.word == "dedicated" and not self._may_dedicate(wanted.destination_id, True, subscriber):
             raise self._too_many(subscriber)

@@ -55,7 +55,7 @@ class Registry:
         self.computations = Computations(working)
         """The computations that CQs use."""
         self.admission = Admission(settings, working)
-        """Refuses CQs whose groups would cost too much, by the statistics of their stream."""
+        """Refuses CQs whose groups would cost too much, according to the statistics of the stream."""
         self.quarantine_quota = QuarantineQuota(settings, working)
         """Refuses new groups of a subscriber after too many quarantines."""
         self.placing = Placement(settings, working, positions)

@@ -21,7 +21,7 @@ __all__ = ["TableChanges", "check_row_ticks", "check_unstarted", "end_changes"]
 
 
 class TableChanges:
-    """Adds streams of tables' changes to the unit of work when a CQ needs them."""
+    """Adds the stream of a table's changes to the unit of work when a CQ needs this stream."""
 
     def __init__(self, working: WorkingCopy, positions: TopicEnds) -> None:
         self._working = working
@@ -67,7 +67,7 @@ class TableChanges:
 
 
 def end_changes(working: WorkingCopy, table: Table) -> list[CatalogChange]:
-    """End the stream of a dropped table's changes, which no CQ reads; return the catalog records."""
+    """End the stream of the changes of a dropped table, and return the catalog records. No CQ may read the stream."""
     stream = working.inventory.streams.get(changes_id(table.table_id))
     if stream is None:
         return []

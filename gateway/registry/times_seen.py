@@ -1,8 +1,8 @@
 """The limit on separate windows (START to EXPIRE) of the CQs that share a destination.
 
 Overlapping windows are merged, and each separate window is a row of the constant table. Every change of the destination
-writes all its rows, and every event is compared with them, so ten thousand CQs with windows of a second, one after the
-other, would be too expensive.
+writes all its rows, and every event is compared with these rows. So ten thousand CQs with windows of a second, one
+after the other, would be too expensive.
 """
 
 from __future__ import annotations

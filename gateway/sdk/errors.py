@@ -111,7 +111,7 @@ class Unavailable(CommandRejection):
 
 
 class PartialRejection(GatewayError):
-    """Some of many commands were rejected; the others stay accepted."""
+    """Some of many commands were rejected; all other commands were carried out."""
 
     def __init__(self, outcomes: Sequence[object]) -> None:
         errors = [outcome for outcome in outcomes if isinstance(outcome, CommandRejection)]

@@ -238,7 +238,7 @@ class Inbox:
                 self.doubts.note(where, self._clock())
 
     def _unknown(self, topics: set[str]) -> set[str]:
-        """Return those of the topics that Kafka does not know; none if Kafka does not answer."""
+        """Return the topics among these that Kafka does not know; an empty set if Kafka does not answer."""
         try:
             if len(topics) > _FEW:
                 return topics - self._consumer.list_topics(timeout=_LOOK_SECONDS).topics.keys()

@@ -115,7 +115,7 @@ class TickRun:
         Args:
             stream_id: The destinations' stream.
             served: The destinations to serve.
-            idle: Destinations to disarm; served destinations without a next tick are added.
+            idle: Destinations to disarm. The method adds the served destinations that have no next tick.
             due_ms: The instant up to which ticks fire. With None, the cut does not use the offsets of the last cut.
         """
         progress = self._probes.progress(stream_id)

@@ -1,4 +1,4 @@
-"""Rolling: merges waiting aggregates, so that the log does not grow while they wait for their tick.
+"""Rolling: merges aggregates that wait for a tick, so that the log does not grow meanwhile.
 
 A rolled record replaces all records of its stores before an offset (`grouping/digests/rolling.py`). The gateway writes
 the rolled record to the log, and takes it in like any other record. Afterwards no store needs the replaced records, so

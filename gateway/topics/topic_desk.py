@@ -43,7 +43,7 @@ class TopicQuestions(Protocol):
         """Return the names of all topics."""
 
     def forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return topic → its id, partitions and replicas, for those of the topics that exist."""
+        """Return topic → its id, its number of partitions and its number of replicas, for topics that exist."""
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
         """Return the same as `forms`; wait for new topics, which some brokers may not know yet."""

@@ -136,7 +136,8 @@ class QueryReader:
         """Return the place after the last result that was handed over.
 
         Args:
-            read: Topic and partition → offset; all records before it were fed. Partitions without records are missing.
+            read: Topic and partition → offset; all records before this offset were fed. Partitions without records are
+                missing.
         """
         topic = self._query.destination.topic
         resume = self._next.copy()
