@@ -275,8 +275,8 @@ class ConstantTables:
     def _holding(self, ids: NDArray[np.void]) -> list[_TableKey]:
         """Return the keys of the tables that may have entries of some destinations.
 
-        These are all tables with a large part, and small tables in which a search finds the destinations. A stream may
-        have tens of thousands of small tables, so all of them are searched at once.
+        Each table with a large part is returned. The small parts of other tables are searched for the destinations; a
+        stream may have tens of thousands of small tables, so all their parts are searched at once.
         """
         small = [(key, part) for key, table in self._tables.items() for part in table.parts if len(part.rows) <= _SMALL]
         held = {key for key, table in self._tables.items() if any(len(part.rows) > _SMALL for part in table.parts)}

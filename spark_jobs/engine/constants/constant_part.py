@@ -23,7 +23,7 @@ __all__ = ["ConstantPart", "added"]
 log = logging.getLogger(__name__)
 
 _RATIO = 8
-"""New rows are merged with the last part if the last part has at most this many times their number of rows."""
+"""New rows are merged with the last part if the last part has at most this many times as many rows."""
 _SMALL = 2_000
 """New rows are also merged with the last part if both together have at most this many rows.
 

@@ -21,8 +21,8 @@ KeyColumns = tuple[tuple[Reference, SqlType, SqlType], ...]
 class TableShape:
     """The shape of one of a group's tables. Entries whose constants have the same types are in one table.
 
-    Entries of virtual destinations have tables of their own. So have *leaving* entries: entries of members that have
-    left their destination, but still get results of earlier events.
+    Entries of virtual destinations have tables of their own. *Leaving* entries also have tables of their own: entries
+    of members that have left their destination, but still get results of earlier events.
     """
 
     plan: GroupPlan

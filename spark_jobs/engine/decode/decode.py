@@ -109,7 +109,7 @@ def _good_events(
     read_whole: Callable[[pa.Array], pa.Array],
     settings: Settings,
 ) -> tuple[Events, pa.RecordBatch | None]:
-    """Return the good records of a batch as events, and the dead letters of the others."""
+    """Return the good records of a batch as events, and the dead letters of the bad records."""
     if not wrong:
         return Events(stream, batch, read, misfits, read_whole), None
     good = np.ones(batch.num_rows, bool)
@@ -122,7 +122,7 @@ _WHOLE = StreamColumn("_value", str(VARIANT), str(ColumnPlace("value", ())))
 
 
 def _read_whole(values: pa.Array) -> pa.Array:
-    """Return JSON records as VARIANTs; NULL for a record that no VARIANT can hold, because its columns may be good."""
+    """Return JSON records as VARIANTs. A record that no VARIANT can hold gives NULL, since the record may be good."""
     read, refused, _ = json_reader((_WHOLE,), STRICT).read(values)
     found = iter(read(_WHOLE))
     return pa.array([None if row in refused else next(found) for row in range(len(values))], pa.string())

@@ -213,7 +213,8 @@ class JsonReader:
     def element(self) -> Element | None:
         """The type by which all records of an array are decoded at once; None if each record must be decoded by itself.
 
-        This is so if records are read exactly, if they have several layers, or if their values must be counted.
+        Each record is decoded by itself if records are read exactly, if the columns need several layers, or if values
+        must be counted.
         """
         [layer, *others] = self._layers
         if others or self._exact or self._check is not None or layer.struct is None:

@@ -274,4 +274,4 @@ CASTS: dict[tuple[str, str], Caster] = {
     ("DECIMAL", "STRING"): _by_value(lambda number, _: format(number, "f")),
     ("DECIMAL", "BOOLEAN"): _by_value(lambda number, _: bool(number)),
 }
-"""The conversion by the names of the type and the target type; a number that does not fit the target becomes NULL."""
+"""By the names of a type and of the target type: the conversion. A number that does not fit the target becomes NULL."""

@@ -2,8 +2,8 @@
 
 A compiled expression reads the event's columns by their names, and constants as ``:c0``, ``:c1``, …. Polars compares as
 Spark does: NaN equals itself and is the greatest number, -0.0 equals 0.0, and strings compare by code points. Polars
-cannot do the comparisons with decimals and sets exactly; for these, the expression reads columns that `match.residual`
-adds for a `KeyPair` or a `Member`.
+cannot compare values with decimals and sets exactly. For these comparisons, the expression reads columns that
+`match.residual` adds for a `KeyPair` or a `Member`.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class UnitGuard:
             for unit in units:
                 yield from step.rest(self.not_evaluated, unit, reason)
             break
-        selection.mark(())  # the guard of the task's next source partition does not know the marks of this guard
+        selection.mark(())  # otherwise the marks would stay: the guard of the task's next partition does not know them
 
     def _run(self, step: Step) -> Records:
         selection = self.selection

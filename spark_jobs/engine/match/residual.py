@@ -258,7 +258,7 @@ class _PairFrame:
         return steps.result()
 
     def _left_on(self, call: Call) -> pl.Series:
-        """Tell which rows of a LEFT JOIN ON keeps; a row of NULLs is kept if ON is TRUE for none of its partners."""
+        """Tell whether ON keeps each row of a LEFT JOIN: a row of NULLs if ON is TRUE for none of its partners."""
         prefix, condition = call.args
         assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)

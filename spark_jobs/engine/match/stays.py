@@ -55,7 +55,7 @@ class StayLookup:
 
         Args:
             found: Rows, the entry of each of these rows, and 0 if the table's condition becomes TRUE for the entry, or
-                1 if it stops being TRUE. Rows with 1 have no edge, since UNTIL has a table of its own.
+                1 if the condition stops being TRUE. Rows with 1 have no edge, since UNTIL has a table of its own.
 
         Yields:
             Rows, the entry of each of these rows, and 0 for enters or 1 for exits.

@@ -34,7 +34,7 @@ class LogState:
         between the two may have no events. Another worker can apply the task's changes to a state whose position is at
         least `reached`."""
         self.complete = True
-        """Whether the last task that changed the state has taken in all of its events."""
+        """Whether the state has all events of the last task that changed it."""
         self.whole = True
         """Whether the state has taken in all events that the task has read; False until a step ends."""
         self.torn = False

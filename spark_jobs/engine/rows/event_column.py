@@ -116,7 +116,7 @@ class EventColumn:
         return self.cached(f"{what} order", lambda _: np.argsort(keys))
 
     def among(self, distinct: NDArray[np.intp], selected: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return those of the selected events whose value is one of some distinct values.
+        """Return the selected events whose value is one of the given distinct values.
 
         Args:
             distinct: The places of the distinct values.

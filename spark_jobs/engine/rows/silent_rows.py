@@ -1,4 +1,4 @@
-"""Rows that waited for the watermark. Their results belong to no event of the batch, so ids name the computation."""
+"""Rows that waited for the watermark. The id of a result of such a row names the computation, not an event."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class RowsByKey(Protocol):
 
 
 def whole_rows(rows: RowSource, before: RowsByKey) -> RowSource:
-    """Return complete changes of a table: values that a record lacks are those of the key's previous row.
+    """Return complete changes of a table: values that a record lacks are taken from the key's previous row.
 
     A truncate becomes a removal of each row. Rows that are no changes of a table, and changes that lack nothing, are
     returned unchanged.

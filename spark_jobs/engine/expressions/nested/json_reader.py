@@ -61,7 +61,7 @@ def json_array_length(text: str) -> int | None:
 
 
 def json_object_keys(text: str) -> list[str] | None:
-    """Return the names of an object's fields in their order, repeated ones too; None if the text is no object.
+    """Return the names of an object's fields in their order, including repeated names; None if the text is no object.
 
     Example:
         >>> json_object_keys('{"a": {"b": 1}, "c": 2, "a": 3}')

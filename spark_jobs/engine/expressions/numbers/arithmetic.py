@@ -105,8 +105,8 @@ def _remainder(args: list[Operand], _: SqlType) -> Operand:
 def _by_numpy(function: np.ufunc, left: pl.Expr, right: pl.Expr) -> pl.Expr:
     """Return the function's results for doubles; NULL for a divisor of zero.
 
-    NumPy's ``divide`` and ``fmod`` have the results of Java's ``/`` and ``%``. Polars multiplies by the reciprocal if
-    all rows have the same divisor, so the last digit may be wrong; and its remainder has the sign of the divisor.
+    NumPy's ``divide`` and ``fmod`` have the results of Java's ``/`` and ``%``. If all rows have the same divisor,
+    Polars multiplies by the reciprocal, so the last digit may be wrong. Polars' remainder has the divisor's sign.
     """
 
     def apply(columns: Sequence[pl.Series]) -> pl.Series:

@@ -24,7 +24,7 @@ _COMPARED = 10**8
 _SHORT = 2**31
 """The largest INT plus one: Spark's sums wrap round to the smallest INT at this number."""
 _LAST_OF_JAVA = "\uffff"
-"""The last character with a single Java char: later characters have two, and none of them is a letter."""
+"""The last character with a single Java char; a later character has two chars, and Spark takes neither for a letter."""
 
 
 def _initcap(text: str) -> str:

@@ -3,7 +3,7 @@
 A task reads a range of offsets of one source partition, and a replay of the task reads the same range. Therefore a
 partial aggregate stands for the whole range, and a reader of the log recognises a replay by the range's first offset.
 
-A streaming query that has lost its checkpoint divides the events into other ranges, in which a reader could not
+A streaming query that has lost its checkpoint divides the events into other ranges. By such a range, a reader could not
 recognise events that were evaluated before the loss. Partial aggregates of such events therefore stand for a single
 offset each, and the range begins after these offsets. So ranges with different bounds never overlap.
 """

@@ -2,7 +2,7 @@
 
 A state is some columns of a table with a row for each aggregate (a row of GROUP BY). Merging is associative, so the
 result does not depend on how matches are divided into pieces. In Polars a merge is an expression. Acero's grouped
-aggregations (`pyarrow.TableGroupBy`) only give final values. They have no states such as a sum that detects its
+aggregations (`pyarrow.TableGroupBy`) only give final values. Acero has no states such as a sum that detects its
 overflow, moments, or a set of distinct values.
 """
 

@@ -22,7 +22,7 @@ _FORMAT = b"frame-rows 1\n"
 """The first bytes of each snapshot, which name the format and its version."""
 _KEY, _COLUMN = "key.", "column."
 _RATIO = 4
-"""A part is merged with the preceding part if the preceding part has at most this many times its number of rows."""
+"""A part is merged with the preceding part if the preceding part has at most this many times as many rows."""
 
 
 class Reach:

@@ -138,7 +138,7 @@ class KeyRows:
         return order
 
     def _lowest(self, visible: int) -> Ints:
-        """Return for each frame the first row of its key that the frame may contain, at the latest its own row."""
+        """Return for each frame the first row of its key that it may contain; at the latest, the frame's own row."""
         hidden = np.append(0, np.cumsum(self.part.offsets < visible))
         ends = np.append(self._first[1:], self.part.size)
         first = self._first + hidden[ends] - hidden[self._first]

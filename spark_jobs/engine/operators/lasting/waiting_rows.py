@@ -37,7 +37,7 @@ class Rises(NamedTuple):
     young: Ints
     """1 if an entry began after the row at `before_offset` and not after the rise, so it ignores that row; else 0."""
     low: Ints
-    """The lowest value of the rise and of all rows that followed it: the key is still in for the constants below."""
+    """The lowest value of the rise and of all rows that followed: the key is still in for the constants below `low`."""
     is_open: Ints
     """1 while the key is in for some constants; 0 after a row that is no match or whose previous row is too old."""
 

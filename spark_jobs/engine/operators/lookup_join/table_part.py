@@ -20,7 +20,7 @@ NEVER = int(np.iinfo(np.int64).max)
 """Replaces the offset of the change that ended a row, if there is no such change yet."""
 
 RATIO = 8
-"""A part is merged with the preceding part if the preceding part has at most this many times its number of rows."""
+"""A part is merged with the preceding part if the preceding part has at most this many times as many rows."""
 SMALL = 2_000
 """Two parts are also merged if they have at most this many rows together.
 

@@ -84,7 +84,7 @@ def _known(name: str, state: LastRows, keys: Ints, minutes: NDArray[np.int32]) -
         minutes: For each key, the time of the clock in minutes.
 
     Returns:
-        The extremes; None for a key that has none, or that is forgotten at its time of the clock.
+        The extremes; None for a key without extremes, or for a key that is forgotten at this time.
     """
     found: list[bytes | None] = [None] * keys.size
     places = np.flatnonzero(state.offsets(keys, minutes) != NO_ROW)

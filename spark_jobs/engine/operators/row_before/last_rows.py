@@ -130,8 +130,8 @@ class LastRows(LogState):
     def clocks(self, times_ms: Ints, offsets: Ints) -> tuple[NDArray[np.int32], PartitionClock]:
         """Return the time of the clock after each of some rows, in minutes, and the clock after the last row.
 
-        For rows that are read again, a new clock starts. At each row its time is never later than the clock's time was
-        at the first reading, so a key that was forgotten stays forgotten.
+        For rows that are read again, a new clock starts. At each row, the new clock is never later than the old clock
+        was at the first reading, so a key that was forgotten stays forgotten.
 
         Args:
             times_ms: The record times in epoch milliseconds.
