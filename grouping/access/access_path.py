@@ -86,7 +86,7 @@ def choose_index(conjuncts: Sequence[Expression], cost: Callable[[AccessPath], f
 
 
 def access_paths(conjuncts: Sequence[Expression]) -> list[AccessPath]:
-    """Return the possible access paths of a group, at least one. The form of the conjuncts decides which one is first.
+    """Return the possible access paths of a group, at least one. The first path is the best by the form of conjuncts.
 
     The paths are: all ``=`` as keys, perhaps with bounds on one further column; one IN, perhaps with bounds on another
     column; an OR with an access path for each branch; both bounds of a column; one bound; the beginning or a part of a

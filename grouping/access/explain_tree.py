@@ -79,7 +79,7 @@ def _source(plan: GroupPlan, stream: Stream) -> dict[str, Any]:
 
 
 def _places(plan: GroupPlan, path: AccessPath) -> Iterator[tuple[int, str, str]]:
-    """Yield each slot, the text of its conjunct (of a long text, the part around the slot), and who decides it."""
+    """Yield each slot, the text of its conjunct (of a long text, the part around the slot), and what decides it."""
     placed = [(conjunct, "index" if at in path.keys else "residual") for at, conjunct in enumerate(plan.conjuncts)]
     placed += [(conjunct, "having") for conjunct in (plan.kept.having if plan.kept else ())]
     placed += [(plan.stay.end.conjunct, "until")] if plan.stay else []
