@@ -51,7 +51,7 @@ def _texts_read(operands: list[Bound]) -> list[Bound]:
 
 
 def typed_literal(number: Bound, sql_type: SqlType) -> Bound:
-    """Return a whole literal of the type that its suffix names, as in ``5L``."""
+    """Return a whole number with the type of its suffix, as in ``5L``."""
     if number.type == sql_type:
         return number
     made = cast(number, sql_type)

@@ -1,8 +1,8 @@
 """Binding of functions that build or search arrays: their arguments are checked, and their results get types.
 
-All arrays of a call must have one type, and a value that is added to an array or looked for must have the type of the
-array's elements. Spark would widen an array in other calls; here such calls are refused. A constant value takes its
-type from the array and is pinned, so the fast path does not exchange it.
+All arrays of a call must have one type. A value that a call adds to an array, or looks for in an array, must have the
+type of the array's elements. In other calls, Spark would widen the array; here these calls are refused. A constant
+value takes its type from the array and is pinned, so the fast path does not exchange it.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ class Binder(PredicateBinder):
         return string(node.this, position) if node.is_string else number(node.this, position)
 
     def note_literals(self, nodes: int) -> None:
-        """Count expressions that are bound together as a list, and not one by one with `bind`."""
+        """Count expressions for the budget that are bound together as a list, and not one by one with `bind`."""
         self.scope.budget.note_small(nodes)
 
     def _boolean(self, node: exp.Expr) -> Constant:

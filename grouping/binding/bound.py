@@ -47,7 +47,7 @@ class Constant(msgspec.Struct, frozen=True):
     """Spark's type of the literal. After coercion to the type of the other operand, the type is a column's type,
     `NUMERIC` or ``SET<…>``, as in a `ConstantRow`."""
     reader: str | None = None
-    """How `text` was read (`literals.READERS`); None for TRUE, FALSE, NULL and sets."""
+    """The name of the reader of `text` (`literals.READERS`); None for TRUE, FALSE, NULL and sets."""
     text: str = ""
     """The literal's text; the text of a number includes the sign."""
     position: int | None = None

@@ -62,12 +62,12 @@ def check_json_parts(operands: Sequence[Bound]) -> None:
 
 
 def of_shape(operand: Bound) -> Bound:
-    """Return an operand; a constant is pinned, since the plan depends on the type of its literal."""
+    """Pin an operand if it is a constant, since the plan depends on the type of the constant's literal."""
     return pinned(operand) if isinstance(operand, Constant) else operand
 
 
 def by_digits(operands: Sequence[Bound]) -> tuple[Bound, ...]:
-    """Return operands without a common DECIMAL. The whole constants among them have new types, as in Spark.
+    """Return operands that have no common DECIMAL. As in Spark, the whole numbers among the constants get new types.
 
     A whole constant becomes a DECIMAL with as many digits as its literal, or a DOUBLE if the literal has an exponent.
     If the first operand is such a DOUBLE and another operand has too many digits for a DECIMAL, all constants become

@@ -149,7 +149,7 @@ def _beside_text(one: Bound, other: Bound) -> tuple[Bound, Bound]:
 
 
 def _digits(operand: Bound) -> Bound:
-    """Return a BINARY, or a STRING compared with one, as hexadecimal digits, which have the same order as the bytes.
+    """Return a BINARY, or a STRING compared with a BINARY, as hexadecimal digits: they have the order of the bytes.
 
     Raises:
         InputError: ``type-mismatch`` for any other type.
@@ -178,7 +178,7 @@ def _incomparable(*operands: Bound) -> InputError:
 
 
 def _constants_type(operands: Sequence[Bound]) -> SqlType:
-    """Return the type in which constants are compared with each other; DOUBLE only if a number is a DOUBLE."""
+    """Return the type in which constants are compared with each other: DOUBLE for numbers of which one is a DOUBLE."""
     kinds = [operand.type for operand in operands if not (isinstance(operand, Constant) and operand.value is None)]
     if not kinds:
         return STRING

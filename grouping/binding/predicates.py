@@ -44,7 +44,7 @@ class PredicateBinder(ABC):
 
     @abstractmethod
     def note_literals(self, nodes: int) -> None:
-        """Count expressions that are bound together as a list, and not one by one with `bind`."""
+        """Count expressions for the budget that are bound together as a list, and not one by one with `bind`."""
 
     def _connector(self, node: exp.Expr) -> Term:
         """Bind a chain of AND or OR by a loop instead of recursion, since a chain may have any length."""

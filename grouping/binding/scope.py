@@ -30,7 +30,7 @@ class BoundSource(NamedTuple):
     kind: str = "stream"
     """The kind of source for messages: stream, table, view or subquery."""
     merged: frozenset[str] = frozenset()
-    """Columns that USING has merged with columns of a source before this one."""
+    """Columns that USING has merged with columns of an earlier source."""
     own_name: str = ""
     """The name of the stream, table or view, which an alias hides; empty for a subquery."""
 
