@@ -129,7 +129,7 @@ def _shown_signature(draft: Draft) -> str:
 
 
 STAGES = (
-    # Names looked up, operands typed, unsupported syntax refused.
+    # Names are looked up, operands get types, and unsupported syntax is refused.
     CompilerStage("plan", _planned, planned_text),
     # All spellings of a predicate get the same form.
     CompilerStage("normalize", _normalized, normalized_text),

@@ -70,7 +70,7 @@ class BoundQuery(NamedTuple):
     computation: Computation | None = None
     """The nodes between the stream and the group; None for a query that reads only a stream."""
     reads: frozenset[str] = frozenset()
-    """The views that the query reads, directly or through other views, by their names as created."""
+    """The views that the query reads, directly or through other views, by the names with which they were created."""
     aggregation: BoundAggregation | None = None
     """Keys and aggregates; None if each matching row is a result."""
     named: frozenset[str] = frozenset()

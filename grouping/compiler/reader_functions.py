@@ -2,8 +2,8 @@
 
 As in the evaluator, an operation that fails on an event gives NULL. Sums, differences and products of whole numbers are
 computed as DECIMALs, and ``div`` and ``%`` as HUGEINTs: both are large enough for every result, and TRY_CAST turns a
-result outside its type into NULL. The operator ``/`` divides in DOUBLE PRECISION. An argument may be written twice only
-if no argument within it is written twice, so that the length of a filter stays proportional to the length of its query.
+result outside its type into NULL. The operator ``/`` divides in DOUBLE PRECISION. The SQL of an argument may occur twice
+only if no part of this SQL occurs twice already, so the length of a filter is proportional to the length of its query.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _cast(sql_type: SqlType, result: SqlType) -> TextMaker | None:
 
 
 def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
-    """Return the SQL maker for an operator on bits, greatest or least, over arguments of one type."""
+    """Return the SQL maker for an operator on bits, or for greatest or least, over arguments of one type."""
     if len({*kinds}) > 1 or not (_whole(kinds[0]) or (op in _CHOSEN and kinds[0] in _ORDERED)):
         return None
     if op in _CHOSEN:

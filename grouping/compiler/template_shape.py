@@ -1,8 +1,8 @@
-"""The shape of a template: for each slot, which literal of the text has its constant, and the reader of this literal.
+"""The shape of a template: for each slot, the literal of the text that has its constant, and the literal's reader.
 
-A text cannot be compiled by a shape if the full compilation could give another result: a literal that is not lifted has
-changed, a set has only one value, a number has another type and the plan depends on this type, or the text would be
-refused.
+A shape cannot compile a text for which the full compilation could give another result. This is so if a literal that is
+not lifted has changed, if a set has only one value, if a number has another type and the plan depends on this type, or
+if the text would be refused.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class TemplateShape(NamedTuple):
     kept: tuple[int, ...]
     """The numbers of the literals that are equal in all texts of a variant."""
     variants: dict[tuple[str, ...], _Variant]
-    """The literals that `kept` numbers → the variant of the texts with these literals."""
+    """The texts of the literals in `kept` → the variant of the texts with these literals."""
     ordered: tuple[tuple[Bound, ...], ...]
     """The conjuncts of WHERE, the keys, and the conjuncts of HAVING and UNTIL; empty if constants decide no order."""
     grows: bool
