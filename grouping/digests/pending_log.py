@@ -21,7 +21,7 @@ RecordsReader = Callable[[int, int, int], Iterator[tuple[int, bytes]]]
 _KEPT_BYTES = 128 << 20
 """The largest number of bytes of the records kept in memory, in packed form. In memory, records take somewhat more."""
 _NEAR = 64
-"""The longest gap between two wanted records, in offsets, that is read through. A seek skips a longer gap."""
+"""The longest gap between two wanted records, in offsets, that is read and dropped. A seek skips a longer gap."""
 
 
 class PendingLog:
