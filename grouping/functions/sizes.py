@@ -68,7 +68,7 @@ text."""
 LONGEST_SCALAR = 64
 """A generous upper bound for the bytes of a number, a date or a time as text."""
 _PLAIN = 8
-"""The least number of bytes that are reckoned for an element of an array, such as a number or a time."""
+"""The least number of bytes that are counted for an element of an array, such as a number or a time."""
 _MARKS = 8
 """The largest number of quotes, colons, commas and brackets around a name or a value in JSON."""
 
