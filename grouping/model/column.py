@@ -10,8 +10,8 @@ from grouping.model.sql_type import SqlType
 __all__ = ["Alterations", "EarlierDeclaration", "EventTime", "StreamColumn"]
 
 _MOST_EARLIER = 100
-"""The largest number of declarations that are kept for replays. A replay follows seconds after its first attempt, or at
-the next start of the evaluator, so it needs one of the latest declarations."""
+"""The largest number of declarations that are kept for replays. A micro-batch is replayed with its first declaration,
+but only seconds after the first attempt, or at the next start of the evaluator."""
 _EARLIER_CHARACTERS = 1 << 20
 """The largest number of characters in the schemas of all kept declarations, since the catalog has the stream with its
 declarations in one record."""

@@ -1,4 +1,4 @@
-"""The nearest type of a column for a type as another system writes it, with all its parts: for hints only."""
+"""The nearest type of a column for a type in the spelling of another system, with all its parts. Only hints use it."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _nested(kind: str, parts: list[list[str]], depth: int) -> str | None:
 
 
 def _sized(words: list[str], size: str) -> str | None:
-    """Return the nearest type of a name with further words and a size in parentheses."""
+    """Return the nearest type for a name that further words and a size in parentheses may follow."""
     name = words[0]
     plain = name if name in PLAIN_TYPES or name == "DECIMAL" else None
     known = _PAIRS.get(" ".join(words[:2])) or plain or NAMED.get(name) or ("BIGINT" if name == "INT8" else None)

@@ -181,8 +181,8 @@ class DestinationIds:
             digest: The digest clause; the default clause if the CQ has none.
             mode: The word after PUBLISH; None without a word.
             owner: The subscriber of the destinations; empty if equal CQs of all subscribers share a destination.
-            edges: Empty if equal CQs share a destination. For CQs with edges, the kind of edges and the id of the CQ:
-                edges are counted from the start of their CQ, so CQs that start at different times cannot share them.
+            edges: Empty if equal CQs share a destination. For a CQ with edges, the kind of edges and the id of the CQ,
+                which give the CQ a destination of its own: its first edges depend on when it began.
         """
         clause = f"{digest.kind} {digest.rows} {digest.even_if_empty} {msgspec.json.encode(digest.columns).decode()}"
         self._group = group

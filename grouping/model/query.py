@@ -319,7 +319,7 @@ class SetQuota:
 
     subscriber: str
     limits: tuple[tuple[str, int | None], ...]
-    """Each limit with its number; None for the limit of the settings."""
+    """Each limit with its number; the number is None for DEFAULT, the limit of the settings."""
 
 
 @dataclass(frozen=True, slots=True)

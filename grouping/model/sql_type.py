@@ -150,7 +150,7 @@ TIMESTAMP = SqlType("TIMESTAMP")
 BINARY = SqlType("BINARY")
 VARIANT = SqlType("VARIANT")
 NUMERIC = SqlType("NUMERIC")
-"""Type of a constant that is compared with a column of whole numbers or DECIMALs: a number that no BIGINT holds, kept
+"""Type of a number that no BIGINT holds, in a comparison with a column of whole numbers or DECIMALs. The number is kept
 exactly. No column has this type.
 """
 UNKNOWN = SqlType("")
@@ -301,7 +301,7 @@ class TypeText:
         return found is not None
 
     def _next(self, mark: str) -> re.Match[str] | None:
-        """Return the next token if it is `mark`: a mark, or a word in capitals that the text may have in any case."""
+        """Return the next token if it is `mark`: a sign, or a word in capitals, which the text may have in any case."""
         found = _TOKEN.match(self._text, self._at)
         return found if found and not found["quoted"] and found[0].strip().upper() == mark else None
 

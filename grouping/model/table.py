@@ -1,4 +1,4 @@
-"""Tables: the latest row for each key of a topic, which queries join with their stream's events."""
+"""Tables: the latest row for each key of a topic. Queries join tables with the events of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of types in other systems, with the nearest type of a column: for hints only."""
+"""Names of types in other systems, each with the nearest type of a column. Only hints use the names."""
 
 from __future__ import annotations
 
