@@ -35,7 +35,7 @@ class Traces:
             processor: The processor of spans.
             role: The role of this process.
             prefix: The prefix of the gateway.
-            share: Which share of the traces without a sender's context is reported, from 0 to 1.
+            share: The share, from 0 to 1, of the traces without a sender's context that are reported.
         """
         self._ids = _GivenIds()
         resource = Resource.create(
