@@ -78,7 +78,7 @@ class EmitClause(NamedTuple):
 
 
 def cut_emit(query: str) -> tuple[str, EmitClause | None]:
-    """Return the text of a query before EMIT, which is the last clause, and the parsed EMIT (None if there is no EMIT).
+    """Split a query before EMIT, its last clause. Return the text before EMIT, and the parsed EMIT (None without EMIT).
 
     Raises:
         InputError: ``syntax-error``, or ``unsupported-query`` for parts that EMIT cannot have.

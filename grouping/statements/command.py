@@ -250,7 +250,7 @@ def _show_cqs(tokens: Tokens) -> Show | ShowCqsOf:
 
 def _describe_function(tokens: Tokens) -> Describe:
     word = tokens.source()
-    if not word.isidentifier():  # only here are words such as IF and LEFT names
+    if not word.isidentifier():  # words such as IF and LEFT are names only here
         return Describe("function", tokens.name("the name of a function"))
     tokens.index += 1
     return Describe("function", word)

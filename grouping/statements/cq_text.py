@@ -124,7 +124,7 @@ class RecentKinds:
         self._before.clear()
 
     def note(self, template: TextTemplate, literals: tuple[str, ...]) -> None:
-        """Note how a text was cut. The second text of a template makes its regular expression, which takes long."""
+        """Note how a text was cut. A regular expression takes long to make, so a template's second text makes it."""
         if template not in self._before:
             self._before.append(template)
             return

@@ -21,7 +21,7 @@ FOREIGN_TYPES = {name: nearest for name, nearest in NAMED.items() if name not in
     "DOUBLE PRECISION": "DOUBLE",
     "INT8": "BIGINT",
 }
-"""Names of types of other systems, with the type here."""
+"""Name of a type of another system → the nearest type of Spark."""
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 _NESTED = frozenset((TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT))
 _BEFORE_TYPES = frozenset((TokenType.ALIAS, TokenType.DCOLON))
