@@ -63,7 +63,7 @@ class FirstRecordsStore:
 
         Args:
             settings: Where Redis is.
-            fences: The evaluator's fences: writes may raise `LeaseLost`.
+            fences: The evaluator's fences, with which every write may raise `LeaseLost`.
         """
         self._redis = connect(settings)
         self._keys = RedisKeys.of(settings)

@@ -36,7 +36,7 @@ _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL
 
 
 class Lease:
-    """The right to be the gateway, or an evaluator of a given name, of a prefix.
+    """The right to be the gateway of a prefix, or the evaluator of a given name of the prefix.
 
     A lease lapses if it is not renewed in time; a holder that cannot renew must stop at once. If the holder is a dead
     process of this machine, its successor does not wait. Each lease has a *fence*: a second key that names the last

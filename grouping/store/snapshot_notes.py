@@ -15,7 +15,7 @@ __all__ = ["SnapshotNote", "SnapshotPart", "SnapshotStore"]
 _WRITER_MS = 5_000
 """Milliseconds without a sign of life from a worker, after which another worker may write the worker's part."""
 _PARTS_SECONDS = 86_400
-"""Seconds after which notes on written parts lapse. They are left over if the snapshot is no longer wanted."""
+"""Seconds after which notes on written parts lapse. Notes are left over if the snapshot is no longer wanted."""
 
 
 class SnapshotNote(msgspec.Struct, frozen=True, array_like=True):

@@ -202,7 +202,7 @@ class TableStore:
         return {} if body is None else _decode_pins(body)
 
     def keep_table_pins(self, stream_id: StreamId, batch: int, pins: TablePins) -> None:
-        """Store the offsets of tables that a micro-batch sees, until its commit. Write them to `cq.pins` before."""
+        """Store the offsets of tables that a micro-batch sees, until its commit. `cq.pins` must have them already."""
         with mapped():
             pipeline = self._transaction(stream_id)
             pipeline.hset(self._keys.table_pins(stream_id), str(batch), _encode_pins(pins)).execute()
