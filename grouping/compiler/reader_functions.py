@@ -2,8 +2,8 @@
 
 As in the evaluator, an operation that fails on an event gives NULL. Sums, differences and products of whole numbers are
 computed as DECIMALs, and ``div`` and ``%`` as HUGEINTs: both are large enough for every result, and TRY_CAST turns a
-result outside its type into NULL. The operator ``/`` divides in DOUBLE PRECISION. The SQL of an argument may occur twice
-only if no part of this SQL occurs twice already, so the length of a filter is proportional to the length of its query.
+result outside its type into NULL. The operator ``/`` divides in DOUBLE PRECISION. The SQL of an argument may occur
+twice only if no part of this SQL occurs twice, so the length of a filter is proportional to the length of its query.
 """
 
 from __future__ import annotations
