@@ -108,7 +108,10 @@ class Ends:
         return self._working.load_memberships(notice.destination.destination_id for notice in notices)
 
     def _due(self, loaded: Loaded, notices: Iterable[EndNotice], epoch: int) -> Iterator[EndNotice]:
-        """Yield the notices whose CQs will get no more results."""
+        """Yield the notices whose CQs will get no more results.
+
+        The method also forgets departures whose events are all evaluated, and notices that `cq.end` replaces.
+        """
         pins: dict[StreamId, tuple[int, int] | None] = {}
         committed: dict[StreamId, Mapping[str, int] | None] = {}
         for notice in notices:

@@ -117,7 +117,7 @@ class LastDigests:
         return records
 
     def forget(self, loaded: Loaded, notices: Iterable[EndNotice]) -> list[OutgoingRecord]:
-        """Forget ended destinations, within the unit of work that has their ends.
+        """Forget ended destinations, within the unit of work that writes their ends.
 
         Args:
             loaded: The loaded destinations.

@@ -1,7 +1,8 @@
 """The process in which the gateway evaluates single events.
 
-The evaluation has a process of its own, since an expression may never end, or may take all memory. Only this process
-loads the evaluator's libraries. The process starts at the first question, and ends with the gateway.
+The evaluation has a process of its own, since it may never end, or may take all memory. For these questions, only this
+process loads the evaluator's libraries, such as Polars. The process starts at the first question, and ends with the
+gateway.
 """
 
 from __future__ import annotations

@@ -76,7 +76,8 @@ class CommandConsumer:
         """Return the waiting commands, at most `most`; wait up to `wait_seconds` for the first.
 
         Each commit and each request has a fixed cost. So while commands keep coming, the consumer waits for
-        `gather_seconds`, and more commands gather at the broker. With None, no command waits for further commands.
+        `gather_seconds`, so that more commands gather at the broker. If `gather_seconds` is None, no command waits for
+        further commands.
         """
         with mapped("reading commands"):
             first = self._consumer.poll(wait_seconds)

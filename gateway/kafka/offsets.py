@@ -23,7 +23,7 @@ _WAIT_SECONDS = 10.0
 supervisor would conclude that the gateway hangs."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
 _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
-"""The driver's code for a partition that is missing in its copy of the cluster's metadata.
+"""The driver's code for a partition that is missing in the driver's copy of the cluster's metadata.
 
 The driver does not renew its copy for a request, so the partition may exist if it was added a moment ago.
 """

@@ -18,8 +18,8 @@ def detached(run: Callable[[Callable[[str], None]], int], log: Path, show: Calla
     memory, so no secret has to be passed to it.
 
     Args:
-        run: The function to run. Its argument is a function to which it must pass each line for a person. Its result
-            is the exit code.
+        run: The function to run, which returns the exit code. Its argument is a function to be called with each line
+            for a person.
         log: The file for the output of the background process.
         show: Called with each of these lines, up to the line that begins with ``ready``.
 

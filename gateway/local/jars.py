@@ -52,7 +52,7 @@ class Jar:
 
 
 def read_lock(name: str, package: str = __package__) -> list[Jar]:
-    """Return the jars of a lock file in a package. Its lines are ``<sha256> <organisation>:<module>:<revision>``.
+    """Return the jars of a lock file in a package. Each line is ``<sha256> <organisation>:<module>:<revision>``.
 
     Example:
         >>> [jar.file for jar in read_lock(SPARK)][:2]

@@ -94,8 +94,8 @@ class Launch:
 
 
 _MODULES = {"gateway": ("gateway.cli", "gateway"), "evaluator": ("spark_jobs.runtime.driver.job",)}
-"""The module of each role and its arguments. The evaluator is not started by `cq evaluator`, which would take a second
-at each restart to look for Java and jars again."""
+"""For each role, the module to run and the arguments of this module. The evaluator is not started by `cq evaluator`,
+which would take a second at each restart to look for Java and jars again."""
 
 
 def role_environment(bootstrap: str, redis_url: str, data: Path | str) -> dict[str, str]:

@@ -167,7 +167,7 @@ class Role:
         return "ready"
 
     def renew_log(self, most_bytes: int) -> None:
-        """Truncate the log if it exceeds a size, unless the present process was not ready yet."""
+        """Truncate the log if it exceeds a size. Until the process is ready, keep the log for `last_words`."""
         if self._up and renew(self.program.log, most_bytes):
             self._since = 0
 

@@ -30,8 +30,7 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     written: bool = False
     """Whether `cq.end` is written, so that only the topic is left to delete."""
     timed: TimedNote = TimedNote()
-    """For a timer-based destination: its beginning and the matches that it sees, for a last digest that is not written
-    yet."""
+    """For a timer-based destination: its beginning and the matches that it sees, which the last digest needs."""
     select: SelectList | None = None
     """The SELECT list, if the last digest needs the columns' types. The stream may be gone when the digest is
     written."""
@@ -52,8 +51,8 @@ class EndNotice(msgspec.Struct, frozen=True, omit_defaults=True):
     def lingers_since_ms(self) -> int:
         """The time from which the topic is kept for its readers, epoch milliseconds.
 
-        The time is `written_ms` if known, because `cq.end` may be written long after `ended_ms`: it waits for the
-        evaluator.
+        The time is `written_ms` if known, because `cq.end` waits for the evaluator, and so may be written long after
+        `ended_ms`.
         """
         return self.written_ms or self.ended_ms
 

@@ -31,6 +31,7 @@ class Membership(msgspec.Struct, array_like=True):
     paused: int = 0
     """The number of paused members."""
     timed: TimedNote = TimedNote()
+    """For a timer-based destination: its beginning and the matches that it sees."""
     bounds: dict[str, int] = {}
     """For a store of aggregates: the instants of possible ticks (``period,phase`` in milliseconds, as text) → number of
     live, unpaused members with these ticks."""
