@@ -1,7 +1,7 @@
 """Stays of CQs in their destinations: when a stay begins, and the notice of its end.
 
-A destination may end and be created again within one unit of work. Readers distinguish its incarnations by their times,
-so a stay begins later than the end of every earlier incarnation.
+A destination may end and be created again within one unit of work. Readers distinguish the incarnations of a
+destination by their times, so a stay begins later than the end of every earlier incarnation.
 """
 
 from __future__ import annotations

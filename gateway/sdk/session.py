@@ -1,4 +1,4 @@
-"""The session of a sync or an asyncio client: its connections and its timeout."""
+"""The session of a sync or an asyncio client: the client's connections and timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluator's notes in Redis for the gateway: its progress, its tables, its workers' statistics."""
+"""The notes in Redis that the evaluator writes for the gateway: progress, tables, and the workers' statistics."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class EvaluatorNotes:
     def event_times(
         self, stream_ids: Sequence[StreamId]
     ) -> dict[StreamId, tuple[Output, dict[int, PartitionWatermark]]]:
-        """Return by stream the counts of its tasks, and its watermarks by source partition; Redis is asked once."""
+        """Return stream → the counts of its tasks, and its watermarks by source partition; Redis is asked once."""
         found = zip(stream_ids, self._hashes(map(self._connection.keys.output, stream_ids)), strict=True)
         return {each: (Output.unpack(fields), PartitionWatermark.unpack_all(fields)) for each, fields in found}
 

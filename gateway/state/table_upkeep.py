@@ -146,9 +146,9 @@ class TableUpkeep:
         return _Merge(stream_id, fields, stale, self._thread.submit(self._merged, key, chosen, stale))
 
     def _merged(self, key: str, spans: list[VersionSpan], stale: Event) -> tuple[str, bytes]:
-        """Write the pieces of a merged segment, and return its own field, which is not written yet; runs in the thread.
+        """Write the pieces of a merged segment, and return the segment's own field without writing it.
 
-        The segment is valid only after its own field is written.
+        The segment is valid only after its own field is written. The method runs in the thread.
         """
         log, whole = SegmentLog(self._thread_redis, key), VersionSpan(spans[0].since, spans[-1].until)
         with mapped():

@@ -278,9 +278,10 @@ def _part(journal: Journal, is_kept: Callable[[OutgoingRecord], bool]) -> Journa
 
 
 def _is_written(journal: Journal, mark: CommitMark | None, reached: Mapping[int, int]) -> bool:
-    """Tell whether Kafka has a journal, by its mark, by a later mark, or by the committed offsets of its commands.
+    """Tell whether Kafka has a journal: its mark, a later mark, or the committed offsets after its commands.
 
-    A journal with commands ahead of the offsets always has a mark.
+    The offsets alone do not show commands that were carried out before earlier ones (`ahead`), so a journal with such
+    commands always has a mark.
     """
     if mark is not None and mark.number >= journal.number:
         return True
