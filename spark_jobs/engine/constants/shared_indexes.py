@@ -20,9 +20,10 @@ _RATIO = 8
 
 
 _FEW_ROWS = 64
-"""The largest number of rows of a small key. A key is a set of columns; all rows of all parts with this key count.
+"""The largest number of rows of a small key.
 
-A key of several columns that has more rows gets shared indexes of its own.
+Here, a key is a set of columns, and the rows of a key are the rows of all parts that are looked up by these columns. A
+key of several columns that has more rows gets shared indexes of its own.
 """
 _MANY_KEYS = 8
 """If a computation has at least this many small keys, they are looked up together (`mixed_keys`)."""

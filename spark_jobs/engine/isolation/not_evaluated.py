@@ -24,7 +24,7 @@ For further events, there is only a single dead letter for each unit and each ba
 
 
 class NotEvaluatedLetters:
-    """Makes dead letters for a task: with the code ``not-evaluated`` if a unit was left out, else ``too-many-rows``."""
+    """Makes dead letters for a task: ``not-evaluated`` for a unit that was left out, and ``too-many-rows``."""
 
     def __init__(self, stream: Stream, settings: Settings) -> None:
         self._stream = stream

@@ -24,13 +24,13 @@ class _Replaced(NamedTuple):
 
 
 class PlacedRows:
-    """Rows by place. A place without a row has the numbers of `empty`, and NULL in each Arrow column."""
+    """Rows by place. A new place has the numbers of `empty`, and NULL in each Arrow column."""
 
     def __init__(self, empty: Mapping[str, int]) -> None:
         """Begin without rows.
 
         Args:
-            empty: The name of each integer field, and the field's number in a place without a row.
+            empty: The name of each integer field, and the field's number in a new place.
         """
         self._empty = dict(empty)
         self._numbers: dict[str, Ints] = {name: np.empty(0, np.int64) for name in empty}

@@ -3,9 +3,9 @@
 For a query with ``v > :a … UNTIL v < :b`` and b <= a, a key is in if its last event with ``v > :a`` is later than its
 last event with ``v < :b``, and not before the query's begin. The last event with ``v > :a`` is a *peak*: an event whose
 value is greater than the values of all later events. The last event with ``v < :b`` is a *low*: an event whose value is
-less than the values of all later events. So peaks and lows are kept for any constants, and other events are not. A low
-is also dropped if no peak lies between the low before it and this low, since both lows then give the same answer. So a
-key whose value only rises has few lows.
+less than the values of all later events. So only peaks and lows are kept, whatever the constants. A low is dropped,
+too, if no peak lies between the low before it and this low, since both lows then give the same answer. So a key whose
+value only rises has few lows.
 
 Values are represented by integers in the same order; for ``v < :a … UNTIL v > :b``, in the reversed order.
 """

@@ -19,7 +19,7 @@ OUTPUT = pa.schema(
         "key": pa.binary(),
         "value": pa.binary(),
         "topic": pa.string(),
-        "partition": pa.int32(),  # NULL: the partition by the hash of the key
+        "partition": pa.int32(),  # if NULL, the hash of the key chooses the partition
         "headers": pa.binary(),  # `headers.packed_headers`
     }
 )

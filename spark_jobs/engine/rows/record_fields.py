@@ -13,7 +13,7 @@ from spark_jobs.engine.rows.arrays import Ints, distinct_values
 __all__ = ["HEADERS", "header_maps", "key_texts", "once_each", "repeated_records"]
 
 HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
-"""The Arrow type of the headers of a record: a list of names and values, also for headers as a map."""
+"""The Arrow type of the headers of a record: a list of names and values. Headers as a map have the same type."""
 _LONG = ("key", "value", "headers")
 """The columns of source records that are kept only once for all events of a record."""
 

@@ -229,7 +229,7 @@ class LastingRows(SilentRows):
         self.now = SilentRows(stream, computation_id, partition, found._replace(columns=values))
         """The same rows, but with `NOW` as their value.
 
-        For an enter without UNTIL, this value is the lowest one of the interval. So an entry that matches it also
+        For an enter without UNTIL, `NOW` is the lowest value of the interval. So an entry that matches this value also
         matches all rows that followed within the interval.
         """
         self.now.removals = found.columns[IS_MATCH].to_numpy() == 0
@@ -242,7 +242,7 @@ class LastingRows(SilentRows):
         )
         """The rows with `BEFORE` as their value, if the previous row was a match for some constants.
 
-        For an exit, this value is the lowest one of the stay.
+        For an exit, `BEFORE` is the lowest value of the stay.
         """
 
     def column(self, name: Reference) -> pa.Array:

@@ -60,7 +60,7 @@ def _hex(value: int | str | bytes) -> str:
 def _unhex(text: str) -> bytes | None:
     """Read hexadecimal digits; NULL if a character is no such digit.
 
-    If the number of digits is odd, the first digit alone is a byte.
+    If the number of digits is odd, the first digit is a byte by itself.
     """
     if not text.isascii() or not text.isalnum():
         return None if text else b""

@@ -237,12 +237,12 @@ def encodable(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as the JSON string that Jackson writes into bytes."""
+    """Return a text as the JSON string that Jackson writes if its output is bytes."""
     return f'"{_ESCAPED.sub(_escaped, text)}"'
 
 
 def plainly_quoted(text: str) -> str:
-    """Return a text as the JSON string that Jackson writes into characters, which has fewer escapes."""
+    """Return a text as the JSON string that Jackson writes, with fewer escapes, if its output is characters."""
     return f'"{_NO_PLAIN.sub(_escaped, text)}"'
 
 

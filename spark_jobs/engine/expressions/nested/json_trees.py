@@ -117,7 +117,7 @@ def _array(element: SqlType) -> TreeReader:
 
     def read(value: Any) -> list[Any]:
         if type(value) is dict and element.fields:
-            raise NoTreeError  # at the root, the object is read as an array of this object
+            raise NoTreeError  # at the root, Spark reads an object as an array with only this object
         if type(value) is not list:
             raise BrokenJsonError
         return [None if part is None else reader(part) for part in value]

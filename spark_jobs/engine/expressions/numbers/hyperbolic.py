@@ -25,7 +25,7 @@ _MOST = 7.10475860073943863426e02
 
 
 def expm1(values: Doubles) -> Doubles:
-    """Return e to the power of each value, minus one, exact near zero too."""
+    """Return e to the power of each value, minus one; also exact near zero."""
     with np.errstate(all="ignore"):
         ordinary = (values < 7.09782712893383973096e02) & (values > -38.9)
         result = _expm1(np.where(ordinary, values, 0.0))
@@ -61,7 +61,7 @@ def _expm1(x: Doubles) -> Doubles:
 
 
 def log1p(values: Doubles) -> Doubles:
-    """Return the natural logarithm of one more than each value, exact near zero too; NaN below minus one."""
+    """Return the natural logarithm of one plus each value, also exact near zero; NaN for values below minus one."""
     with np.errstate(all="ignore"):
         ordinary = (values > -1) & (values < np.inf)
         result = _log1p(np.where(ordinary, values, 0.0))

@@ -101,7 +101,7 @@ class _Line:
         self.add(f".{part}")
 
     def end(self, kind: str, *, negative: bool) -> None:
-        """Make a blank of a point without digits at the end, and then write the closing sign before trailing blanks."""
+        """Replace a point at the end by a blank, and then write the closing sign before the trailing blanks."""
         if self.text.endswith("."):
             self.text = self.text[:-1] + " "
         written = self.text.rstrip(" ")

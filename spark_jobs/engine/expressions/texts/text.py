@@ -84,7 +84,7 @@ def _reverse(text: pl.Expr) -> pl.Expr:
 
 
 def _replace(text: pl.Expr, old: pl.Expr, new: pl.Expr | None = None) -> pl.Expr:
-    """Replace by a split and a join: both accept a different pattern in each row."""
+    """Replace parts of texts by a split and a join, since both accept a different part in each row."""
     joined = text.str.split(old).list.join(pl.lit("") if new is None else new)
     return pl.when(old == "").then(text).otherwise(joined)
 

@@ -59,7 +59,7 @@ def from_unixtime(pattern: str, args: Sequence[Operand]) -> pl.Expr:
 
 
 def _written_by(pattern: str) -> Callable[[datetime, int], str]:
-    """Return the function that writes a time. The year is its second argument, because a year may be above 9999."""
+    """Return the function that writes a time. The year is a second argument, because the year may be above 9999."""
     writers = [_writer(part) for part in read_format(pattern, reads=False) if part.letter not in ("[", "]")]
     return lambda time, year: "".join(write(time, year) for write in writers)
 

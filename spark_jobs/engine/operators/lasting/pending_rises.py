@@ -201,7 +201,7 @@ class PendingRises(TimedState):
 
     @property
     def changed_bytes(self) -> int:
-        """An estimate of the bytes that were put since the last snapshot."""
+        """An estimate of the bytes that were written into the state since the last snapshot."""
         return self.changed * 96
 
     @property

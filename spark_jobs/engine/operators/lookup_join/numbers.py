@@ -32,7 +32,7 @@ class Numbers(NamedTuple):
         Args:
             node: The join.
             event: For each new row, its event.
-            probe: For each new row, the row of which the join makes it; ascending.
+            probe: For each new row, the row from which the join makes it; ascending.
             row: For each new row, the row of the table; -1 for none.
         """
         numbered = self.numbered or not (node.single or node.unique)

@@ -37,7 +37,7 @@ class UndecidedRows(NamedTuple):
         """Return the rows of a LEFT JOIN.
 
         Args:
-            probe: For each row, the input row of which the join made it; ascending.
+            probe: For each row, the input row from which the join made it; ascending.
             row: For each row, the row of the table; -1 for the row of NULLs.
         """
         padded = np.flatnonzero(row < 0)
@@ -50,7 +50,7 @@ class UndecidedRows(NamedTuple):
 
         Args:
             rows: The present rows, before the later join.
-            probe: For each row of the later join, the present row of which it is made.
+            probe: For each row of the later join, the present row from which it is made.
         """
         if self.at is None:
             return UndecidedRows(rows, probe, self.beside)

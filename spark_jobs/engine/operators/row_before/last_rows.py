@@ -53,7 +53,7 @@ class LastRows(LogState):
         self.keys = KeyNumbers()
         self._offsets: Ints = np.empty(0, np.int64)
         self._minutes = np.empty(0, np.int32)
-        """At each key's number: the time of the clock when the key's last row came, in minutes since 1970."""
+        """For each key, by its number: the time of the clock when its last row came, in minutes since 1970."""
         self._columns: dict[str, LastValues] = {}
         self.clock = PartitionClock()
         """The clock of the partition after all rows so far, by their record times."""

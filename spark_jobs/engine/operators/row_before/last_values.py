@@ -14,7 +14,7 @@ from spark_jobs.engine.index import Ints
 __all__ = ["HeldValues", "LastValues", "grown"]
 
 _SAMPLE = 500
-"""About the number of values that are measured to estimate the memory of all values."""
+"""The approximate number of values that are measured to estimate the memory of all values."""
 _NUMBERS: tuple[tuple[Any, Any, pa.DataType], ...] = (
     (pa.types.is_date32, np.int32, pa.int32()),
     (pa.types.is_timestamp, np.int64, pa.int64()),

@@ -28,7 +28,7 @@ class LatestRows(TimedState):
         """Begin without rows, at a position of the log."""
         super().__init__(position)
         self._rows = PlacedRows(_EMPTY)
-        """At each key's number: the offset, the event time (epoch milliseconds) and the columns of its latest row."""
+        """For each key, by its number: the offset, event time (epoch milliseconds) and columns of its latest row."""
         self._soonest = NEVER
         """A lower bound for the times of all rows."""
 
