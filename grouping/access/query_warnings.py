@@ -16,6 +16,7 @@ __all__ = ["query_warnings"]
 
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "like", "rlike"))
 _NOT_NULL = frozenset(("<>",))
+"""Comparisons for which the warning about NULL proposes IS NOT NULL; for all others, IS NULL."""
 _AS_WHOLE = frozenset(("<>", "<", "<=", ">", ">="))
 """Comparisons that may be TRUE for a text with a fraction, but are NULL once the text is CAST to BIGINT."""
 _PASSING = frozenset("+-*/%") | {"neg", "div", "case", "coalesce"}
