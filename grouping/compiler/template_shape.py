@@ -1,4 +1,4 @@
-"""The shape of a template: for each slot, the literal of the text that has its constant, and the literal's reader.
+"""The shape of a template: for each slot, the literal of the text with the slot's constant, and the literal's reader.
 
 A shape cannot compile a text for which the full compilation could give another result. This is so if a literal that is
 not lifted has changed, if a set has only one value, if a number has another type and the plan depends on this type, or
@@ -33,6 +33,7 @@ __all__ = ["CompiledText", "TemplateShape", "has_fixed_literals"]
 
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"))
 _VARIANTS = 100
+"""The largest number of variants of a shape; with more, all are forgotten."""
 
 Typed = tuple[SqlType, ConstantValue]
 
@@ -50,7 +51,7 @@ class CompiledText(NamedTuple):
 
 
 class _Fallback(Exception):  # noqa: N818 - no error: it never leaves this module
-    """A literal may need the full compilation."""
+    """The full compilation may have another result, because a literal differs in more than its value."""
 
 
 class _ConstantSource(NamedTuple):
@@ -72,7 +73,8 @@ class _ConstantSource(NamedTuple):
     fixed: Typed
     """The constant in the first text."""
     is_typed: bool = False
-    """Whether the constant must have the type of `fixed`, because all operands of its IN are compared as one type."""
+    """Whether the constant must have the type of `fixed`: the constant is in an IN that compares all operands as one
+    type."""
     pinned: frozenset[int] = frozenset()
     """For a fixed value, the numbers of its literals. These literals must be equal in all texts of a variant."""
 
@@ -102,7 +104,7 @@ _ESCAPED = ("escaped", "escaped ilike")
 
 
 class _Variant(NamedTuple):
-    """The command and the SELECT list, which depend on literals that are not lifted."""
+    """The command and the SELECT list of the texts that have the same literals in all places that are not lifted."""
 
     command: CreateCq
     select: SelectList
@@ -116,7 +118,7 @@ class TemplateShape(NamedTuple):
     places: tuple[tuple[_ConstantSource, ...] | _ConstantSource, ...]
     """The source of the constant of each slot; for a set, the sources of its members."""
     kept: tuple[int, ...]
-    """The numbers of the literals that are equal in all texts of a variant."""
+    """The numbers of the literals that are not lifted. All texts of a variant have the same literals there."""
     variants: dict[tuple[str, ...], _Variant]
     """The texts of the literals in `kept` → the variant of the texts with these literals."""
     ordered: tuple[tuple[Bound, ...], ...]
