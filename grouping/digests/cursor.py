@@ -83,6 +83,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True):
     window: tuple[DigestCoverage, ...] = ()
     """With OVER LAST, the coverages of digests from the start of the next window on, oldest first."""
     positions: DigestedPositions = ()
+    """The highest positions of computed results in digests."""
 
     def passed(self, partition: int, offset: int, time_ms: int) -> bool:
         """Tell whether a match was in an earlier digest."""

@@ -23,7 +23,7 @@ class FirstTimes:
         """
 
     def of(self, items: PendingAggregates, owner: QuestionNumbers, seen: Flags, version: tuple[int, int]) -> Flags:
-        """Return which visible items of a record are not repeats.
+        """Return which visible items (partial aggregates) of a record are not repeats.
 
         A replay after a loss of Redis has other tables and other ordinals, but the same ranges of offsets. So an item
         of another version of the tables is a repeat if its range is known. After a loss of the checkpoint, the offsets

@@ -152,6 +152,7 @@ class DigestOutcome(msgspec.Struct, array_like=True, frozen=True):
     born_ms: int
     tick_ms: int
     reached: int
+    """As in `DigestOrder`."""
     cursor: Cursor | None
     """The destination's new cursor; None if the cursor does not change."""
     late: int

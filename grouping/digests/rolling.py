@@ -73,7 +73,10 @@ class Piece(NamedTuple):
 
 
 class RolledParts(NamedTuple):
-    """The merged records of some stores. The arrays have an entry for each part."""
+    """The merged records of some stores; the arrays have an entry for each part.
+
+    A *part* is a set of aggregates that are merged with each other.
+    """
 
     pieces: list[Piece]
     stores: QuestionNumbers
@@ -85,7 +88,7 @@ class RolledParts(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """The items without repeats, in the order of the log."""
+    """The items (partial aggregates) without repeats, in the order of the log."""
 
     store: QuestionNumbers
     sight: QuestionNumbers
