@@ -17,6 +17,7 @@ from grouping.store.ownership import EvaluatorFences
 __all__ = ["CountWriter", "TaskCount"]
 
 _FEW_WAITING = 64
+"""The number of values of a stream up to which the values always wait singly for the gateway."""
 _LOST = -1
 """The answer of the script `COUNT` if another evaluator has the fence."""
 
