@@ -25,6 +25,7 @@ _LONGEST_NUMBER = 400
 _SURE = 18
 """A number of at most this many characters fits every type, so the number is read without checks."""
 LARGEST_COUNT = 1000
+"""The largest number of repetitions of a text or value, and the largest length to which a text is padded."""
 _LAST_OF_JAVA = 0xFFFF
 """The last character that takes a single `char` in Java."""
 _SHOWN = 20
