@@ -173,7 +173,7 @@ def _stream(
     rate: int,
     seconds: float,
 ) -> None:
-    """Publish quotes in one thread, read results in one thread for each subscriber, and show them in this thread."""
+    """Publish quotes in one thread, read results in one thread for each subscriber, and show counts in this thread."""
     done, read = threading.Event(), threading.Event()
     began = time.monotonic()
     with ThreadPoolExecutor(1 + len(followed)) as threads:

@@ -1,8 +1,8 @@
 """Commands: read in batches, carried out in order, answered exactly once.
 
 A batch is one unit of work with one commit. Some commands change the streams, tables or views against which later
-commands are compiled. The commands between two of these are compiled first; then their CQs and destinations are read
-from Redis together. So a command needs no round trip to Redis of its own.
+commands are compiled. The commands between two such commands are compiled first; then their CQs and destinations are
+read from Redis together. So a command needs no round trip to Redis of its own.
 """
 
 from __future__ import annotations

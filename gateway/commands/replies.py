@@ -30,7 +30,7 @@ class Replies:
 
         Args:
             topic: The topic of replies.
-            partitions: The number of its partitions.
+            partitions: The number of the topic's partitions.
             now_ms: When the commands are answered, epoch milliseconds.
         """
         self._topic = topic

@@ -134,7 +134,7 @@ class Statements:
         Args:
             prepared: The statement.
             loaded: The result of `load` for several commands, with this command among them.
-            record: The command's record. The id of a new source is computed from its partition and offset.
+            record: The command's record. The record's partition and offset give the id of a new source.
             now_ms: The time of acceptance, epoch milliseconds.
 
         Raises:

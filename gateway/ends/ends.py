@@ -187,7 +187,7 @@ def _others_follow(loaded: Loaded, notice: EndNotice) -> bool:
 
 
 def end_record(settings: Settings, notice: EndNotice) -> OutgoingRecord:
-    """Return the record `cq.end`. After it, no result of the destination's incarnation comes."""
+    """Return the record `cq.end`, after which no result of the destination's incarnation comes."""
     body, headers, time = _of_ends("cq.end", notice.ended_ms, notice.reason, notice.source)
     return _record(settings, notice.destination, b"%b}" % body, headers, b"end/%d" % notice.ended_ms, time)
 
@@ -197,7 +197,7 @@ def _end_records(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
 
 
 def leave_records(settings: Settings, notice: EndNotice) -> list[OutgoingRecord]:
-    """Return a record `cq.leave` for each departed member. After it, no result for this member comes."""
+    """Return a record `cq.leave` for each departed member, after which no result for this member comes."""
     body, headers, time = _of_ends("cq.leave", notice.ended_ms, notice.reason, notice.source)
     return [
         _record(settings, notice.destination, b'%b,"member":"%b"}' % (body, name), headers, b"leave/%b" % name, time)

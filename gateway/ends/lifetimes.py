@@ -62,7 +62,8 @@ class Lifetimes:
     def _evaluated(self) -> dict[StreamId, int]:
         """Return, for each stream, the instant up to which all its events are evaluated.
 
-        The instant is 0 if the topic has new partitions that the stream does not have yet.
+        The instant is 0 if the topic has new partitions that the stream does not have yet, since no event of these
+        partitions is evaluated.
         """
         streams = self._working.inventory.streams
         forms = self._topics.forms(stream.topic for stream in streams.values())

@@ -37,7 +37,7 @@ class LatestRecords:
 
         Args:
             topic: The topic.
-            partitions: The number of its partitions.
+            partitions: The number of the topic's partitions.
 
         Returns:
             The values, partition after partition, the oldest first. Reading ends early after 5 seconds, or once the

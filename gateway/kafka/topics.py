@@ -268,7 +268,7 @@ def _error(answer: Future[None]) -> KafkaException | None:
 
 
 def _count_brokers(admin: AdminClient) -> int:
-    described: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # its annotation is wrong
+    described: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # the annotation is wrong
     return len(described.result(ANSWER_SECONDS).nodes)
 
 

@@ -96,11 +96,11 @@ class TransactionalWriter:
         self._producer = Producer({**options, "error_cb": self._hear})
         with mapped("starting transactions"):
             self._producer.init_transactions(ANSWER_SECONDS)
-        self._producer.poll(0)  # `poll` calls `_hear` with failures during the start; they are ignored below
+        self._producer.poll(0)  # `poll` calls `_hear` with failures during the start, which are ignored
         self._outdated = self._lost = False
 
     def _hear(self, error: KafkaError) -> None:
-        """Note that a broker went away. The client may then wait for it forever, so the client is outdated.
+        """Note that a broker went away. The client may wait for this broker forever, so the client is outdated.
 
         A client asks only once which broker is the coordinator of a group. If this broker then leaves the metadata, as
         each broker does during a restart, the client never sends the offsets, whatever its timeout is (librdkafka

@@ -27,7 +27,7 @@ _DUMP_SECONDS = 300.0
 
 
 def make_archive(java: Java, jars: Path) -> Path:
-    """Start a Kafka and stop it, so that its JVM writes an archive of its classes; return the archive's path.
+    """Start and stop a Kafka, so that the JVM writes an archive of Kafka's classes; return the archive's path.
 
     This Kafka runs without the Java agent, since a JVM with an agent writes no archive. A JVM with an agent can use the
     archive.

@@ -86,7 +86,7 @@ def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
                 process.kill()
             except psutil.Error:
                 continue
-        # The wait is short, since it would last forever if the parent of a dead process never reaps the process.
+        # The wait has a limit, since the parent of a dead process may never reap the process.
         psutil.wait_procs(left, timeout=_LOOK_SECONDS)
         if time.monotonic() > deadline:
             return False

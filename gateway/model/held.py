@@ -14,7 +14,7 @@ class NotYet(Exception):
         """Set the condition.
 
         Args:
-            is_ready: Tells whether the command may be tried again; called often, so it must be quick.
+            is_ready: Tells whether the command may be tried again. The function is called often, so it must be quick.
         """
         super().__init__("a command is to be held")
         self.is_ready = is_ready

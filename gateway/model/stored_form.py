@@ -44,7 +44,7 @@ class StoredCq(msgspec.Struct, array_like=True, frozen=True):
     template: bytes
     """The id of the text's template; empty if there is none, and `literals` holds the whole text."""
     literals: tuple[str, ...]
-    """The literals of the text; the first is "" if it equals the CQ's name."""
+    """The literals of the text. If the first literal equals the CQ's name, "" is stored in its place."""
     name: str
     """The name as written; "" if it equals the folded name."""
     destination: bytes
@@ -98,7 +98,7 @@ def raw_id(destination_id: DestinationId) -> bytes:
 
 
 def pack_key(key: CqKey) -> bytes:
-    """Return a CQ's identity as a member of a sorted set.
+    """Return a CQ's identity as a member of a sorted set in Redis.
 
     Example:
         >>> unpack_key(pack_key(CqKey("alice", "intel")))

@@ -247,7 +247,7 @@ class Unit:
         return None if self.memberships[cq.destination_id] is not None else destination
 
     def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
-        """Return, by source partition, the offset at which a new CQ's edges begin; the old CQ gets the earlier events.
+        """Return, by source partition, the offset at which a new CQ's edges begin; earlier events count for the old CQ.
 
         The result is empty if no further events count for the old CQ. There are two cases: the new CQ has no edges, so
         it gets all events that are not evaluated yet; or the old CQ is timer-based or virtual.
