@@ -74,7 +74,7 @@ _REPEATING = (
 )
 """Loggers that write the stack trace of a failed task, even if the task was killed because its stream was dropped.
 
-The failure of the task's query has the same stack trace, which the logger `MicroBatchExecution` writes.
+These loggers are turned off: `MicroBatchExecution` logs the same stack trace when the task's query fails.
 """
 
 

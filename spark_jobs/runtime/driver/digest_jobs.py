@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.3
 _AGAIN_SECONDS = 2.0
-"""The pause before a job with digests of a table's rows is carried out again."""
+"""The pause after a failed job with digests of a table's rows, before the job is carried out again."""
 _POOL = "digests"
 _OFFSETS_A_TASK = 4
 """The number of offsets of `cq.orders` for a task: two orders, each followed by the marker of its transaction.

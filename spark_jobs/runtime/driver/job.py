@@ -35,7 +35,7 @@ STATUS_VARIABLE = "CQ_STATUS_FILE"
 """Environment variable with the path of the file for the evaluator's state."""
 
 _ending = threading.Event()
-"""Whether the process is ending in order. Then failures that the end of the JVM causes are ignored."""
+"""Whether the process is ending normally. Failures that the end of the JVM causes are then ignored."""
 
 
 def main() -> NoReturn:

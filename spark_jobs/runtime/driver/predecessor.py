@@ -23,7 +23,7 @@ _WAIT_SECONDS = 10.0
 
 @contextmanager
 def held(data: Path, prefix: str) -> Iterator[None]:
-    """Hold a data folder for the single evaluator of a prefix; the kernel releases the folder when the process dies.
+    """Lock a data folder for the evaluator of a prefix; the kernel releases the lock when the process dies.
 
     Raises:
         OperationalError: Another evaluator runs on the folder, or the folder belongs to another prefix or a later

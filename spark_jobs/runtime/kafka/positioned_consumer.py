@@ -1,4 +1,4 @@
-"""A consumer that reads committed records of partitions from given offsets on, and knows how far each one is read."""
+"""A consumer that reads committed records from given offsets on, and knows how far each partition is read."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class SourceRange(NamedTuple):
 
 
 class RecordUnreadable(OperationalError):
-    """A record's timestamp is out of range. As in the message of Spark's own source, the first words name the topic."""
+    """A record's timestamp is out of range. The message names the topic in the same words as Spark's own source."""
 
     def __init__(self, message: Message) -> None:
         place = f"topic {message.topic()} partition {message.partition()} offset {message.offset()}"

@@ -103,7 +103,7 @@ def _compressed(data: memoryview, codec: Codec) -> bytes:
 
 
 def _without_place(rows: pa.RecordBatch) -> tuple[list[pa.Array], Ints]:
-    """Return the fields of each record that follow its offset in the batch, and the length of all these fields."""
+    """Return, for each record, the fields after its offset in the batch, and the total length of these fields."""
     key, value, headers = rows["key"], rows["value"], rows["headers"]
     key_length, value_length = _lengths(key), _lengths(value)
     parts = [varints(key_length), key, varints(value_length), value, headers]
@@ -123,7 +123,7 @@ def _joined(*parts: pa.Array | pa.Scalar) -> pa.BinaryArray:
 
 
 def _starts(addresses: Ints, sizes: Ints) -> Ints:
-    """Return the first row of each batch. A batch ends with its partition, or before the row that would be too much."""
+    """Return the first row of each batch; a batch ends with its partition, or before a row that makes it too large."""
     runs = np.flatnonzero(np.diff(addresses, prepend=-1)).tolist()
     ends, cuts = np.cumsum(sizes), []
     for first, last in pairwise([*runs, len(addresses)]):

@@ -49,7 +49,7 @@ _ANSWER_SECONDS = 60.0
 """The longest time of a request with its retries. A producer that takes longer has lost the request. Then the task
 fails, and the next try of the task has another producer."""
 GROWTH_SECONDS = 10.0
-"""If the topic of a record does not have the record's partition yet, the record waits for it at most this time."""
+"""If the topic of a record does not have the record's partition yet, the record waits at most this time."""
 _LOOK_SECONDS = 0.1
 _FORGET_SECONDS = 60.0
 """The shortest time between two calls of `flush` that make the producer forget topics without recent records.

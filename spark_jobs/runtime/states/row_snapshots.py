@@ -1,4 +1,4 @@
-"""Stored states of operators, in a folder next to the checkpoints. The log alone suffices for states without joins.
+"""Stored states of operators, in a folder next to the checkpoints. The log can replace files of states without joins.
 
 A worker without a state loads the last state at or before the beginning of its batch, and reads the log from there. If
 the folder is on this machine, each task also stores its changes of the state, because another worker may get the next

@@ -69,7 +69,7 @@ class StateNeeds(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _EdgeNeeds:
-    """The columns of keys' previous rows that the entries read."""
+    """The columns that the entries read in the previous row of a key."""
 
     computation: Computation
     operator: RowBeforeOperator

@@ -27,7 +27,7 @@ _KEPT_BATCHES = 10
 
 
 class StreamPosition(NamedTuple):
-    """The last micro-batch that is committed, and for each partition the offset after its last event."""
+    """The last committed micro-batch, and by partition, the offset after the last evaluated event."""
 
     batch: int
     offsets: dict[str, int]
@@ -67,7 +67,7 @@ class Checkpoint:
 
         Args:
             batch: The number of the micro-batch.
-            ends: By topic and partition, the offset after its last event.
+            ends: By topic and partition, the offset after the micro-batch's last event.
         """
         millis = time.time_ns() // 1_000_000
         metadata = {"batchWatermarkMs": 0, "batchTimestampMs": millis, "conf": SHUFFLE_PARTITIONS}

@@ -38,9 +38,9 @@ _FIRST_BACKOFF_SECONDS = 0.5
 """How long the query waits after its first failure; each further failure doubles the wait."""
 _LONGEST_BACKOFF_SECONDS = 30.0
 _FAILURES_TOGETHER = 2
-"""The number of failures with unknown causes after which the query is just started again.
+"""After each of this many failures with unknown causes, the query is only started again.
 
-At the next failure without a committed micro-batch in between, all streams leave the lane.
+At the next failure, all streams leave the lane. A committed micro-batch sets the count back to 0.
 """
 _PATIENCE_SECONDS = 3.0
 """How long a task may evaluate a stream. After this time, the stream leaves the lane, so that the others go on."""
@@ -59,8 +59,9 @@ class Lane:
     """The streams of a lane, and the lane's query. Only a single thread may use the lane.
 
     The checkpoint stays the same while streams join and leave: the query is stopped, the topics of its offset log are
-    changed, and the query is started again. A stream that leaves gets a copy of its entries in the log, including those
-    of the micro-batch under way. So a replay of this micro-batch evaluates the same events at the same pinned version.
+    changed, and the query is started again. A stream that leaves gets a copy of its entries in the log, including its
+    entries for the micro-batch under way. So a replay of this micro-batch evaluates the same events at the same pinned
+    version.
     """
 
     def __init__(

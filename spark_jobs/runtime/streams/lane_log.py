@@ -53,7 +53,9 @@ class _LaneMember(msgspec.Struct, frozen=True):
 
 
 class LaneLog:
-    """The checkpoint of a lane. Only a single thread may use the log, and the lane's query must not run meanwhile.
+    """The checkpoint of a lane. Only a single thread may use the log.
+
+    The lane's query must not run while the log is changed.
 
     Redis has the name of the valid checkpoint of each stream. When a stream joins or leaves, the stream is first
     written to the checkpoint that will become valid. Then the name of this checkpoint is written to Redis. Finally, the

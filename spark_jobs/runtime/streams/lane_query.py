@@ -47,7 +47,7 @@ task of a busy stream, not for all tasks of its micro-batch."""
 _MOST_EVENTS = 20_000
 """The largest number of events of a micro-batch of several streams: all streams wait until the micro-batch ends."""
 _AWAY_LOOKS = 3
-"""If this many look-ups in a row do not find a topic, the query fails. Fewer may be due to a leader's election."""
+"""If this many look-ups in a row do not find a topic, the query fails. During an election, one may not find it."""
 _STOP_SECONDS = 1.0
 """How long `LaneQuery.stop` waits for the micro-batch under way."""
 

@@ -15,7 +15,7 @@ __all__ = ["QueryUse"]
 class QueryUse:
     """The streams whose CQs have special needs, as workers have noted in Redis. Only a single thread may use this.
 
-    Some CQs read `_headers`. Event-time queries have results that wait for the watermark.
+    CQs that read `_headers` need headers. Event-time queries need the clock of idle partitions.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -73,7 +73,7 @@ class Streams:
             store: Redis, with the streams and their progress.
             broker: Kafka, with the source topics.
             evaluate: Returns the function that a stream's tasks run.
-            worker_deaths: Learns from the deaths of workers.
+            worker_deaths: Finds the work units that kill workers.
             clock: Monotonic seconds.
         """
         self._spark = spark

@@ -83,7 +83,8 @@ class WorkerDeaths:
 
         Args:
             stream_id: The stream.
-            shared: Whether the stream was in the lane, without a task that evaluated it, when an evaluator ended.
+            shared: Whether the stream was in the lane and no task was evaluating the stream when an earlier evaluator
+                ended.
 
         Raises:
             OperationalError: The store does not answer.

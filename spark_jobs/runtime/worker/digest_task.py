@@ -39,7 +39,7 @@ _decode = msgspec.msgpack.Decoder(Order).decode
 
 
 class JobMemory:
-    """The records that a worker process keeps between the tasks of a job, because all orders of a job read the same."""
+    """The records that a worker process keeps between tasks, because the orders of a job mostly read the same ones."""
 
     def __init__(self, task_done: Callable[[], None] | None = None) -> None:
         self._logs: dict[str, tuple[PendingLog, float]] = {}
