@@ -60,7 +60,7 @@ class Lane:
 
     The checkpoint stays the same while streams join and leave: the query is stopped, the topics of its offset log are
     changed, and the query is started again. A stream that leaves gets a copy of its entries in the log, including its
-    entries for the micro-batch under way. So a replay of this batch evaluates the same events at the same pinned version.
+    entries for the micro-batch under way. So a replay of this batch has the same events and the same pinned version.
     """
 
     def __init__(
