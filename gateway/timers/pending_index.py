@@ -40,8 +40,8 @@ class PendingIndex:
     def take_in(self, record: PendingMatches, partition: int, offset: int) -> Iterator[tuple[bytes, MatchPlaces, int]]:
         """Note the positions of a record's matches, and yield the stores whose readers must be armed.
 
-        Readers of a store must be armed if some readers are idle (served, and not armed since), or if a new match has
-        an earlier time than all pending matches.
+        Readers of a store must be armed if some of them are idle (`MatchPlaces.idle`), or if a new match has an earlier
+        time than all pending matches.
 
         Yields:
             A store's id, its positions, and the earliest time of its new matches.
