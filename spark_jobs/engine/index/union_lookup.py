@@ -1,4 +1,4 @@
-"""The index for an access path. For an OR, this index consists of one for each branch, all over the same rows."""
+"""The index for an access path. The index for an OR has an index for each branch, all over the same rows."""
 
 from __future__ import annotations
 

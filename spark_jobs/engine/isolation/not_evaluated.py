@@ -24,7 +24,7 @@ For further events, there is only a single dead letter for each unit and each ba
 
 
 class NotEvaluatedLetters:
-    """Makes dead letters for a task: ``not-evaluated`` for a unit that was left out, and ``too-many-rows``."""
+    """Makes a task's dead letters: ``not-evaluated`` for units that are left out; ``too-many-rows`` for joins."""
 
     def __init__(self, stream: Stream, settings: Settings) -> None:
         self._stream = stream

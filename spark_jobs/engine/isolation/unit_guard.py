@@ -74,7 +74,7 @@ class UnitGuard:
                 self._steps.remove(step)
 
     def _shared(self, step: SharedStep) -> Records:
-        """Run a step that does the same work for all of its units. If a unit is suspected, all are marked meanwhile."""
+        """Run a step that does the same work for all of its units. If one is suspected, all are marked."""
         selection, units = self.selection, step.shared_by()
         marks: Units = ()
         if selection.concerns(self.failed):
@@ -157,8 +157,8 @@ class UnitGuard:
     def quarantine_stopped(self, stopped: StoppedEvaluation, quarantine: Callable[[Units], None]) -> None:
         """Quarantine the units of an evaluation that does not return. Another thread may call this method.
 
-        Units that share one evaluation are quarantined together. If several units were evaluated after one another,
-        they are only marked, so that the death of the worker makes them suspects.
+        Units that all run the same evaluation are quarantined together. If only some of several units may be slow, all
+        of them are only marked, so that the death of the worker makes them suspects.
 
         Args:
             stopped: The evaluation.

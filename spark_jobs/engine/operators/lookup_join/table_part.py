@@ -1,4 +1,4 @@
-"""A part of a table's replica: rows, with the offsets of the changes that set each row and that ended it."""
+"""A part of a table's replica: rows, each with the offsets of two changes: one set the row, the other ended it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TablePart:
     def of(
         cls, columns: Mapping[str, pa.Array], partition: NDArray[np.int32], begun: Ints, ended: Ints, horizon: Ints
     ) -> TablePart:
-        """Return a part without `begun` or `ended` if no pin from the horizon on needs them (`added`, `__init__`)."""
+        """Return a part; `begun` or `ended` is left out if no pin from the horizon on needs these offsets."""
         young = bool((begun >= horizon[partition]).any())
         return cls(columns, partition, begun if young else None, ended if (ended != NEVER).any() else None)
 

@@ -203,7 +203,7 @@ def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...
 
 
 def _by_key(numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return the rows ordered by key, then by place; and whether, in this order, each row follows one of its key."""
+    """Return the rows ordered by key, then by place; and for each of them whether the preceding one has its key."""
     order = np.argsort(numbers, kind="stable")
     sorted_numbers = numbers[order]
     again = np.zeros(order.size, np.bool_)
