@@ -53,7 +53,7 @@ def snapshot_of(standing: StandingQuery, destination: str, mode: str) -> Snapsho
         row.type_texts,
         query.select.select_id,
         mode,
-        edge=FRAMES if query.plan.frames or query.plan.silence else query.edge,
+        edge=FRAMES if query.plan.silence or (query.plan.frames and not query.edge) else query.edge,
     )
     entry = Entry(block, destination, row, 0, 0, *window, bounds)
     return ConstantTables(query.plan.stream_id).at(VERSION, _OneEntry(standing, entry))

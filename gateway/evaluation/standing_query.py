@@ -42,7 +42,7 @@ def without_edges(query: CompiledQuery) -> CompiledQuery:
     if plan.timed is not None:
         plan = replace(plan, conjuncts=(*plan.conjuncts, *plan.timed.where))
     plan = replace(plan, conjuncts=plan.where)
-    computation = Computation.of(plan.stream_id, plan.nodes) if plan.nodes else None
+    computation = Computation.of(plan.stream_id, plan.nodes, frames=plan.frames) if plan.nodes or plan.frames else None
     items = tuple(item for item in select.items if item.expression != EDGE)
     alone = replace(plan, computation=computation, stay=None)
     return CompiledQuery(alone, query.row, replace(select, items=items), query.views)

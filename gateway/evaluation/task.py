@@ -13,7 +13,6 @@ from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
 from gateway.evaluation.standing_query import StandingQuery
 from grouping.digests.pending_log import Place
-from grouping.plan.group import GroupPlan
 from grouping.settings.evaluator_settings import EvaluatorSettings
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
@@ -21,11 +20,8 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.unit_selection import UnitSelection
 from spark_jobs.engine.operators.extended_rows import ExtendedRows
-from spark_jobs.engine.operators.frames.frame_rows import FrameRows
-from spark_jobs.engine.operators.lasting.pending_rises import PendingRises
 from spark_jobs.engine.operators.log_state import LogState
-from spark_jobs.engine.operators.row_before.last_rows import LastRows
-from spark_jobs.engine.operators.silence.latest_rows import LatestRows
+from spark_jobs.engine.operators.state_kinds import state_kind
 from spark_jobs.engine.pipeline import end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.events import Events
@@ -85,7 +81,8 @@ def evaluated(
         at_once: The largest number of records of a task.
     """
     snapshot, plan = snapshot_of(standing, destination, mode), standing.query.plan
-    states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(_state_kind(plan)))
+    kind = None if plan.computation is None else state_kind(plan.computation)
+    states: dict[int | None, dict[str, LogState]] = defaultdict(lambda: defaultdict(kind))
     for first in range(0, len(records), at_once):
         some = records[first : first + at_once]
         # A task of the evaluator has the records of one partition. Here, the partitions are kept apart only if the
@@ -95,15 +92,6 @@ def evaluated(
         for partition in partitions:
             own = some if partition is None else [record for record in some if record.partition == partition]
             yield _task(standing, snapshot, source_batch(own), states[partition])
-
-
-def _state_kind(plan: GroupPlan) -> type[LogState]:
-    """Return the class of the states of a plan's computation."""
-    if plan.frames is not None:
-        return FrameRows
-    if plan.silence is not None:
-        return LatestRows
-    return LastRows if plan.lasting is None else PendingRises
 
 
 def _task(

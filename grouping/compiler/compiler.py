@@ -29,6 +29,7 @@ from grouping.model.ids import SelectId
 from grouping.model.refusals import too_deep
 from grouping.plan.aggregate import Aggregate, render_aggregate
 from grouping.plan.frame_value import frame_values
+from grouping.plan.frames import PASSING
 from grouping.plan.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render
@@ -95,9 +96,12 @@ def _lifted(draft: Draft) -> Draft:
         aggregation, kept, select = named_without_constants(draft.aggregation, keys, kept, select, constants)
         draft = draft._replace(aggregation=aggregation, keys=keys)
     computed = (*lifted, *(item.expression for item in select))
-    if draft.computation is not None and draft.computation.frames is not None:
+    frames = draft.computation and draft.computation.frames
+    if draft.computation and frames:
+        if frames.where and draft.computation.before:
+            expressions = (*expressions, PASSING)
         values = (each for value in frame_values(computed) for each in value.expressions)
-        computed = (*computed, *values, *draft.computation.frames.where)
+        computed = (*computed, *values, *frames.where)
     if draft.computation is not None and draft.computation.timed is not None:
         computed = (*computed, *draft.computation.timed.where)
     if switch:

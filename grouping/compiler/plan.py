@@ -201,7 +201,7 @@ class _Planner:
         if framed:
             of_table = table is not None
             scope = check_frames(scope, self._emit, outermost=outermost, aggregation=aggregation, of_table=of_table)
-            return _with_frames(tree, base, scope, conditions)
+            return _with_frames(tree, base, scope, conditions, self._emit)
         if emit is not None and emit.until:
             if table is not None:
                 raise unsupported("UNTIL over a table", "A removed row has no value that UNTIL could read.", _LEAVE_OUT)
@@ -271,13 +271,18 @@ def _with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, agg
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))
 
 
-def _with_frames(tree: exp.Select, base: Stream | Table, scope: Scope, where: tuple[Bound, ...]) -> InlinedSelect:
+def _with_frames(
+    tree: exp.Select, base: Stream | Table, scope: Scope, where: tuple[Bound, ...], emit: EmitClause | None
+) -> InlinedSelect:
     """Return the plan of a SELECT with window functions."""
-    binder = FrameBinder(scope, tree)
+    if emit is not None and emit.without_by is not None:
+        raise emit.without_by
+    before = None if emit is None else bind_key(scope, emit.by)
+    binder = FrameBinder(with_edge(scope, emit), tree)
     items, qualify = _items(tree.expressions, binder), tree.args.get("qualify")
     aliases = {item.name.casefold(): item.value for item in items}
     condition = None if qualify is None else binder.qualify(qualify.this, aliases)
-    scope, decided = with_frames(scope, binder.by, binder.values, where, condition)
+    scope, decided = with_frames(scope, binder.by, binder.values, where, condition, before)
     return InlinedSelect(base, scope, decided, tuple((item.name, item.value) for item in items))
 
 

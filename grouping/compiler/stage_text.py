@@ -16,7 +16,7 @@ from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BOOLEAN, STRING, SqlType
 from grouping.plan.aggregate import render_aggregate
 from grouping.plan.expression_text import render_name, render_part, shape
-from grouping.plan.frames import Frames
+from grouping.plan.frames import PASSING, Frames
 from grouping.plan.lasting import LastingMatches
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render_before, render_source
@@ -79,7 +79,7 @@ def lifted_text(draft: Draft) -> str:
     """Return the tree after `lift`: conjuncts over slots, the row of constants, and the SELECT list."""
     computed = _computed((item.name, item.expression) for item in draft.select)
     until = () if draft.stay is None or draft.stay == SWITCH_STAY else _until([draft.stay.end.conjunct])
-    where = _conjuncts(each for each in draft.expressions if each != SWITCH_STAY.begin.conjunct)
+    where = _conjuncts(each for each in draft.expressions if each not in (SWITCH_STAY.begin.conjunct, PASSING))
     return _text([*where, *until, *_having(draft, draft.kept), *_row(draft.row), *computed])
 
 

@@ -11,7 +11,7 @@ from grouping.model.query import Edge
 from grouping.plan.aggregate import Aggregate
 from grouping.plan.computation import Computation, Node
 from grouping.plan.frame_value import frame_values
-from grouping.plan.frames import Frames
+from grouping.plan.frames import PASSING, Frames
 from grouping.plan.lasting import LastingMatches
 from grouping.plan.row_before import RowBefore
 from grouping.plan.silence import SilentKeys
@@ -60,7 +60,12 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def where(self) -> tuple[Expression, ...]:
-        """The conditions of the query's WHERE, including the conditions from which the computation makes its switch."""
+        """The conditions of the query's WHERE, including the conditions from which the computation makes its switch.
+
+        With edges over frames, these are the conditions of WHERE and QUALIFY.
+        """
+        if self.frames is not None and self.before is not None:
+            return (*(each for each in self.conjuncts if each != PASSING), *self.frames.where)
         switch = self.computation and self.computation.switch
         if not switch:
             return self.conjuncts

@@ -18,6 +18,7 @@ from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.computation import Computation
 from grouping.plan.frame_value import FrameValue
 from grouping.plan.frames import Frames
+from grouping.plan.row_before import RowBefore
 from grouping.statements.clauses import EmitClause
 
 __all__ = [
@@ -92,16 +93,31 @@ def check_frames(
         detail = "Frames hold the events of one stream."
         raise unsupported("a window function over a table or a join", detail, "Read only the stream.")
     if emit is not None:
-        if emit.edge == "changes":
-            name, detail = "EMIT CHANGES", "The values of an event's frames never change."
-        else:
-            name, detail = "EMIT ON ENTER or EXIT", "Edges compare the conditions of WHERE."
-        raise unsupported(f"{name} with window functions", detail, "Leave EMIT out.")
+        _check_emit(emit)
     return scope
 
 
+def _check_emit(emit: EmitClause) -> None:
+    """Refuse the forms of EMIT that a query with window functions cannot have."""
+    if emit.edge == "changes":
+        name, detail, hint = "EMIT CHANGES", "The values of an event's frames never change.", "Leave EMIT out."
+    elif emit.edge == "silence":
+        name, detail, hint = "EMIT ON SILENCE", "A silence has no frame of events.", "Write the condition in WHERE."
+    elif emit.until or emit.interval_ms:
+        name = "UNTIL" if emit.until else "FOR '…'"
+        detail, hint = f"{name} reads no values of frames.", f"Leave {name} out, or write the condition in WHERE."
+    else:
+        return
+    raise unsupported(f"{name} with window functions", detail, hint)
+
+
 def with_frames(
-    scope: Scope, by: frozenset[Column], values: Iterable[FrameValue], where: Sequence[Bound], qualify: Bound | None
+    scope: Scope,
+    by: frozenset[Column],
+    values: Iterable[FrameValue],
+    where: Sequence[Bound],
+    qualify: Bound | None,
+    before: RowBefore | None,
 ) -> tuple[Scope, tuple[Bound, ...]]:
     """Return the scope of a query with window functions, and the conditions that its group decides.
 
@@ -111,16 +127,17 @@ def with_frames(
         values: The values of the frames.
         where: The conditions of WHERE, of the query and of views.
         qualify: The condition of QUALIFY, if any.
+        before: For a query with edges, the node that pairs each event with the previous event of its key.
 
     Raises:
         InputError: ``unsupported-query`` for QUALIFY without a window function.
     """
     if not by:
         raise unsupported("QUALIFY without a window function", "QUALIFY compares the values of frames.", "Write WHERE.")
-    placed = place_conditions(by, where)
+    placed = place_conditions(by, where) if before is None else _below_edges(by, before, where)
     assert scope.stream is not None, "a table alone was refused"
     frames = Frames.of(placed.key, placed.below, values)
-    computation = Computation.of(scope.stream.stream_id, (), frames=frames)
+    computation = Computation.of(scope.stream.stream_id, (), before, frames)
     return scope._replace(computation=computation), (*placed.above, *([] if qualify is None else [qualify]))
 
 
@@ -142,6 +159,18 @@ def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedCon
     for each in conjuncts:
         (above if equal_column(each) is not None or columns_of(each) <= exact else below).append(each)
     return PlacedConditions(keys, tuple(above), settled(below))
+
+
+def _below_edges(by: frozenset[Column], before: RowBefore, where: Sequence[Bound]) -> PlacedConditions:
+    """Divide conditions as `place_conditions` does, for edges.
+
+    The group decides only conditions that are equally true for all events of an edge's key. An event for which another
+    condition is not TRUE ends a stay, and has no frames: so the node must know the constants of that condition.
+    """
+    conjuncts = [part for condition in where for part in normalize(condition)]
+    fixed = exact_columns(by.intersection(before.by))
+    above = tuple(each for each in conjuncts if columns_of(each) <= fixed)
+    return PlacedConditions(by, above, settled(each for each in conjuncts if not columns_of(each) <= fixed))
 
 
 def equal_column(conjunct: Bound) -> Column | None:

@@ -109,12 +109,13 @@ class JoinStep:
         joined, before, made = self._joined, None, rows
         if not self._was_whole:
             raise InternalError("the state of a computation lacks events of this task")
+        if joined.frames is not None:
+            _, (made,) = joined.frames.operator.step(joined.frames.state, rows)
+            rows = made
         if joined.before is not None:
             made = rows = joined.before.operator.switched(whole_rows(rows, joined.before))
             self._task.guard.add(max(rows.count - self._events.count, 0))  # a truncate removes many rows
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
-        if joined.frames is not None:
-            _, (made,) = joined.frames.operator.step(joined.frames.state, rows)
         if joined.timed is not None:
             _, (made,) = joined.timed.operator.step(joined.timed.state, rows)
         if joined.state is not None:

@@ -19,6 +19,7 @@ from spark_jobs.engine.isolation.step import Records
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
+from spark_jobs.engine.operators.framed_edges import FramedEdges
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator
 from spark_jobs.engine.operators.log_state import LogState
@@ -28,6 +29,7 @@ from spark_jobs.engine.operators.operator import Operator
 from spark_jobs.engine.operators.row_before.key_numbers import key_values
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
+from spark_jobs.engine.operators.state_kinds import state_kind
 from spark_jobs.engine.operators.timed import timed_operator
 from spark_jobs.engine.operators.timed_operator import TimedOperator
 from spark_jobs.engine.operators.timed_state import TimedState
@@ -73,12 +75,8 @@ class JoinedGroups(NamedTuple):
     """The operator and state of a computation with frames; else None."""
     timed: KeptTimed | None = None
     """The operator and state of a computation whose rows wait for the watermark; else None."""
-
-    @property
-    def state(self) -> LogState | None:
-        """The state of the computation; None if it keeps no state."""
-        kept = self.before or self.frames or self.timed
-        return None if kept is None else kept.state
+    state: LogState | None = None
+    """The state of the computation; None if it keeps no state."""
 
 
 class KeptRows(NamedTuple):
@@ -194,13 +192,13 @@ class Task:
 
         parts = snapshot.by_computation()
         joins = [
-            JoinedGroups(
+            _joined_groups(
+                stream,
                 each,
                 LookupJoinOperator(each, views, value_bytes, event_rows),
                 parts[each.computation_id],
-                _kept_rows(stream, each, parts[each.computation_id], states, settings),
-                _kept_frames(each, parts[each.computation_id], states, value_bytes),
-                _kept_timed(stream, each, parts[each.computation_id], states, settings),
+                None if states is None or not each.has_state else states[each.computation_id],
+                settings,
             )
             for each in snapshot.computations
         ]
@@ -219,45 +217,30 @@ class Task:
         )
 
 
-def _kept_rows(
+def _joined_groups(
     stream: Stream,
     computation: Computation,
+    operator: LookupJoinOperator,
     snapshot: Snapshot,
-    states: Mapping[str, LogState] | None,
+    state: LogState | None,
     settings: Settings,
-) -> KeptRows | None:
-    if computation.before is None:
-        return None
-    plans = [table.shape.plan for table in snapshot.tables]
-    operator = RowBeforeOperator.of(
-        stream, computation.before, plans, settings.limits.last_row_days, settings.evaluator.value_bytes
-    )
-    state = operator.begin() if states is None else states[computation.computation_id]
-    assert isinstance(state, LastRows), "the computation has a RowBefore"
-    return KeptRows(operator, state)
-
-
-def _kept_frames(
-    computation: Computation, snapshot: Snapshot, states: Mapping[str, LogState] | None, value_bytes: int
-) -> KeptFrames | None:
-    if computation.frames is None:
-        return None
-    operator = FrameOperator.over(computation.frames, snapshot, value_bytes)
-    state = operator.begin() if states is None else states[computation.computation_id]
-    assert isinstance(state, FrameRows), "the computation has frames"
-    return KeptFrames(operator, state)
-
-
-def _kept_timed(
-    stream: Stream,
-    computation: Computation,
-    snapshot: Snapshot,
-    states: Mapping[str, LogState] | None,
-    settings: Settings,
-) -> KeptTimed | None:
-    operator = timed_operator(stream, computation, snapshot, settings)
-    if operator is None:
-        return None
-    state = operator.begin() if states is None else states[computation.computation_id]
-    assert isinstance(state, TimedState), "the rows of the computation wait for the watermark"
-    return KeptTimed(operator, state)
+) -> JoinedGroups:
+    """Return a computation for a task; without a state, the computation begins without earlier rows."""
+    before = frames = timed = None
+    value_bytes = settings.evaluator.value_bytes
+    if state is None and (kind := state_kind(computation)) is not None:
+        state = kind()
+    if computation.frames is not None:
+        rows = state.frames if isinstance(state, FramedEdges) else state
+        assert isinstance(rows, FrameRows), "the computation has frames"
+        frames = KeptFrames(FrameOperator.over(computation, snapshot, value_bytes), rows)
+    if computation.before is not None:
+        last = state.before if isinstance(state, FramedEdges) else state
+        assert isinstance(last, LastRows), "the computation has a RowBefore"
+        plans = [table.shape.plan for table in snapshot.tables]
+        days = settings.limits.last_row_days
+        before = KeptRows(RowBeforeOperator.of(stream, computation.before, plans, days, value_bytes), last)
+    if computation.timed is not None:
+        assert isinstance(state, TimedState), "the rows of the computation wait for the watermark"
+        timed = KeptTimed(timed_operator(stream, computation, computation.timed, snapshot, settings), state)
+    return JoinedGroups(computation, operator, snapshot, before, frames, timed, state)

@@ -18,6 +18,7 @@ from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.operators.framed_edges import FramedEdges, fold_framed_edges
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator, read_values
 from spark_jobs.engine.operators.log_state import LogState
@@ -148,8 +149,7 @@ class _FrameNeeds:
     @classmethod
     def of(cls, computation: Computation, snapshot: Snapshot) -> _FrameNeeds:
         """Collect the needs of the groups over a computation."""
-        assert computation.frames is not None, "a computation with frames"
-        operator = FrameOperator.over(computation.frames, snapshot)
+        operator = FrameOperator.over(computation, snapshot)
         return cls(computation, operator, _live_begins(snapshot, read_values))
 
     @property
@@ -182,6 +182,50 @@ class _FrameNeeds:
 
 
 @dataclass(frozen=True, slots=True)
+class _FramedEdgeNeeds:
+    """The values of frames that the entries read, and the columns of keys' previous rows."""
+
+    frames: _FrameNeeds
+    edges: _EdgeNeeds
+
+    @property
+    def computation(self) -> Computation:
+        """The computation."""
+        return self.frames.computation
+
+    @property
+    def kind(self) -> type[LogState]:
+        """The class of the states."""
+        return FramedEdges
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The values and the columns; a column of previous rows may be a value, with the same name."""
+        return self.frames.names | self.edges.names
+
+    def since(self, partition: int) -> dict[str, int]:
+        """Return for each name the begin of the first entry that reads the value or the column."""
+        found = self.edges.since(partition)
+        for name, begin in self.frames.since(partition).items():
+            found[name] = min(begin, found.get(name, begin))
+        return found
+
+    def prepare(self, state: LogState, partition: int) -> None:
+        """Note which values are read, and drop columns that no entry reads."""
+        assert isinstance(state, FramedEdges), "a state of this kind"
+        state.keep(self.names)
+        self.frames.prepare(state.frames, partition)
+
+    def fold(self, state: LogState, rows: RowSource) -> None:
+        """Keep the rows of the frames, and the last row of each key."""
+        assert isinstance(state, FramedEdges), "a state of this kind"
+        fold_framed_edges(self.frames.operator, self.edges.operator, state, rows)
+
+    def settle(self, state: LogState, watermark: int) -> None:
+        """Do nothing: neither frames nor edges depend on the clock."""
+
+
+@dataclass(frozen=True, slots=True)
 class _TimedNeeds:
     """For rows that wait for the watermark: the columns that entries read in predicates or SELECT lists."""
 
@@ -191,11 +235,10 @@ class _TimedNeeds:
     """As `_FrameNeeds.begins`, but with columns in place of values."""
 
     @classmethod
-    def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds | None:
-        """Collect the needs of the groups over a computation; None if its rows do not wait for the watermark."""
-        operator = timed_operator(stream, computation, snapshot, settings)
-        if operator is None:
-            return None
+    def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds:
+        """Collect the needs of the groups over a computation."""
+        assert computation.timed is not None, "the rows of the computation wait for the watermark"
+        operator = timed_operator(stream, computation, computation.timed, snapshot, settings)
         return cls(computation, operator, _live_begins(snapshot, partial(columns_read, stream)))
 
     @property
@@ -269,8 +312,10 @@ def needs_of(settings: Settings, stream: Stream, computation: Computation, snaps
         computation: The computation.
         snapshot: The tables of the groups over it.
     """
-    if computation.frames is not None:
-        return _FrameNeeds.of(computation, snapshot)
-    if computation.before is not None:
-        return _EdgeNeeds.of(settings, stream, computation, snapshot)
-    return _TimedNeeds.of(stream, computation, snapshot, settings)
+    frames = None if computation.frames is None else _FrameNeeds.of(computation, snapshot)
+    edges = None if computation.before is None else _EdgeNeeds.of(settings, stream, computation, snapshot)
+    if frames is not None and edges is not None:
+        return _FramedEdgeNeeds(frames, edges)
+    if computation.timed is not None:
+        return _TimedNeeds.of(stream, computation, snapshot, settings)
+    return frames or edges

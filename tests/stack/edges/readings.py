@@ -55,6 +55,8 @@ class Readings:
             "WINDOW w AS (PARTITION BY device ORDER BY _offset ROWS 3 PRECEDING)",
             "range": "SELECT n, count(*) OVER w AS v {} WHERE temp > 70 QUALIFY v > {} "
             f"WINDOW w AS (PARTITION BY device ORDER BY _time RANGE INTERVAL {_RANGE_MS // 1000} SECOND PRECEDING)",
+            "edges": "SELECT n, sum(temp) OVER w AS v, _edge {} WHERE n % 9 > 0 QUALIFY v > {} "
+            "WINDOW w AS (PARTITION BY device ORDER BY _offset ROWS 3 PRECEDING) EMIT ON ENTER OR EXIT BY device",
         }[kind]
         begin = next((each.begin for each in self.framed if each.kind == kind), len(self.source.events))
         text = select.format(f"FROM {self.source.name}", over)
@@ -77,8 +79,9 @@ class Readings:
             assert wanted == reported, each.kind
 
     def _folded(self, framed: _Framed) -> list[tuple[int, Position, dict[str, Any]]]:
-        """Return the matches of all events, each with its number and place."""
+        """Return the matches of all events, or the edges, each with its number and place."""
         kept: dict[object, list[tuple[int, int, Any]]] = {}
+        inside: dict[object, bool] = {}
         found = []
         for number, (place, event) in enumerate(self.source.events):
             temp, n, device = (event.values.get(name) for name in ("temp", "n", "device"))
@@ -86,6 +89,17 @@ class Readings:
                 continue
             rows = kept.setdefault(device, [])
             if number < framed.begin:
+                continue
+            if framed.kind == "edges":
+                value = None
+                if isinstance(n, int) and n % 9:
+                    rows.append((number, event.time_ms, temp))
+                    value = _value("rows", rows)
+                now = value is not None and value > framed.over
+                if number >= framed.created_at:
+                    if now != inside.get(device, False):
+                        found.append((number, place, {"n": n, "v": value, "_edge": "enter" if now else "exit"}))
+                    inside[device] = now
                 continue
             rows.append((number, event.time_ms, temp))
             value = compared = _value(framed.kind, rows)

@@ -40,6 +40,7 @@ def test_nothing_is_lost_or_told_twice(stack: Stack, lab: Lab) -> None:
     readings.publish()
     stack.await_restart("evaluator", killed)
     readings.watch("more", "range", 3)
+    readings.watch("more edges", "edges", 200)
     readings.publish()
     _go_on(machines, readings, 1)
     silences.check()
@@ -66,7 +67,7 @@ def _plant(machines: Machines, readings: Readings) -> None:
     machines.watch("both", "ENTER OR EXIT", 88.5, ("device", "room"))
     machines.watch("stays", "ENTER OR EXIT", 90, until=88.5)
     machines.watch("stays by a computed value", "ENTER OR EXIT", 90, until=88.5, value="temp + 0")
-    for kind, over in (("lag", 5), ("rows", 250), ("range", 2)):
+    for kind, over in (("lag", 5), ("rows", 250), ("range", 2), ("edges", 250)):
         readings.watch(kind, kind, over)
     machines.publish(_EVENTS)
     readings.publish()

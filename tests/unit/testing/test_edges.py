@@ -128,3 +128,46 @@ def test_a_query_that_the_gateway_refuses_is_refused() -> None:
     select = "SELECT temp FROM machines WHERE temp > 90 EMIT ON ENTER BY device DO PUBLISH VIRTUAL"
     with pytest.raises(InputError, match="VIRTUAL"):
         evaluate(select, _STREAM, [])
+
+
+_WINDOW = "WINDOW w AS (PARTITION BY device ORDER BY _offset ROWS 2 PRECEDING)"
+
+
+@given(
+    _ROWS,
+    st.sampled_from([["device"], ["device", "room"]]),
+    st.sampled_from([*_WHERE, ""]),
+    st.sampled_from([None, "a"]),
+)
+def test_edges_over_frames_are_those_of_a_fold(
+    rows: list[tuple[int, dict[str, Any]]], by: list[str], where: str, device: str | None
+) -> None:
+    """An event is a match if WHERE and QUALIFY are TRUE; with other conditions, its frames hold no row."""
+    frames: dict[tuple[Any, ...], int] = {}
+    was: dict[tuple[Any, ...], bool] = {}
+    edges: list[tuple[str, int | None] | None] = []
+    for partition, row in rows:
+        frame, key = (partition, row["device"]), (partition, *(row[name] for name in by))
+        passes = (not where or _WHERE[where](row)) and device in (None, row["device"])
+        if passes:
+            frames[frame] = min(frames.get(frame, 0) + 1, 3)
+        now = passes and frames[frame] > 1
+        edge = {(False, True): "enter", (True, False): "exit"}.get((was.get(key, False), now))
+        edges.append(None if edge is None else (edge, frames[frame] if passes else None))
+        was[key] = now
+    conditions = [each for each in (f"({where})" if where else "", f"device = '{device}'" if device else "") if each]
+    query = (
+        f"SELECT count(*) OVER w AS n, _edge FROM machines {'WHERE' if conditions else ''} {' AND '.join(conditions)} "
+        f"QUALIFY n > 1 {_WINDOW} EMIT ON ENTER OR EXIT BY {', '.join(by)}"
+    )
+    outcomes = evaluate(query, _STREAM, [Record(row, partition=partition) for partition, row in rows])
+    assert edges == [row.result and (row.result["_edge"], row.result["n"]) for row in outcomes]
+    assert [edge is None for edge in edges] == [row.why is not None for row in outcomes]
+
+
+def test_edges_over_frames_in_a_digest() -> None:
+    """A digest has the edges as its rows."""
+    rows = [{"device": "a", "temp": temp} for temp in (91, 92, 80, 93, 94, 95)]
+    select = f"SELECT temp, count(*) OVER w AS n FROM machines WHERE temp > 90 QUALIFY n > 1 {_WINDOW}"
+    [digest] = digests(f"{select} EMIT ON ENTER BY device EVERY '1 hour'", _STREAM, rows)
+    assert [(92, 2), (93, 3)] == [(row["temp"], row["n"]) for row in digest["rows"]]

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from grouping.model.errors import InternalError
 from grouping.model.expression import Column, Expression
+from grouping.plan.computation import Computation
 from grouping.plan.frame_value import FrameValue, frame_values
-from grouping.plan.frames import Frames
+from grouping.plan.frames import PASSES, Frames
 from grouping.plan.group import GroupPlan, SelectList
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.index import Ints
@@ -46,24 +47,28 @@ class FrameOperator(LogOperator[FrameRows]):
     """The values that groups and SELECT lists read, in the order of their columns' stored texts."""
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that an expression computes; a longer text is NULL."""
+    keeps_all: bool = False
+    """Whether rows for which WHERE is not TRUE are rows of the output too, as edges need them."""
 
     def begin(self) -> FrameRows:
         """Return the state before the first rows."""
         return FrameRows()
 
     @classmethod
-    def over(cls, frames: Frames, snapshot: Snapshot, value_bytes: int = VALUE_BYTES) -> FrameOperator:
-        """Return the operator for the groups over a computation.
+    def over(cls, computation: Computation, snapshot: Snapshot, value_bytes: int = VALUE_BYTES) -> FrameOperator:
+        """Return the operator for the groups over a computation with frames.
 
         Args:
-            frames: The node.
+            computation: The computation.
             snapshot: The tables of the groups.
             value_bytes: The largest number of bytes of a computed text.
         """
+        assert computation.frames is not None, "the computation has frames"
         found: dict[str, FrameValue] = {}
         for plan, select in snapshot.used:
             found |= read_values(plan, select)
-        return cls(frames, tuple(found[stored] for stored in sorted(found)), value_bytes)
+        values = tuple(found[stored] for stored in sorted(found))
+        return cls(computation.frames, values, value_bytes, computation.before is not None)
 
     @property
     def reach(self) -> Reach:
@@ -75,6 +80,8 @@ class FrameOperator(LogOperator[FrameRows]):
         self, state: FrameRows, rows: RowSource, watermark: int | None = None
     ) -> tuple[FrameRows, Iterator[ExtendedRows]]:
         """Return the rows for which WHERE is TRUE, with their values, and keep these rows; changes the state in place.
+
+        If the operator `keeps_all`, the other rows are returned too; their values and their column `PASSES` are NULL.
 
         Raises:
             InternalError: An earlier step failed midway.
@@ -89,6 +96,10 @@ class FrameOperator(LogOperator[FrameRows]):
             found = self._values(state, part, arrived, clocks)
             state.add(part, clock)
         columns = {value.column.reference: (value.type, array) for value, array in found.items()}
+        if self.keeps_all:
+            columns[PASSES.reference] = PASSES.type, pa.array(np.ones(passing.size, np.int8))
+            columns = {name: (kind, _spread(array, passing, rows.count)) for name, (kind, array) in columns.items()}
+            passing = np.arange(rows.count)
         return state, iter([ExtendedRows(rows, passing, columns)])
 
     def fold(self, state: FrameRows, rows: RowSource) -> None:
@@ -143,6 +154,15 @@ class FrameOperator(LogOperator[FrameRows]):
         rows = KeyRows(joined.take(order), wanted)
         values = FrameValues(rows, clocks)
         return {value: values.of(value, state.visible.get(value.column.stored, 0)) for value in self.values}
+
+
+def _spread(values: pa.Array, places: Ints, count: int) -> pa.Array:
+    """Return an array of `count` values that has the given values at ascending places, and NULL elsewhere."""
+    index = np.zeros(count, np.int64)
+    index[places] = np.arange(places.size)
+    missing = np.ones(count, np.bool_)
+    missing[places] = False
+    return values.take(pa.array(index, mask=missing))
 
 
 def read_values(plan: GroupPlan, select: SelectList) -> dict[str, FrameValue]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
-from grouping.model.expression import Column, Computed, TableColumn, read_reference, walk
+from grouping.model.expression import Column, Computed, Framed, TableColumn, read_reference, walk
 from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.group import GroupPlan
 from grouping.plan.row_before import RowBefore
@@ -198,7 +198,7 @@ def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...
     if stream.changes_of:
         return tuple(sorted(Scan(stream).columns, key=lambda column: column.stored))
     leaves = (leaf for plan in plans for each in plan.conjuncts for leaf in walk(each) if isinstance(leaf, Column))
-    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn | Computed)}
+    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn | Computed | Framed)}
     return tuple(found[stored] for stored in sorted(found))
 
 
