@@ -122,9 +122,9 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
 
 
 def _edges(before: RowBefore) -> dict[str, Any]:
-    """Return the key of edges, and the conditions of WHERE and UNTIL that the computation decides."""
-    by, switch = list(map(render_part, before.by)), before.switch
-    return {"row_before_by": by, **({"constants": _decided(switch.expressions, "edges")} if switch else {})}
+    """Return the key of edges, and the conditions of FROM, WHERE and UNTIL that the computation decides."""
+    by, decided = list(map(render_part, before.by)), before.expressions[len(before.by) :]
+    return {"row_before_by": by, **({"constants": _decided(decided, "edges")} if decided else {})}
 
 
 def _frames(frames: Frames) -> dict[str, Any]:

@@ -104,7 +104,9 @@ def _lifted(draft: Draft) -> Draft:
         computed = (*computed, *values, *frames.where)
     if draft.computation is not None and draft.computation.timed is not None:
         computed = (*computed, *draft.computation.timed.where)
-    if switch:
+    if draft.computation is not None and draft.computation.before is not None:
+        computed = (*computed, *draft.computation.before.expressions)
+    elif switch:
         computed = (*computed, *switch.expressions)
     if grows(computed):
         check_growth(computed, row)

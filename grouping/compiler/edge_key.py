@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Leaf, with_leaves
+from grouping.binding.bound import Bound, Leaf, with_leaves, without_positions
 from grouping.binding.budget import Budget
+from grouping.binding.constants import settle
 from grouping.binding.scope import Scope
 from grouping.compiler.from_clause import Relation
+from grouping.compiler.normalize import normalize
+from grouping.compiler.order import order
 from grouping.model.catalog import Stream
-from grouping.model.expression import Column, TableColumn
+from grouping.model.expression import Column, Expression, TableColumn
 from grouping.model.refusals import unsupported
 from grouping.model.table import Table
 from grouping.plan.expression_text import render_name
@@ -26,6 +29,7 @@ __all__ = [
     "check_covered",
     "check_single",
     "check_unconditional",
+    "conditions_of",
     "key_column",
     "key_columns",
     "row_key",
@@ -45,10 +49,15 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
     Raises:
         InputError: ``unknown-column``; ``unsupported-query`` if edges are not defined for these rows or this key.
     """
-    check_unconditional(scope)
     check_single(scope, "EMIT ON ENTER or EXIT")
     assert scope.stream is not None, "a table alone was refused"
-    return RowBefore.of(key_columns(scope, scope.stream, names))
+    return RowBefore.of(key_columns(scope, scope.stream, names), conditions_of(scope))
+
+
+def conditions_of(scope: Scope) -> tuple[Expression, ...]:
+    """Return the conditions of FROM, such as WHERE of a view, in canonical order with their constants."""
+    conjuncts = (part for condition in scope.where for part in normalize(condition))
+    return tuple(map(settle, order(map(without_positions, conjuncts))[0]))
 
 
 def key_columns(scope: Scope, stream: Stream, names: Sequence[KeyName]) -> frozenset[Column]:
@@ -80,17 +89,21 @@ def check_single(scope: Scope, shown: str) -> None:
         )
 
 
-def check_unconditional(scope: Scope) -> None:
+def check_unconditional(scope: Scope, shown: str) -> None:
     """Refuse FROM with conditions, such as a view with WHERE.
 
-    An event that such a condition removes could not be the previous event of its key.
+    The rows that such a condition removes would have to be left out before the rows of FROM are compared.
+
+    Args:
+        scope: FROM.
+        shown: The part of the query that does not support such conditions, for the error.
 
     Raises:
         InputError: ``unsupported-query``.
     """
     if scope.where:
         raise unsupported(
-            "EMIT ON ENTER or EXIT over a view or join with conditions",
+            shown,
             "WHERE of a view or subquery, or a condition of ON besides equalities, would decide which events exist.",
             "Write the condition in WHERE of the CQ.",
         )

@@ -210,6 +210,8 @@ class _Planner:
             scope, conditions = with_interval(scope, emit, conditions, self.until, aggregation=aggregation)
         elif emit is not None and scope is not None:
             scope = _with_row_before(scope, emit, table, aggregation=aggregation)
+            if table is None:
+                conditions = conditions[len(names.where) :]
             if self.until is not None:
                 scope, conditions = with_until(scope, conditions, self.until)
         binder = Binder(with_edge(names, emit))
@@ -289,7 +291,7 @@ def _with_frames(
 def _table_key(scope: Scope, table: Table, emit: EmitClause) -> RowBefore:
     """Return the node that pairs each record of a table with the previous row of its PRIMARY KEY."""
     if emit.edge != "changes":
-        check_unconditional(scope)
+        check_unconditional(scope, "EMIT ON ENTER or EXIT over a view of a table with conditions")
     return row_key(table, emit)
 
 

@@ -60,16 +60,17 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def where(self) -> tuple[Expression, ...]:
-        """The conditions of the query's WHERE, including the conditions from which the computation makes its switch.
+        """The conditions of the query's WHERE, including the conditions that the computation of edges decides.
 
         With edges over frames, these are the conditions of WHERE and QUALIFY.
         """
         if self.frames is not None and self.before is not None:
-            return (*(each for each in self.conjuncts if each != PASSING), *self.frames.where)
+            return (*(each for each in self.conjuncts if each != PASSING), *self.frames.where, *self.before.where)
+        of_rows = () if self.before is None else self.before.where
         switch = self.computation and self.computation.switch
         if not switch:
-            return self.conjuncts
-        return (*(each for each in self.conjuncts if each != SWITCH_STAY.begin.conjunct), *switch.enters)
+            return (*self.conjuncts, *of_rows)
+        return (*(each for each in self.conjuncts if each != SWITCH_STAY.begin.conjunct), *switch.enters, *of_rows)
 
     @property
     def computation_id(self) -> str:

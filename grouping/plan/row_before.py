@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from grouping.model.expression import Column, Expression
-from grouping.plan.expression_text import render_reference
+from grouping.plan.expression_text import render_reference, without_values
 from grouping.plan.switch import Switch
 
 __all__ = ["EDGE", "RowBefore"]
@@ -32,22 +32,31 @@ class RowBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     """The columns of the key, without repetitions, in the order of their stored texts."""
     switch: Switch | None = None
     """Adds the column `SWITCH` to each row; None without such a column."""
+    where: tuple[Expression, ...] = ()
+    """The conditions of views, subqueries and joins of FROM, with their constants, in canonical order. A row for which
+    one of them is not TRUE is left out, so it is not the previous row of any row."""
 
     @classmethod
-    def of(cls, by: frozenset[Column], switch: Switch | None = None) -> RowBefore:
+    def of(cls, by: frozenset[Column], where: tuple[Expression, ...] = ()) -> RowBefore:
         """Return the node for a key."""
-        return cls(tuple(sorted(by, key=lambda column: column.stored)), switch)
+        return cls(tuple(sorted(by, key=lambda column: column.stored)), where=where)
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields that are hashed to an id."""
         switch = {} if self.switch is None else {"switch": [self.switch.enters, self.switch.leaves]}
-        return {"by": [column.stored for column in self.by], **switch}
+        where = {"where": self.where} if self.where else {}
+        return {"by": [column.stored for column in self.by], **switch, **where}
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of the node over the rows below."""
-        return self.by if self.switch is None else (*self.by, *self.switch.expressions)
+        return (*self.by, *self.where, *(self.switch.expressions if self.switch else ()))
+
+    @property
+    def conditions(self) -> list[Expression]:
+        """The conditions of FROM, in which slot 0 stands for each constant, since signatures hide constants."""
+        return [without_values(each) for each in self.where]
 
     @property
     def signature(self) -> str:

@@ -92,4 +92,7 @@ def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[s
         lifted: Prefix → the condition of ON with constants, which a group decides.
     """
     nodes = computation.nodes if computation else ()
-    return scan.signature + "".join(node.signature(lifted or {}) for node in nodes)
+    text = scan.signature + "".join(node.signature(lifted or {}) for node in nodes)
+    if computation is None or computation.before is None or not computation.before.where:
+        return text
+    return f"(SELECT … FROM {text} WHERE {_conjunction([(each, HIDDEN) for each in computation.before.conditions])})"

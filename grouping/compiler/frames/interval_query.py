@@ -61,7 +61,7 @@ def with_interval(
         silence = SilentKeys.of(placed.key, emit.interval_ms, placed.below)
         computation, above = Computation.of(scope.stream.stream_id, scope.nodes, silence=silence), placed.above
     else:
-        check_unconditional(scope)
+        check_unconditional(scope, "EMIT … FOR over a view or join with conditions")
         lasting, above = _lasting(by, emit.interval_ms, where, until)
         computation = Computation.of(scope.stream.stream_id, scope.nodes, lasting=lasting)
     return scope._replace(computation=computation), above

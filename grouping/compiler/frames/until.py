@@ -101,7 +101,7 @@ def with_until(scope: Scope, where: tuple[Bound, ...], until: Bound) -> tuple[Sc
     switch, above = switch_of(computation.before.by, where, until)
     if switch is None:
         return scope, above
-    before = RowBefore(computation.before.by, switch)
+    before = RowBefore(computation.before.by, switch, computation.before.where)
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before)), above
 
 

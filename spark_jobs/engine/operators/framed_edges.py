@@ -165,7 +165,8 @@ def fold_framed_edges(frames: FrameOperator, edges: RowBeforeOperator, state: Fr
     _, framed = frames.step(state.frames, ExtendedRows(rows, later, {}))
     state.frames.merge()
     for each in framed:
-        edges.fold(state.before, each)
+        if (kept := edges.prepared(each)).count:
+            edges.fold(state.before, kept)
 
 
 def _joined(first: bytes, second: bytes) -> bytes:

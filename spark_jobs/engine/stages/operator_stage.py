@@ -113,7 +113,7 @@ class JoinStep:
             _, (made,) = joined.frames.operator.step(joined.frames.state, rows)
             rows = made
         if joined.before is not None:
-            made = rows = joined.before.operator.switched(whole_rows(rows, joined.before))
+            made = rows = joined.before.operator.prepared(whole_rows(rows, joined.before))
             self._task.guard.add(max(rows.count - self._events.count, 0))  # a truncate removes many rows
             _, (before,) = joined.before.operator.step(joined.before.state, rows)
         if joined.timed is not None:

@@ -127,8 +127,8 @@ class _EdgeNeeds:
         """Keep the last row of each key."""
         assert isinstance(state, LastRows), "a state of this kind"
         whole = whole_rows(rows, KeptRows(self.operator, state))
-        if whole.count:
-            self.operator.fold(state, self.operator.switched(whole))
+        if whole.count and (kept := self.operator.prepared(whole)).count:
+            self.operator.fold(state, kept)
 
     def settle(self, state: LogState, watermark: int) -> None:
         """Do nothing: edges do not depend on the clock."""

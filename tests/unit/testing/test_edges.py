@@ -171,3 +171,21 @@ def test_edges_over_frames_in_a_digest() -> None:
     select = f"SELECT temp, count(*) OVER w AS n FROM machines WHERE temp > 90 QUALIFY n > 1 {_WINDOW}"
     [digest] = digests(f"{select} EMIT ON ENTER BY device EVERY '1 hour'", _STREAM, rows)
     assert [(92, 2), (93, 3)] == [(row["temp"], row["n"]) for row in digest["rows"]]
+
+
+@given(_ROWS, st.sampled_from([*_WHERE]), st.sampled_from([*_WHERE, ""]), st.sampled_from(["", "UNTIL room IS NULL"]))
+def test_edges_over_a_view_are_those_of_the_events_that_it_keeps(
+    rows: list[tuple[int, dict[str, Any]]], kept: str, where: str, until: str
+) -> None:
+    """An event that the view leaves out changes nothing, and has no result."""
+    view = f"(SELECT device, room, temp FROM machines WHERE {kept}) v"
+    end = f"{'WHERE ' if where else ''}{where} EMIT ON ENTER OR EXIT BY device {until}"
+    found = evaluate(
+        f"SELECT temp, _edge FROM {view} {end}", _STREAM, [Record(row, partition=partition) for partition, row in rows]
+    )
+    own = [(partition, row) for partition, row in rows if _WHERE[kept](row)]
+    alone = evaluate(
+        f"SELECT temp, _edge FROM machines {end}", _STREAM, [Record(row, partition=partition) for partition, row in own]
+    )
+    expected = iter(alone)
+    assert [next(expected).result if _WHERE[kept](row) else None for _, row in rows] == [row.result for row in found]

@@ -11,20 +11,22 @@ from numpy.typing import NDArray
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
-from grouping.model.expression import Column, Computed, Framed, TableColumn, read_reference, walk
+from grouping.model.expression import Column, Computed, Expression, Framed, TableColumn, read_reference, walk
 from grouping.model.sql_type import DOUBLE, FLOAT
 from grouping.plan.group import GroupPlan
 from grouping.plan.row_before import RowBefore
 from grouping.plan.scan import Scan
 from grouping.plan.switch import Switch
 from spark_jobs.engine.index import Ints
+from spark_jobs.engine.match.residual import holds
+from spark_jobs.engine.operators.extended_rows import ExtendedRows
 from spark_jobs.engine.operators.log_state import LogOperator
 from spark_jobs.engine.operators.partition_clock import PartitionClock
 from spark_jobs.engine.operators.row_before.key_extremes import extremes_names, with_rows
 from spark_jobs.engine.operators.row_before.key_numbers import key_columns
 from spark_jobs.engine.operators.row_before.last_rows import NO_ROW, LastRows
 from spark_jobs.engine.operators.switched_rows import switched_rows
-from spark_jobs.engine.rows.event_column import VALUE_BYTES
+from spark_jobs.engine.rows.event_column import VALUE_BYTES, EventColumns
 from spark_jobs.engine.rows.extremes import Extremes, is_extremes
 from spark_jobs.engine.rows.row_source import RowSource
 from spark_jobs.engine.rows.rows_before import RowsBefore
@@ -53,6 +55,8 @@ class RowBeforeOperator(LogOperator[LastRows]):
     """The conditions of the column `SWITCH`; None without this column."""
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that a condition computes; a longer text is NULL."""
+    where: tuple[Expression, ...] = ()
+    """The conditions of FROM; other rows are left out (`RowBefore.where`)."""
 
     @classmethod
     def of(
@@ -67,14 +71,17 @@ class RowBeforeOperator(LogOperator[LastRows]):
         reads, names = read_before(stream, plans), extremes_names(plans)
         if stream.changes_of:
             return cls(node.by, reads, extremes=names)
-        return cls(node.by, reads, round(last_row_days * _DAY_MINUTES), names, node.switch, value_bytes)
+        return cls(node.by, reads, round(last_row_days * _DAY_MINUTES), names, node.switch, value_bytes, node.where)
 
-    def switched(self, rows: RowSource) -> RowSource:
-        """Return rows with the column `SWITCH`; without conditions for this column, return the rows unchanged.
+    def prepared(self, rows: RowSource) -> RowSource:
+        """Return the rows that the conditions of FROM keep, with the column `SWITCH` if it has conditions.
 
         Raises:
             Exception: Any exception, since conditions run code of libraries (`faults.FAULTS`).
         """
+        if self.where and rows.count:
+            kept = np.flatnonzero(holds(self.where, EventColumns(rows, self.value_bytes), np.arange(rows.count)))
+            rows = ExtendedRows(rows, kept, {})
         return switched_rows(rows, self.switch, self.value_bytes)
 
     @property
