@@ -143,8 +143,8 @@ class Admission:
             pairs = _candidates(group, query, rows) + 1
             self._check_residual(plan, pairs * max(group.shape.residual_micros, group.pair_micros))
         version = (inventory.epoch, inventory.versions.get(plan.stream_id, 0) + 1)
-        self.memory.check(destination, version)
         if destination.mode == "virtual":
+            self.memory.check(destination, version)
             return
         admitted, own, weight = group.admitted, 0.0, 0
         # For edges, an ordered index finds only the entries between the values of an event and of the event before it.
@@ -162,6 +162,7 @@ class Admission:
             matches += admitted.since(known.version) + own
         if matches > limits.matches_per_event:
             raise _too_many_matches(plan, matches, limits.matches_per_event)
+        self.memory.check(destination, version)  # last of the checks, because it counts the row as admitted
         if admitted is not None:
             admitted.add(version, own * weight)
 

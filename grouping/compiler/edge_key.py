@@ -18,10 +18,12 @@ from grouping.model.catalog import Stream
 from grouping.model.expression import Column, Expression, TableColumn
 from grouping.model.refusals import unsupported
 from grouping.model.table import Table
+from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_name
 from grouping.plan.row_before import EDGE, RowBefore
 from grouping.plan.table_changes import table_changes
 from grouping.statements.clauses import EmitClause, KeyName
+from grouping.statements.refused_forms import check_words
 
 __all__ = [
     "bind_key",
@@ -34,9 +36,36 @@ __all__ = [
     "key_columns",
     "row_key",
     "with_edge",
+    "with_row_before",
 ]
 
 _KEY = "_key"
+
+
+def with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, aggregation: bool) -> Scope:
+    """Return the scope of a query with EMIT: its computation pairs each row with the previous row of its key.
+
+    Args:
+        scope: FROM.
+        emit: EMIT.
+        table: The table of FROM, if FROM has no stream.
+        aggregation: Whether the query has aggregates.
+    """
+    if emit.edge == "changes" and table is None:
+        check_words(("EMIT", "CHANGES"))
+    if emit.without_by is not None and table is None:
+        raise emit.without_by
+    if aggregation:
+        if emit.edge == "changes":
+            raise unsupported("EMIT CHANGES with aggregates", "Each change is of a single row.", "Name the columns.")
+        raise unsupported(
+            "EMIT ON ENTER or EXIT with aggregates",
+            "Edges belong to single events.",
+            "Leave EMIT out: HAVING decides at each tick of EVERY.",
+        )
+    before = bind_key(scope, emit.by) if table is None else _table_key(scope, table, emit)
+    assert scope.stream is not None, "a table alone is no scope"
+    return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))
 
 
 def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
@@ -182,6 +211,13 @@ def _plain(leaf: Leaf) -> Leaf:
     if isinstance(leaf, Column) and isinstance(reference := leaf.reference, TableColumn):
         return Column.of(reference.name, leaf.type_text)
     return leaf
+
+
+def _table_key(scope: Scope, table: Table, emit: EmitClause) -> RowBefore:
+    """Return the node that pairs each record of a table with the previous row of its PRIMARY KEY."""
+    if emit.edge != "changes":
+        check_unconditional(scope, "EMIT ON ENTER or EXIT over a view of a table with conditions")
+    return row_key(table, emit)
 
 
 def row_key(table: Table, emit: EmitClause) -> RowBefore:

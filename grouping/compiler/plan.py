@@ -14,7 +14,7 @@ from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import AggregateBinder, bind_keys, has_aggregates
 from grouping.compiler.aggregate_texts import LiftedKey
-from grouping.compiler.edge_key import bind_key, changes_scope, check_unconditional, row_key, with_edge
+from grouping.compiler.edge_key import bind_key, changes_scope, with_edge, with_row_before
 from grouping.compiler.frames.frame_binder import FrameBinder
 from grouping.compiler.frames.framed_query import check_frames, has_frames, with_frames
 from grouping.compiler.frames.interval_query import with_interval
@@ -30,9 +30,7 @@ from grouping.model.table import Table
 from grouping.model.view import View
 from grouping.plan.aggregate import AggregateKey, AggregateValue
 from grouping.plan.computation import Computation
-from grouping.plan.row_before import RowBefore
 from grouping.statements.clauses import EmitClause, cut_emit
-from grouping.statements.refused_forms import check_words
 from grouping.statements.select_text import read_select
 from grouping.statements.statement_size import words
 
@@ -209,7 +207,7 @@ class _Planner:
         if emit is not None and emit.interval_ms:
             scope, conditions = with_interval(scope, emit, conditions, self.until, aggregation=aggregation)
         elif emit is not None and scope is not None:
-            scope = _with_row_before(scope, emit, table, aggregation=aggregation)
+            scope = with_row_before(scope, emit, table, aggregation=aggregation)
             if table is None:
                 conditions = conditions[len(names.where) :]
             if self.until is not None:
@@ -247,32 +245,6 @@ class _Planner:
             self._catalog = seen
 
 
-def _with_row_before(scope: Scope, emit: EmitClause, table: Table | None, *, aggregation: bool) -> Scope:
-    """Return the scope of a query with EMIT: its computation pairs each row with the previous row of its key.
-
-    Args:
-        scope: FROM.
-        emit: EMIT.
-        table: The table of FROM, if FROM has no stream.
-        aggregation: Whether the query has aggregates.
-    """
-    if emit.edge == "changes" and table is None:
-        check_words(("EMIT", "CHANGES"))
-    if emit.without_by is not None and table is None:
-        raise emit.without_by
-    if aggregation:
-        if emit.edge == "changes":
-            raise unsupported("EMIT CHANGES with aggregates", "Each change is of a single row.", "Name the columns.")
-        raise unsupported(
-            "EMIT ON ENTER or EXIT with aggregates",
-            "Edges belong to single events.",
-            "Leave EMIT out: HAVING decides at each tick of EVERY.",
-        )
-    before = bind_key(scope, emit.by) if table is None else _table_key(scope, table, emit)
-    assert scope.stream is not None, "a table alone is no scope"
-    return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before))
-
-
 def _with_frames(
     tree: exp.Select, base: Stream | Table, scope: Scope, where: tuple[Bound, ...], emit: EmitClause | None
 ) -> InlinedSelect:
@@ -286,13 +258,6 @@ def _with_frames(
     condition = None if qualify is None else binder.qualify(qualify.this, aliases)
     scope, decided = with_frames(scope, binder.by, binder.values, where, condition, before)
     return InlinedSelect(base, scope, decided, tuple((item.name, item.value) for item in items))
-
-
-def _table_key(scope: Scope, table: Table, emit: EmitClause) -> RowBefore:
-    """Return the node that pairs each record of a table with the previous row of its PRIMARY KEY."""
-    if emit.edge != "changes":
-        check_unconditional(scope, "EMIT ON ENTER or EXIT over a view of a table with conditions")
-    return row_key(table, emit)
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:
