@@ -68,19 +68,26 @@ class ColumnSample(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GroupLoad(msgspec.Struct, frozen=True, array_like=True):
-    """The recent cost of a group."""
+    """The recent cost of a group.
+
+    The numbers after `rows` are sums over recent events. Older events weigh less, so the sums are no whole numbers.
+    """
 
     path: AccessPath
     """The index in use."""
     rows: int
     """The number of entries in the group's constant table."""
     events: float
+    """The sum of the events that were evaluated for the group."""
     candidates: float
-    """The total number of candidates of the index."""
+    """The sum of the candidates of the index."""
     matches: float
-    """The total number of records for destinations. A virtual group has at most one record per event."""
+    """The sum of the matches, counted as records: one for each destination of a match.
+
+    Virtual destinations share the records of their group, so they add at most one record for each event.
+    """
     micros: float
-    """The total time in microseconds."""
+    """The sum of the time in microseconds."""
 
     def per_event(self, total: float) -> float:
         """Return a total divided by the number of events."""
@@ -150,7 +157,8 @@ class StreamStatistics:
         parts = [self._part(each, row) for each in conjuncts if _bounded(each) not in bounds]
         parts += bounds.values()
         known = [part for part in parts if part is not None]
-        # If no part has a sample, there is no estimate. Otherwise, the share of each part without a sample is guessed.
+        # If no conjunct has an estimate, the query has none. Otherwise `_UNKNOWN` stands for each conjunct without an
+        # estimate.
         return prod(known) * _UNKNOWN ** (len(parts) - len(known)) if known else None
 
     def candidates(self, path: AccessPath, conjuncts: Sequence[Expression], row: ConstantRow) -> float | None:
@@ -226,7 +234,11 @@ def _compared(op: str, sample: ColumnSample, constant: object) -> float | None:
 
 
 def _beginning(sample: ColumnSample, prefix: tuple[Rounded, bool] | None) -> float | None:
-    """Return the share of sampled texts with a prefix; 0 if no text matches, None for a pattern of another form."""
+    """Return the share of sampled events whose text has a prefix.
+
+    The share is 0 if `prefix` is None, since the pattern then matches no text. The result is None, which means no
+    estimate, for a pattern that checks more than the prefix.
+    """
     if prefix is None:
         return 0.0
     text, is_all = prefix

@@ -30,7 +30,7 @@ class DigestQuestion(NamedTuple):
 
     store: bytes
     stored: MatchPlaces | None
-    """The positions of the store's matches; None if no match is pending."""
+    """The offsets of the records on `cq.pending` that have matches of the store; None if no match is pending."""
     cursor: Cursor
     visibility: tuple[VisibilityInterval, ...]
     before_ms: int | None
@@ -83,9 +83,9 @@ def _answers(
 
 
 def _places(question: DigestQuestion, most: int) -> list[Place] | None:
-    """Return the positions of records with matches that no digest of the destination has had, in the order of the log.
+    """Return the places of records with matches that no digest of the destination has had, in the order of the log.
 
-    The result is None if there are more than `most` positions, or if the index lacks positions of older matches. The
+    The result is None if there are more than `most` places, or if the index lacks the places of older matches. The
     records must then be read by `_scanned`.
     """
     stored, cursor = question.stored, question.cursor
@@ -168,7 +168,10 @@ def _answer(question: DigestQuestion, records: Iterable[tuple[int, PendingMatche
 
 
 def _sees(windows: list[Window], time_ms: int, *, at_expire: bool) -> bool:
-    """Tell whether a CQ sees a time; with `at_expire` the time of EXPIRE, too."""
+    """Tell whether a time is in one of the windows of a CQ.
+
+    The time of EXPIRE itself is in its window only with `at_expire`.
+    """
     return any(
         (start is None or time_ms >= start) and (expire is None or time_ms < expire + at_expire)
         for start, expire in windows

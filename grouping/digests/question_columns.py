@@ -39,12 +39,12 @@ class CoveredOffsets:
                 self._limits[number, list(map(int, some))] = list(some.values())
 
     def holds_all(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell for each item whether its question covers the whole range of the item's offsets."""
+        """Return for each item whether its question covers the whole range of the item's offsets."""
         limits: QuestionNumbers = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.last < limits
 
     def holds(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell for each item whether its question covers at least the first offset of the item's range."""
+        """Return for each item whether its question covers at least the first offset of the item's range."""
         limits: QuestionNumbers = self._limits[owner, np.minimum(items.partitions, self._width)]
         return items.first < limits
 
@@ -60,14 +60,14 @@ class EarlierDigests:
             self._levels.append((ticks, CoveredOffsets([each.covered for each in some])))
 
     def holds(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell for each item whether the item was in an earlier digest."""
+        """Return for each item whether the item was in an earlier digest."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items)
         return found
 
     def holds_partly(self, owner: QuestionNumbers, items: PendingAggregates) -> Flags:
-        """Tell for each item whether the cut of an earlier digest lies within the item's range."""
+        """Return for each item whether the cut of an earlier digest lies within the item's range."""
         found = np.zeros(owner.size, np.bool_)
         for ticks, covered in self._levels:
             found |= (items.times < ticks[owner]) & covered.holds(owner, items) & ~covered.holds_all(owner, items)
@@ -90,7 +90,7 @@ class VisibleTimes:
         """The windows of questions with several windows, which are few."""
 
     def at(self, epoch: int, version: int) -> Flags:
-        """Select a version, and tell for each question whether it sees any time at this version."""
+        """Select a version, and return for each question whether any time is visible to it at this version."""
         if self._version == (epoch, version):
             return self._flags
         self._version = (epoch, version)
@@ -108,7 +108,7 @@ class VisibleTimes:
         return self._flags
 
     def inside(self, owner: QuestionNumbers, times: NDArray[np.int64]) -> Flags:
-        """Tell for each time whether the question at the same place in `owner` sees this time."""
+        """Return for each time whether the time is visible to the question at the same place in `owner`."""
         start, expire = self._bounds[:, owner]
         seen: Flags = (times >= start) & (times < expire)
         for number in self._several.keys() & set(owner.tolist()) if self._several else ():

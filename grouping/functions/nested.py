@@ -129,4 +129,7 @@ NESTED: tuple[Function, ...] = (
 )  # fmt: skip
 
 ELEMENTWISE = frozenset(("exists", "filter", "forall", "map_filter", "reduce", "transform"))
-"""Functions that are compiled under their own names and evaluate the body of a lambda for each element."""
+"""The functions with a lambda that the evaluator implements: it evaluates the lambda's body for each element.
+
+All other functions with a lambda, such as `zip_with`, are compiled to `transform`.
+"""

@@ -44,7 +44,7 @@ class EventTime(msgspec.Struct, frozen=True, omit_defaults=True):
     delay_ms: int | None = None
     """The delay of the watermark behind the latest event time; None without WATERMARK FOR."""
     idle_ms: int | None = None
-    """The time without new events after which the watermark moves on with the clock; None without the option."""
+    """If no new event comes for this time, the clock moves the watermark on. None without the option."""
 
     def delay_or(self, default_seconds: float) -> int:
         """Return the delay in milliseconds; without WATERMARK FOR, the default, which is given in seconds."""

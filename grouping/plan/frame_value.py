@@ -1,4 +1,7 @@
-"""A value over a frame, such as `lag` or `count(*) OVER …`: over the event's own row and earlier rows of its key."""
+"""Window functions with their frames, such as `lag` or `count(*) OVER …`.
+
+A frame is the event's own row and earlier rows of the same key.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ LAG = "lag"
 
 
 class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A function and its frame. The key belongs to the computation (`grouping.plan.frames.Frames`)."""
+    """A window function and its frame. The key belongs to the computation (`grouping.plan.frames.Frames`)."""
 
     function: str
     """`LAG`, or an aggregate by its canonical name (`grouping.functions.aggregates`)."""
@@ -35,21 +38,21 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def type(self) -> SqlType:
-        """The type of the value."""
+        """The type of the result."""
         return SqlType.of(self.type_text)
 
     @property
     def column(self) -> Column:
-        """The column that has the value."""
+        """The column that has the result."""
         return Column.of(Framed(_encode(self).decode()), self.type_text)
 
     @property
     def is_shared(self) -> bool:
-        """Whether CQs of all subscribers may share a computation with the value.
+        """Whether CQs of all subscribers may share a computation with the window function.
 
-        A shared value takes a short constant time per event, and little memory. The value reads only columns of a fixed
-        size, and is computed from one earlier row or from the difference of two sums. Other values may be slow or
-        large, or raise errors.
+        A shared window function takes a short constant time per event, and little memory. The function reads only
+        columns of a fixed size, and is computed from one earlier row or from the difference of two sums. Other window
+        functions may be slow, have large results, or raise errors.
         """
         sized = any(not isinstance(each, Column) or each.type.is_sized for each in self.expressions)
         inexact = any(isinstance(each, Column) and each.type in (FLOAT, DOUBLE) for each in self.args)
@@ -76,7 +79,7 @@ class FrameValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @lru_cache(maxsize=65_536)
 def frame_value(reference: Framed) -> FrameValue:
-    """Return the frame value of a column.
+    """Return the window function of a column.
 
     Example:
         >>> back = FrameValue("lag", (Column("price", "DOUBLE"),), "DOUBLE", rows=1)
@@ -87,7 +90,7 @@ def frame_value(reference: Framed) -> FrameValue:
 
 
 def frame_values(expressions: Iterable[Expression]) -> Iterator[FrameValue]:
-    """Yield the frame values that expressions read."""
+    """Yield the window functions that expressions use."""
     for expression in expressions:
         for leaf in walk(expression):
             if isinstance(leaf, Column) and isinstance(reference := leaf.reference, Framed):

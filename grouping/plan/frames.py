@@ -1,4 +1,4 @@
-"""The node that gives each row the values of frames; a frame is the row itself and earlier rows of the same key."""
+"""The node that computes window functions for each row. A frame is the row itself and earlier rows of the same key."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ class Frames(KeyedRows, frozen=True, omit_defaults=True):
     """Estimated fixed time in each micro-batch, in microseconds."""
 
     apart: tuple[str, ...] = ()
-    """Stored texts of the values that are not shared (`FrameValue.is_shared`). Only queries with the same unshared
-    values share the computation, so a fault in such a value stops no query without the value.
+    """Stored texts of the columns of the window functions that are not shared (`FrameValue.is_shared`).
+
+    Only queries with the same unshared window functions share the computation, so a fault in one of these functions
+    stops only queries that use the function.
     """
 
     @classmethod
     def of(cls, by: Iterable[Column], where: tuple[Expression, ...], values: Iterable[FrameValue] = ()) -> Frames:
-        """Return the node from a key, conditions, and a query's values."""
+        """Return the node from a key, conditions, and the window functions of a query."""
         apart = {value.column.stored for value in values if not value.is_shared}
         return cls(key_of(by), where, tuple(sorted(apart)))
 
     @property
     def event_micros(self) -> float:
-        """Expected time for each event, in microseconds: the time to read the rows of the unshared values' frames."""
+        """Expected microseconds for each event: the time to read the rows of frames for unshared window functions."""
         references = map(read_reference, self.apart)
         return _ROW_MICROS * sum(frame_value(each).read_rows for each in references if isinstance(each, Framed))
 

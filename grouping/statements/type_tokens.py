@@ -16,7 +16,11 @@ _TAKEN = frozenset(
     """ANY BYTE DEC FIXED INT1 INT16 INT32 INTEGER INTERVAL JSON JSONB LONG LONGVARCHAR NULL NUMERIC REAL SHORT
     STR""".split()
 )
-"""Names that are not refused here: Spark's own names, words that are no types, and JSON, which parse_json reads."""
+"""Names of `NAMED` that are not refused here.
+
+The parser reads most of these names as types of Spark, such as LONG, INT16 and STR. For the others, the parser or
+`binding.cast_types.cast_type` refuses the CAST later: ANY, INTERVAL, JSON, JSONB and NULL.
+"""
 FOREIGN_TYPES = {name: nearest for name, nearest in NAMED.items() if name not in _TAKEN} | {
     "DOUBLE PRECISION": "DOUBLE",
     "INT8": "BIGINT",
@@ -30,7 +34,7 @@ _ENDS = (TokenType.COMMA, TokenType.GT, TokenType.L_PAREN)
 
 
 def check_types(tokens: Sequence[Token]) -> None:
-    """Refuse types of other systems in CAST and after ``::``, also within nested types.
+    """Refuse the types in `FOREIGN_TYPES` in CAST and after ``::``, also within nested types.
 
     Raises:
         InputError: ``unsupported-query``; ``syntax-error`` for ``DECIMAL()``.

@@ -43,7 +43,8 @@ def unknown_statement(tokens: Tokens, statements: Collection[tuple[str, ...]]) -
         statements: The first words of each statement.
 
     Returns:
-        ``unknown-statement``, or ``syntax-error`` if the text ends within the first words.
+        ``unknown-statement``; ``syntax-error`` if the text ends within the first words, or begins with a token that is
+        not a word.
     """
     verb = tokens.word()
     if not verb:

@@ -16,7 +16,7 @@ from grouping.store.ownership import EvaluatorFences
 __all__ = ["FIRST_RECORDS", "FirstRecords", "FirstRecordsStore"]
 
 FIRST_RECORDS = 100
-"""The number of records of a stream after which counting stops."""
+"""Counting stops after this many records of a stream."""
 
 _RECORDS, _LETTERS, _REASON = b"records", b"letters", b"reason:"
 _MOST_REASONS = 5

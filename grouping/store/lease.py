@@ -67,7 +67,7 @@ class Lease:
         """Take or renew the lease; return False if another process holds it.
 
         Raises:
-            StoreUnavailable: Redis does not answer, or another server is its primary.
+            StoreUnavailable: Redis does not answer, or the server that answered is no longer the primary.
         """
         with mapped():
             taken = self._take()

@@ -1,4 +1,4 @@
-"""Reports of gateway and evaluator on themselves in Redis, for observers on other machines."""
+"""Notes in Redis in which gateway and evaluator report their own state, for observers on other machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grouping.store.keys import LeaseTaker, RedisKeys, role_title
 __all__ = ["RoleNote", "RoleNotes"]
 
 _LASTS_SECONDS = 10
-"""Seconds after which a report lapses. Roles report every second."""
+"""How long a note lasts. Roles write their notes every second."""
 
 
 class RoleNote(msgspec.Struct, frozen=True):

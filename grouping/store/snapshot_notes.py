@@ -13,9 +13,9 @@ from grouping.store.keys import RedisKeys
 __all__ = ["SnapshotNote", "SnapshotPart", "SnapshotStore"]
 
 _WRITER_MS = 5_000
-"""Milliseconds without a sign of life from a worker, after which another worker may write the worker's part."""
+"""If the worker that writes a part gives no sign of life for this time, another worker may write the part."""
 _PARTS_SECONDS = 86_400
-"""Seconds after which notes on written parts lapse. Notes are left over if the snapshot is no longer wanted."""
+"""How long notes on written parts last. Notes are left over if the snapshot is no longer wanted."""
 
 
 class SnapshotNote(msgspec.Struct, frozen=True, array_like=True):

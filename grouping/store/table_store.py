@@ -40,7 +40,7 @@ _DROPPED_MS = 86_400_000
 or the gateway is filling Redis and has not written the table yet.
 """
 _WRITER_MS = 30_000
-"""Milliseconds without a sign of life from a worker, after which another worker writes a table's dead letters."""
+"""If the worker that writes a table's dead letters gives no sign of life for this time, another worker takes over."""
 _REPLICAS_SECONDS = 3600
 """Seconds for which the notes of workers on a table are kept after the last note."""
 _Id = TypeVar("_Id", bound=str)

@@ -47,7 +47,7 @@ class FrameBinder(Binder):
         self.by: frozenset[Column] = frozenset()
         """The columns of PARTITION BY; empty until the first window is bound."""
         self.values: list[FrameValue] = []
-        """The values of the windows bound so far."""
+        """The window functions that are bound so far."""
 
     def qualify(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
         """Return the condition of QUALIFY; a name means a column of FROM, or else an item of the SELECT list.

@@ -71,11 +71,11 @@ def check_frames(
     """Return the scope of a query with window functions; FROM must be a single stream without joins.
 
     Args:
-        scope: The scope of FROM; None over a table without a stream and without EMIT.
+        scope: The scope of FROM; None if FROM names only a table, and the query has no EMIT.
         emit: EMIT of the query.
         outermost: Whether the SELECT is the CQ's own, and not that of a view or subquery.
         aggregation: Whether the SELECT has GROUP BY or aggregates.
-        of_table: Whether FROM is a table without a stream.
+        of_table: Whether FROM names only a table.
 
     Raises:
         InputError: ``unsupported-query``.
@@ -124,8 +124,8 @@ def with_frames(
     Args:
         scope: The scope of the stream.
         by: The columns of PARTITION BY.
-        values: The values of the frames.
-        where: The conditions of WHERE, of the query and of views.
+        values: The window functions with their frames.
+        where: The conditions from the WHERE clauses of the query and of the views that it reads.
         qualify: The condition of QUALIFY, if any.
         before: For a query with edges, the node that pairs each event with the previous event of its key.
 
@@ -144,12 +144,13 @@ def with_frames(
 def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedConditions:
     """Divide conditions between the node and the group above the node.
 
-    The node selects its rows by its conditions. The group decides conditions that read only columns of the key. A
-    column that is compared with a constant for equality is added to the key, so that the constant can be lifted.
+    The node selects its rows by its conditions. The group decides conditions that read only columns of the key, except
+    for FLOAT and DOUBLE columns (`exact_columns`). A column that is compared with a constant for equality is added to
+    the key, so that the constant can be lifted.
 
     Args:
         by: The columns of the key.
-        where: The conditions of WHERE, of the query and of views.
+        where: The conditions from the WHERE clauses of the query and of the views that it reads.
     """
     conjuncts = [part for condition in where for part in normalize(condition)]
     keys = by | {column for each in conjuncts if (column := equal_column(each)) is not None}
@@ -164,8 +165,9 @@ def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedCon
 def _below_edges(by: frozenset[Column], before: RowBefore, where: Sequence[Bound]) -> PlacedConditions:
     """Divide conditions as `place_conditions` does, for edges.
 
-    The group decides only conditions that are equally true for all events of an edge's key. An event for which another
-    condition is not TRUE ends a stay, and has no frames: so the node must know the constants of that condition.
+    The group decides only conditions that have the same value for all events with an edge's key. All other conditions
+    stay in the node, with their constants: an event for which one of them is not TRUE has no frames, and its key exits,
+    so the node must find these events.
     """
     conjuncts = [part for condition in where for part in normalize(condition)]
     fixed = exact_columns(by.intersection(before.by))
