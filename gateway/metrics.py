@@ -1,4 +1,7 @@
-"""The gateway's Prometheus metrics. Labels name codes, streams, columns, groups and computations, never subscribers."""
+"""The gateway's Prometheus metrics.
+
+A label is a code, or the name or id of a stream, column, group or computation. No label names a subscriber.
+"""
 
 from __future__ import annotations
 

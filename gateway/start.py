@@ -55,7 +55,12 @@ def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
 
 
 def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
-    """Repeat a call until the servers answer, and return its result. Errors in `_LASTING` are raised at once."""
+    """Repeat a call until the servers answer, and return the call's result.
+
+    Raises:
+        OperationalError: The call failed with an error in `_LASTING`, which is raised at once; or `stop` is set, and
+            the servers still do not answer.
+    """
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(
             lambda error: isinstance(error, OperationalError) and not isinstance(error, _LASTING) and not stop.is_set()
@@ -79,10 +84,11 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
     """Take the lease, and return True. A standby waits until the lease is free.
 
     Returns:
-        False if the gateway must stop before it has the lease.
+        False if `stop` was set while this standby waited for the lease.
 
     Raises:
-        OperationalError: Another gateway runs on the prefix, and this gateway is not a standby.
+        OperationalError: Another gateway runs on the prefix, and this gateway is not a standby; or Redis does not
+            answer, and `stop` is set.
     """
     logged = False
     while not tried(lease.acquire, stop):

@@ -38,7 +38,10 @@ class TopicNames:
 
     @cached_property
     def replies(self) -> str:
-        """Replies to commands, keyed by subscriber. The gateway writes them, and clients read them."""
+        """Replies to commands, keyed by subscriber. The gateway writes them, and clients read them.
+
+        The gateway reads a reply when a command is repeated, and when it recovers.
+        """
         return f"{self.prefix}replies"
 
     @cached_property
@@ -57,7 +60,7 @@ class TopicNames:
             >>> names = TopicNames("cq.")
             >>> [names.owner_kind(topic) for topic in ("cq.results.g_1", "cq.results.d_1", "cq.results", "quotes")]
             ['group', 'destination', None, None]
-            >>> names.owner_kind("cq.results.d_1.commands")  # of another gateway, by its prefix
+            >>> names.owner_kind("cq.results.d_1.commands")  # a gateway with the prefix "cq.results.d_1." has it
         """
         found = _OWNER.fullmatch(topic.removeprefix(self.results)) if topic.startswith(self.results) else None
         if found is None:
@@ -76,7 +79,10 @@ class TopicNames:
 
     @cached_property
     def catalog(self) -> str:
-        """The catalog, compacted: CQs, sources, plans, ends. The gateway writes it, and rebuilds Redis from it."""
+        """The catalog, compacted: sources, CQs, destinations, plans, ends, marks and secrets.
+
+        The gateway writes the catalog, and rebuilds Redis from it.
+        """
         return f"{self.prefix}catalog"
 
     @cached_property

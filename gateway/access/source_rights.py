@@ -41,19 +41,21 @@ class SourceRights:
         return {"owner": source.owner or None, "access": source.access.kind or self._default}
 
     def owns(self, subscriber: str, source: Source) -> bool:
-        """Tell whether a subscriber may drop and grant a source: its owner may, and operators may.
+        """Tell whether a subscriber may drop and alter a source, and grant and revoke access to it.
+
+        The owner of the source may, and operators may.
 
         A source without an owner, from an early version of the product, belongs to everybody.
         """
         return source.owner in (subscriber, "") or is_operator(self._settings, subscriber)
 
     def check_owner(self, subscriber: str, source: Source, act: str) -> None:
-        """Check that a subscriber may drop a source, or grant it to others.
+        """Check that a subscriber may drop or alter a source, or grant or revoke access to it.
 
         Args:
             subscriber: The sender of the statement, who must have the right to read the source.
             source: The source.
-            act: The verb of the statement, in capitals, for the message.
+            act: The first words of the statement, in capitals, for the message: "DROP STREAM", for example.
 
         Raises:
             InputError: ``not-allowed``.

@@ -70,7 +70,7 @@ class Market:
 def queries(market: Market, subscriber: str, count: int, seed: int) -> Iterator[str]:
     """Yield the CREATE CQ statements of a subscriber: a few kinds of queries with many constants.
 
-    Some statements are equal to statements of other subscribers. The first CQ reports only the quote with which the
+    Some of the SELECTs are equal to SELECTs of other subscribers. The first CQ reports only the quote with which the
     change of a symbol rises above a threshold, and not each quote above the threshold. The second CQ reports symbols
     without a quote for some seconds.
     """

@@ -40,7 +40,7 @@ _MOST = 1000
 _SEARCHED = 50_000
 """The largest number of names that are examined for a page. All other commands wait meanwhile."""
 _PAGE_BYTES = 4 << 20
-"""The number of bytes after which a page ends early, because a thousand large items would not fit into a reply."""
+"""A page ends early when it has this many bytes, because a thousand large items would not fit into a reply."""
 _LONGEST_PATTERN = 6 * NAME_LENGTH + 1
 """The number of characters of the longest useful LIKE pattern. A folded name has at most three times `NAME_LENGTH`
 characters, and the pattern may have a % before each of them and at the end."""

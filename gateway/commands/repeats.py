@@ -31,7 +31,7 @@ class Repeats:
         Args:
             reader: Reads the topic of replies.
             looked_up: Key of a command's id → the place of the first reply; another thread looks the places up.
-            most_bytes: The number of bytes after which reading ends.
+            most_bytes: Reading ends when the replies that were read have this many bytes.
         """
         self._reader = reader
         self._looked_up = looked_up

@@ -93,7 +93,11 @@ class Supervisor:
                 self._stop()
 
     def _start(self, stage: list[Role], signals: Signals) -> None:
-        """Start a stage, and return when all its roles are ready. While they make progress, there is no time limit."""
+        """Start a stage, and return when all its roles are ready, or when a signal to stop comes.
+
+        Raises:
+            OperationalError: The roles of the stage have made no progress for `START_SECONDS`.
+        """
         begun_at = moved_at = shown_at = self._clock()
         reached: list[str] = []
         if not signals.stop:
@@ -120,7 +124,7 @@ class Supervisor:
             signals.wait(0.05)
 
     def step(self) -> None:
-        """Check all roles that were started, and report changes."""
+        """Check all roles that were started, and report the states: after each change, and every `TELL_SECONDS`."""
         started = [role for role in self._roles if role.state != "stopped"]
         changed = any([role.step() for role in started])
         if changed or self._clock() - self._published_at >= TELL_SECONDS:
@@ -191,7 +195,7 @@ class Supervisor:
 
 
 def supervised_state(report: dict[str, Any], supervisor: int, now: float) -> dict[str, Any]:
-    """Return the state of all roles together, and each role, from a supervisor's report.
+    """Return two things from a supervisor's report: one state for all roles together, and the entry of each role.
 
     If the report is old, the supervisor hangs. The state is then ``degraded``, and the roles include the supervisor
     itself as ``silent``.

@@ -107,7 +107,11 @@ class DependencyChanges:
         return [(by_kind[used.kind], used.item_id) for used in dependencies]
 
     def _note_user(self, stream_id: StreamId, item_id: str, subscriber: Subscriber, *, first: bool) -> None:
-        """Note the sole user of a group or SELECT list. A second user turns it into `SEVERAL`, until no CQ is left."""
+        """Note the sole user of a group or SELECT list.
+
+        With a second user, the note becomes `SEVERAL`. The note stays `SEVERAL` until no CQ needs the group or SELECT
+        list any more, even if all remaining CQs are of one user.
+        """
         known = self._inventory.sole_users.setdefault(stream_id, {})
         user = subscriber if first or known.get(item_id) == subscriber else SEVERAL
         if known.get(item_id) != user:

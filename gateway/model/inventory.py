@@ -30,10 +30,13 @@ class Inventory:
 
     def __init__(self) -> None:
         self.ending: dict[DestinationId, int] = {}
-        """Destination with an ended incarnation whose `cq.end` is not written yet → when the last of these incarnations
+        """Destination with incarnations that have ended, but whose `cq.end` is not written yet → when the last of them
         ended, epoch milliseconds."""
         self.epoch = 0
-        """The epoch for which the gateway has confirmed the constant tables (`WorkingCopy.confirm`)."""
+        """The epoch that the gateway has last written to Redis (`WorkingCopy.confirm`).
+
+        Evaluators read only constant tables of this epoch.
+        """
         self.clear()
 
     def clear(self) -> None:
@@ -53,8 +56,8 @@ class Inventory:
         self.versions: dict[StreamId, int] = {}
         """Stream → current version of its constant tables."""
         self.dependencies: dict[StreamId, DependencyCounts] = {}
-        """Stream → number of CQs that need each group, SELECT list, template and view, and of virtual CQs for each
-        topic."""
+        """Stream → number of CQs that need each group, SELECT list, template and view, and number of virtual CQs that
+        need each group's topic."""
         self.sole_users: dict[StreamId, dict[str, Subscriber]] = {}
         """Stream → id of a group or SELECT list → the only subscriber whose CQs need it, or `SEVERAL`."""
         self.live_cqs: Counter[StreamId] = Counter()
@@ -69,7 +72,10 @@ class Inventory:
         self.leaving: dict[DestinationId, Departures] = {}
         """Destination → its departed members for whom some events still have to be evaluated."""
         self.vacant: Counter[StreamId] = Counter()
-        """Stream → number of destinations in `leaving` that have no members; they keep their numbers."""
+        """Stream → how many destinations in `leaving` have no members.
+
+        Such a destination keeps its `Membership.number`.
+        """
         self.next_numbers: dict[StreamId, int] = {}
         """Stream → the lowest number (`Membership.number`) that no destination has ever had."""
         self.free_numbers: dict[StreamId, list[int]] = {}

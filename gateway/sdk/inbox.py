@@ -79,7 +79,7 @@ class Inbox:
         self._begins: dict[tuple[str, int], int] = {}
         """Assigned topic and partition → offset at which reading began."""
         self.reached: dict[tuple[str, int], int] = {}
-        """Topic and partition → the end of the partition when a read last reached it."""
+        """Topic and partition → the end offset of the partition when this partition was last read to its end."""
 
     def end(self, topic: str, partition: int, seconds: float) -> int:
         """Return the offset that the partition's next record will have; wait at most `seconds` for Kafka.

@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 _NEW_TOPIC_SECONDS = 2.0
 """How long a broker may not know a topic that was created through another broker."""
 _SERVE_EVERY = 1_000
-"""The number of records after which delivery reports are taken in, so that counts and errors are known soon."""
+"""Delivery reports are taken in after this many records, so that counts and errors are known soon."""
 _SERVE_SECONDS = 0.1
 """How long a single wait for delivery reports lasts. A wait must be short, so that Python notices Ctrl-C."""
 

@@ -13,7 +13,10 @@ from gateway.sdk.errors import TransportError
 __all__ = ["Delivered", "Sender"]
 
 Delivered = Callable[[str | TransportError], None]
-"""Called with a record's place, ``<partition>/<offset>``, or with the reason why the record is never written."""
+"""Called with a record's place, ``<partition>/<offset>``, or with the error of a record that Kafka has not confirmed.
+
+After an error, Kafka may still have written the record.
+"""
 
 
 class Sender:
@@ -102,7 +105,7 @@ class Sender:
         return len(found.partitions)
 
     def close(self) -> None:
-        """Drop records that are not written yet, close the connections, and end the driver's threads."""
+        """Give up the records that Kafka has not confirmed, close the connections, and end the driver's threads."""
         self._producer.purge()
         self._producer.flush(1.0)
         self._producer.close()  # type: ignore[attr-defined]  # the type stubs lack it

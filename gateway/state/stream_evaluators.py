@@ -17,7 +17,8 @@ from grouping.store.role_notes import RoleNote, RoleNotes
 __all__ = ["StreamEvaluators"]
 
 _SURE_SECONDS = 15.0
-"""Time for which a stream may be without an evaluator before this is reported, since its evaluator may be starting."""
+"""A stream is reported only if it has had no evaluator for longer than this time, since its evaluator may be
+starting."""
 
 
 class StreamEvaluators:

@@ -2,7 +2,8 @@
 
 With the checkpoints, a gateway that starts reads only the tail of `cq.pending`. Each partition of `cq.pending` has a
 checkpoint of its own. The gateway rewrites a checkpoint once the partition has received four times the checkpoint's
-size. So the gateway writes at most a quarter as many bytes of checkpoints as of records, and the tail is bounded.
+size, and at least `TAIL_BYTES`. So the gateway writes at most a quarter as many bytes of checkpoints as of records, and
+the tail is bounded.
 """
 
 from __future__ import annotations

@@ -230,7 +230,8 @@ class TickRun:
         for (name, armed_ms), membership in zip(due, self._state.memberships([name for name, _ in due]), strict=True):
             waits = name in self._retention.last_digests or name in self._cuts.waiting
             if membership is None or waits or not may_fire(membership, armed_ms):
-                # The destination has ended, is paused, or waits for an earlier digest, after which it gets a look.
+                # The destination has ended, or is paused, or waits for an earlier digest; after that digest it gets a
+                # look.
                 idle.append(name)
             else:
                 armed.append((name, membership, armed_ms))

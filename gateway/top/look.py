@@ -34,9 +34,9 @@ class StreamLook(NamedTuple):
     cqs: int
     groups: int
     ends: dict[str, int]
-    """Partition → offset after the last event."""
+    """Partition → position after the last event."""
     evaluated: dict[str, int]
-    """Partition → offset after the last evaluated event."""
+    """Partition → position after the last evaluated event."""
     loads: list[GroupLook]
     lane: bool = False
     """Whether the stream shares the Spark query of quiet streams."""

@@ -27,8 +27,8 @@ _SHOWN = 40
 class CsvRows:
     """Reads the rows of a CSV file as records of a stream.
 
-    An empty field is left out of the record, so its column is NULL. The fields of a column that the stream does not
-    have become strings.
+    An empty field is left out of the record, so its column is NULL. If the stream lacks a column of the file, the
+    fields of this column become strings.
     """
 
     def __init__(self, columns: Sequence[StreamColumn], lenient: bool, timestamps: str, longest: int) -> None:

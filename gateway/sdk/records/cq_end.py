@@ -41,7 +41,7 @@ class CqEnd:
         """Tell whether all records before the noted ends were read.
 
         Args:
-            reached: Partition → end of the partition when a read last reached it.
+            reached: Partition → the end offset of the partition when this partition was last read to its end.
         """
         return self._bounds is not None and all(reached.get(part, -1) >= end for part, end in self._bounds.items())
 

@@ -43,8 +43,8 @@ Filter = Callable[[Sequence[bytes]], Sequence[Mapping[str, Any] | None]]
 _NOWHERE: Mark = (-1, 0)
 """A mark before all matches of a source partition."""
 _TICKS = 100
-"""The number of ticks of a CQ that are remembered. A digest that is written again comes soon after it was written
-first."""
+"""The number of ticks of a CQ that are remembered. If the gateway writes a digest a second time, the repeat follows
+soon, so a few ticks are enough."""
 _MILLISECOND = timedelta(milliseconds=1)
 OVERDUE = timedelta(seconds=10)
 """How long after a CQ's EXPIRE a reader waits for the CQ's end, before the gateway is asked about the CQ."""
@@ -114,7 +114,7 @@ class QueryReader:
         """Return the CQ's end if the reader is closing and has handed over all results before the end.
 
         Args:
-            reached: Topic and partition → end of the partition when a read last reached it.
+            reached: Topic and partition → the end offset of the partition when this partition was last read to its end.
         """
         topic = self._query.destination.topic
         here = {partition: offset for (name, partition), offset in reached.items() if name == topic}

@@ -33,10 +33,12 @@ log = logging.getLogger(__name__)
 _BEAT_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
 _LAPSE_SECONDS = 4.0
-"""Time without a new sign after which a gateway counts as gone; about as long as a lease lasts."""
+"""A gateway without a new sign for this time counts as gone; about as long as a lease lasts."""
 _BEATS = 3
-"""The number of changes of a sign that proves a living gateway. A gateway that has lost its lease writes at most one
-more sign."""
+"""A gateway is certainly alive once its sign has changed this many times.
+
+Fewer changes do not suffice: a gateway that has lost its lease may still write one more sign.
+"""
 
 
 class OtherRedis(OperationalError):
@@ -57,7 +59,7 @@ class Sign(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, text: str) -> Sign:
-        """Read a sign; a text in another form gives a sign without an owner.
+        """Read a sign; a text in another form gives a sign with an empty `holder`.
 
         Example:
             >>> Sign.decode('{"redis":"r","holder":"a/1/x","beat":7}').beat, Sign.decode("").holder
@@ -73,7 +75,10 @@ class Sign(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
     def is_succeeded_by(self, other: Sign) -> bool:
-        """Tell whether a gateway with another Redis began after this sign's gateway; at equal terms, names decide.
+        """Tell whether another sign is of a gateway with another Redis that began after the gateway of this sign.
+
+        The gateway with the higher term began later. If both terms are equal, the greater `holder` counts as later.
+
 
         Example:
             >>> own = Sign("r", "a/1/x", 7)
