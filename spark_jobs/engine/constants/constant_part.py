@@ -23,7 +23,7 @@ __all__ = ["ConstantPart", "added"]
 log = logging.getLogger(__name__)
 
 _RATIO = 8
-"""New rows are merged with the last part if the last part has at most this many times as many rows."""
+"""New rows are merged with the last part unless that part has more than `_RATIO` times the number of new rows."""
 _SMALL = 2_000
 """New rows are also merged with the last part if both together have at most this many rows.
 
@@ -106,9 +106,9 @@ def _indexed(shape: TableShape, rows: ConstantRows) -> AnyLookup | _NoIndex:
 def added(shape: TableShape, parts: tuple[ConstantPart, ...], rows: ConstantRows) -> tuple[ConstantPart, ...]:
     """Return the parts of a table after rows were added.
 
-    The parts are merged as in a log-structured merge tree: each part has more than `_RATIO` times as many rows as the
-    next one. So a row is indexed only a few times, even if a million rows are added one by one, and events are looked
-    up in few indexes.
+    The parts are merged as in a log-structured merge tree: each part has more than `_RATIO` times the rows of the next
+    part. So a row is indexed only a few times, even if a million rows are added one by one, and events are looked up in
+    few indexes.
     """
     merged = [rows]
     size = len(rows)

@@ -167,7 +167,7 @@ class ConstantRows:
         return self.starts is not None or self.expires is not None
 
     def in_window(self, rows: NDArray[np.integer], time_ms: Ints) -> NDArray[np.bool_]:
-        """Tell for each of some rows whether its START and EXPIRE allow a match with an event of a record time.
+        """Return for each of some rows whether its START and EXPIRE allow a match with an event of a record time.
 
         Args:
             rows: The rows.

@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 _EVENTS = 200
 """A table is reviewed only if its load covers at least this many events."""
 _WASTE = 4
-"""A table is reviewed if it has at least this many candidates for each match, and at least as many for each event."""
+"""A table is reviewed if its index gives at least this many candidates per match, and at least this many per event."""
 _GAIN = 2
-"""The best path is chosen if the present path gives more than this many times as many candidates as the best path."""
+"""A table changes to the best path only if this path divides the number of candidates by more than `_GAIN`."""
 _SAMPLED_EVENTS = 1_000
 _SAMPLED_ROWS = 20_000
 _LOOKS = 0.5

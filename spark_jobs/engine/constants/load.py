@@ -12,7 +12,7 @@ from spark_jobs.engine.constants.table_shape import TableShape
 __all__ = ["Load", "Loads"]
 
 _REMEMBERED = 2_000
-"""The number of events above which `Load.fade` halves the sums, so that older events weigh less."""
+"""`Load.fade` halves the sums if they cover more events than this, so that older events weigh less."""
 
 
 @dataclass(slots=True)

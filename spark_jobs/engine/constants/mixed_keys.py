@@ -103,7 +103,7 @@ class MixedKeys:
         return distinct, Ranges(rows[order], first, np.append(first[1:], found.size)[: first.size])
 
     def _same(self, values: NDArray[np.int32], events: Ints, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell for each pair of an event and a row whether the event also has the row's keys after the first."""
+        """Return for each pair of an event and a row whether the event also has the row's keys after the first."""
         same = np.ones(rows.size, np.bool_)
         for place in range(1, len(self._columns)):
             wanted = self._wanted[place, rows]

@@ -62,7 +62,7 @@ class ConjunctCost:
 
 
 _REMEMBERED = 1_000_000
-"""The number of pairs above which the sums are halved, so that older pairs weigh less."""
+"""When more pairs than this were checked, the sums are halved, so that older pairs weigh less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ class SharedConjunct:
 def shared_conjuncts(
     members: Sequence[SharedPart], starts: Ints, tallies: Mapping[SharedKind, ConjunctCost]
 ) -> Iterator[SharedConjunct]:
-    """Yield the conjuncts of the members that the key does not decide, each only once for all members that have it.
+    """Yield each conjunct that the key does not decide, once for all members that have the conjunct.
 
     Args:
-        members: The parts.
+        members: The members: parts of tables.
         starts: For each member, the number of its first row in the shared index.
         tallies: Earlier measurements of conjuncts.
     """

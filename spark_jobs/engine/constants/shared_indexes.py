@@ -16,7 +16,7 @@ from spark_jobs.engine.constants.table_shape import KeyColumns
 __all__ = ["SharedIndexes"]
 
 _RATIO = 8
-"""New parts are merged with the last shared index if this index has at most this many times as many rows."""
+"""New parts are merged with the last shared index unless that index has more than `_RATIO` times their rows."""
 
 
 _FEW_ROWS = 64

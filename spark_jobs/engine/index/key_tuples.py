@@ -61,7 +61,7 @@ class KeyTuples:
         return KeyTuples([column.take(places) for column in self._columns])
 
     def same(self, other: KeyTuples) -> NDArray[np.bool_]:
-        """Tell for each row whether it equals the row of `other` at the same place. Neither side may have NULLs."""
+        """Return for each row whether it equals the row of `other` at the same place. Neither side may have NULLs."""
         equal = [_equal(left, right) for left, right in zip(self._columns, other._columns, strict=True)]
         same: NDArray[np.bool_] = np.logical_and.reduce(equal)
         return same
@@ -81,7 +81,7 @@ class KeyTuples:
         return np.asarray(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]), np.int64)
 
     def repeats(self) -> NDArray[np.bool_]:
-        """Tell for each row after the first whether it equals the preceding row; the rows must be sorted."""
+        """Return for each row after the first whether it equals the preceding row; the rows must be sorted."""
         if len(self) < 2:
             return np.zeros(0, np.bool_)
         before = KeyTuples([column.slice(0, len(column) - 1) for column in self._columns])

@@ -20,7 +20,7 @@ Otherwise, the pairs are looked up by hash.
 def in_sets(
     values: NDArray[np.int32], sets: NDArray[np.intp], codes: NDArray[np.int32], offsets: Ints
 ) -> NDArray[np.bool_]:
-    """Tell for each pair whether its value is in its set.
+    """Return for each pair whether its value is in its set.
 
     Args:
         values: The code of each pair's value; -1 for a value that is in no set.

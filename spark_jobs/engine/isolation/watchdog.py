@@ -18,7 +18,8 @@ __all__ = ["BudgetWatchdog"]
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 2.0
-"""The CPU time beyond the budget after which the process is ended. Most expressions take less time between two checks.
+"""The process is ended when it has exceeded its budget by this much CPU time. Most expressions take less time between
+two checks.
 
 If a subscriber's units get only a part of the budget, they get only the same part of this time, too.
 """

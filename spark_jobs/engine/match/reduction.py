@@ -49,7 +49,7 @@ class ReductionSource:
         self._made = start
 
     def advance(self, values: pl.Series) -> None:
-        """Store the accumulated values after the current elements, and go to the next elements."""
+        """Store the values that the lambda has computed from the current elements, and go to the next elements."""
         self._made = self._made.scatter(self.rows, values)
         self._step += 1
         self.rows = self.rows[self._length[self.rows] > self._step]
@@ -72,5 +72,8 @@ class ReductionSource:
         return self._outer.column(name).take(pa.array(self._events[self.rows]))
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column like `column`, not dictionary-encoded, since repeated values are not known here."""
+        """Return the same array as `column`.
+
+        The array is not dictionary-encoded, since it is not known which of its values are repeated.
+        """
         return self.column(name)

@@ -51,7 +51,7 @@ def holds(
     constants: Sequence[pa.Array] = (),
     rows: PairPositions | None = None,
 ) -> NDArray[np.bool_]:
-    """Tell for each pair of an event and a constant row whether all conjuncts are TRUE.
+    """Return for each pair of an event and a constant row whether all conjuncts are TRUE.
 
     Args:
         conjuncts: The conjuncts.

@@ -67,7 +67,7 @@ class StayLookup:
                 yield row[kept], entry[kept], int(ending)
 
     def _lasts(self, row: Ints, entry: Ints) -> NDArray[np.bool_]:
-        """Tell for pairs of a row and an entry whether the row began or ended a stay for the entry.
+        """Return for each pair of a row and an entry whether the row began or ended a stay for the entry.
 
         The extremes of each row are those from before the row with which its stays began. If that row is not known,
         because the stays began before all waiting rises, the extremes are those from before the first of these rises.
@@ -90,7 +90,7 @@ class StayLookup:
         return _Test(self.lookup, bound, values, entry)(np.arange(row.size), row)
 
     def _inside(self, row: Ints, entry: Ints) -> NDArray[np.bool_]:
-        """Tell for pairs of a row and an entry whether the row's key was in before the row."""
+        """Return for each pair of a row and an entry whether the row's key was in before the row."""
         begins = self.lookup.rows.begins
         assert begins is not None, "an entry over rows before"
         extremes, end = self.extremes, self.end
@@ -104,7 +104,7 @@ class StayLookup:
 
 
 class _Test:
-    """Tells for pairs of an entry and an earlier value whether a bound is TRUE."""
+    """Decides for each pair of an entry and an earlier value whether a bound is TRUE."""
 
     def __init__(self, lookup: TableLookup, bound: StayBound, values: pa.Array, entry: Ints) -> None:
         self._lookup = lookup

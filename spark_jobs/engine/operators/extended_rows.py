@@ -1,4 +1,4 @@
-"""Rows of a batch with further columns, such as the values of frames."""
+"""Rows of a batch with further columns, such as the results of window functions."""
 
 from __future__ import annotations
 

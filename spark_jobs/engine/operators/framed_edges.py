@@ -1,4 +1,4 @@
-"""The state of edges over frames: the rows of the frames, and the last row of each key with its values."""
+"""The state of edges over frames: the rows of the frames, and each key's last row with its window functions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class FramedEdges(LogState):
         self.before.hold(name, since)
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns but those in `names`."""
+        """Remove all columns but those in `names`; must only be called between two tasks."""
         super().keep(names)
         self.frames.keep(names)
         self.before.keep(names)
@@ -154,7 +154,7 @@ def fold_framed_edges(frames: FrameOperator, edges: RowBeforeOperator, state: Fr
     Either all rows must be below the position of the edges, or none. Rows that the frames already have change nothing.
 
     Args:
-        frames: Computes the values of the rows, which the last rows of keys keep.
+        frames: Computes the window functions of the rows; the last rows of keys keep the results.
         edges: Keeps the last rows.
         state: The state.
         rows: The rows.

@@ -65,7 +65,10 @@ class LogState:
         self._since[name] = min(since, self._since.get(name, since))
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns of the rows but those in `names`. Must not be called while a change can be undone."""
+        """Remove all columns of the rows but those in `names`.
+
+        Must only be called between two tasks: afterwards, `undo` can no longer undo the changes of the last task.
+        """
         self._since = {name: since for name, since in self._since.items() if not name or name in names}
 
     def rewind(self, position: int) -> None:

@@ -61,7 +61,7 @@ def _only(select: SelectList) -> tuple[str]:
 def _equal(
     rows: EdgeRows, select: SelectList, some: NDArray[np.int32], evaluate_expression: EvaluateExpression
 ) -> NDArray[np.bool_]:
-    """Tell for each update whether it leaves the values of the SELECT list unchanged."""
+    """Return for each update whether it leaves the values of the SELECT list unchanged."""
     equal = np.ones(some.size, np.bool_)
     for item in select.items:
         sides = []

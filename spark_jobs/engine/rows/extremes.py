@@ -3,8 +3,8 @@
 For a query with ``v > :a … UNTIL v < :b`` and b <= a, a key is in if its last event with ``v > :a`` is later than its
 last event with ``v < :b``, and not before the query's begin. The last event with ``v > :a`` is a *peak*: an event whose
 value is greater than the values of all later events. The last event with ``v < :b`` is a *low*: an event whose value is
-less than the values of all later events. So only peaks and lows are kept, whatever the constants. A low is dropped,
-too, if no peak lies between the low before it and this low, since both lows then give the same answer. So a key whose
+less than the values of all later events. So only peaks and lows are kept, whatever the constants. If no peak lies
+between two neighbouring lows, both give the same answer, and the later low is dropped at the next event. So a key whose
 value only rises has few lows.
 
 Values are represented by integers in the same order; for ``v < :a … UNTIL v > :b``, in the reversed order.
@@ -58,12 +58,12 @@ def stored_column(name: str) -> tuple[str, bool]:
 
 
 class _Chain:
-    """The events whose value is greater than the values of all later events of their key: a stack for each key.
+    """For each key, the events whose value is greater than the values of all later events: a stack, called a chain.
 
     The latest event, which has the smallest value, is at the top. Each event has a link to the event below it in the
-    stack, which is earlier and has a greater value. The stacks of all keys share nodes, and together are a tree. A
-    second link of each event leaps over many events, so a search in a chain takes a number of steps that is logarithmic
-    in the chain's length.
+    chain, which is earlier and has a greater value. No node is ever removed. So the chains of a key before each of its
+    rows share nodes, and the chains of all keys are one tree with a common root. A second link of each event leaps over
+    many events, so a search in a chain takes a number of steps that is logarithmic in the chain's length.
     """
 
     def __init__(self) -> None:
@@ -109,12 +109,13 @@ class _Chain:
         return top, numbers[1 + 2 * count :]
 
     def found(self, tops: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
-        """Return for each of some chains the offset of the topmost node for which a condition holds, or -1.
+        """Return for each of some chains the offset of the topmost node for which a condition is TRUE, or -1.
 
         Args:
             tops: The top of each chain.
-            is_found: Tells for chains, given by their place in `tops`, and a node of each, whether the condition holds.
-                If the condition holds for a node, it must hold for all nodes below that node.
+            is_found: Takes places in `tops` and, for each place, a node of the chain there. Returns for each of these
+                pairs whether the condition is TRUE. If the condition is TRUE for a node, it must also be TRUE for all
+                nodes below that node.
         """
         below, leap, offsets = self._arrays
         at = tops.copy()
@@ -208,14 +209,15 @@ class Extremes:
 
         Args:
             rows: The rows.
-            is_found: Tells whether the bound is TRUE; its arguments are places in `rows` and in `peak_values`.
+            is_found: Takes places in `rows` and, for each, a place in `peak_values`; returns whether the bound is TRUE.
         """
         return self._peaks.found(self._tops[0, rows], is_found)
 
     def last_lows(self, rows: Ints, is_found: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Ints:
         """Return for each row the offset of the last earlier event that satisfies the bound of UNTIL, or -1.
 
-        An earlier low may also satisfy the bound. If no peak lies between this low and the last event, the result may
-        be the offset of the low instead. `is_found` gets places in `low_values`.
+        The result may instead be the offset of an even earlier event that satisfies the bound, if no peak lies between
+        the two events: a comparison with a peak then has the same outcome. `is_found` takes places in `rows` and in
+        `low_values`.
         """
         return self._lows.found(self._tops[1, rows], is_found)

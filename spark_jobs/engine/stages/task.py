@@ -104,7 +104,7 @@ class KeptRows(NamedTuple):
 
 
 class KeptFrames(NamedTuple):
-    """The operator that computes the values of frames, and its state in the task's source partition."""
+    """The operator that computes window functions, and its state in the task's source partition."""
 
     operator: FrameOperator
     state: FrameRows

@@ -28,7 +28,8 @@ def converter(
         sql_type: The column's type.
         schema: The schema of the values; None if the record has none.
         encoding: The format of the records, and its options.
-        per_second: For an envelope's own field with a time since 1970, the number of its units in a second; else 0.
+        per_second: If the column is a field of the envelope itself with a time since 1970: how many of the field's
+            units make a second, such as 1000. Otherwise 0.
     """
     if sql_type.fields:
         return _struct_converter(sql_type, schema, encoding)

@@ -76,7 +76,7 @@ def _extreme(*, greatest: bool) -> Callable[..., pl.Expr]:
 
 
 def _equal(lists: Lists, wanted: pl.Series) -> NDArray[np.bool_]:
-    """Tell for each element whether it equals the wanted value of its array's row."""
+    """Return for each element whether it equals the wanted value of its array's row."""
     elements = pl.Series(lists.elements)
     equal = elements == wanted.gather(lists.row)
     return equal.fill_null(False).to_numpy()

@@ -22,7 +22,7 @@ _ENTRY = ["key", "value"]
 
 
 def _faulty(rows: Ints, keys: pa.Array, count: int) -> NDArray[np.bool_]:
-    """Tell for each row whether one of its keys is NULL or repeated; Spark refuses to make a map with such keys."""
+    """Return for each row whether one of its keys is NULL or repeated; Spark refuses to make a map with such keys."""
     codes = codes_of(keys)
     order = np.lexsort((codes, rows))
     again = (np.diff(rows[order]) == 0) & (np.diff(codes[order]) == 0)

@@ -75,7 +75,7 @@ def _pattern_search(pattern: str) -> _LikeSearch:
 
 
 def _present(text: pl.Series, pattern: Presence) -> pl.Series:
-    """Tell for each text whether it satisfies the conditions of `pattern`, which stand for one pattern of Java."""
+    """Return for each text whether it satisfies the conditions of `pattern`, which stand for one pattern of Java."""
     found = _found(text, pattern)
     if pattern.twice:
         found |= _found(text.str.replace(LAST_LINE_END, ""), pattern)
@@ -109,7 +109,7 @@ def _by_one(search: _LikeSearch, text: pl.Series) -> pl.Series:
 
 
 def _found_by(text: pl.Series, searches: Sequence[_LikeSearch | None], codes: NDArray[np.int64]) -> pl.Series:
-    """Tell for each text whether the search with the text's code finds it; NULL if the text or its search is None."""
+    """Return for each text whether the search with the text's code finds it; NULL if the text or its search is None."""
     found = np.zeros(len(text), np.bool_)
     unknown = text.is_null().to_numpy() | np.array([one is None for one in searches], np.bool_)[codes]
     kinds = np.array([one.kind if one else "" for one in searches])[codes]

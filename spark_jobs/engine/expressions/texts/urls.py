@@ -40,7 +40,10 @@ class _NoUrlError(ValueError):
 
 
 def part_of_url(text: str, part: str, key: str | None = None) -> str | None:
-    """Return a part of a URL, or the query's first value of a key; None if the part is missing or the text no URL.
+    """Return a part of a URL; with `key`, the first value that the URL's query gives to this key.
+
+    The result is None if the URL has no such part, or if the text is not a URL.
+
 
     Example:
         >>> url = "https://ann@spark.apache.org:443/a/b?q=1&p=x#top"

@@ -51,7 +51,7 @@ most this number of bytes, divided by the number of columns.
 _KEEPING = VALUE_LISTS | {"approx_count_distinct"}
 """The functions whose state keeps values. The state of any function with DISTINCT keeps values, too."""
 _SET_BYTES = 100_000
-"""The approximate number of bytes of kept values after which another partial aggregate begins."""
+"""When the kept values of a partial aggregate have about this many bytes, another partial aggregate begins."""
 _VALUE_BYTES = 16
 """The bytes that are added for each kept value, in addition to those of its text."""
 

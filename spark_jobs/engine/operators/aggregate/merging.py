@@ -21,7 +21,7 @@ MOST_AGGREGATES = 1_000_000
 _MOST_BYTES = 256 << 20
 """The largest number of bytes of the states of one digest's aggregates; a state may be a set of distinct values."""
 _TOGETHER = 2
-"""Digests that are merged together may have this many times the aggregates and bytes that one digest may have."""
+"""The limits of one digest, multiplied by this number, are the limits of all digests that are merged together."""
 
 
 class MergedAggregates(NamedTuple):
@@ -42,7 +42,8 @@ class AggregateMerge:
         self._count = questions
         self._most = (most_aggregates, most_bytes)
         self._next = self._most
-        """The number of aggregates, and of bytes, above which the tables are merged and the limits checked again."""
+        """When there are more aggregates or bytes than this, the tables are merged, and the limits are checked
+        again."""
         self._tables: list[pl.DataFrame] = []
         self.size = 0
         """The bytes of all aggregates; 0 until `aggregates` has returned them."""

@@ -86,8 +86,9 @@ def _merged(
             continue
         of = part[rows]
         aggregates = plan.aggregates.at(of)
-        # A reader takes an item for a repeat if its offset and ordinal are not greater than those of the last item of
-        # the same store and source partition. Therefore items are written in this order.
+        # From each source partition, a reader of a store takes only items (partial aggregates) whose pair of offset and
+        # ordinal is greater than that of the item before. The reader drops any other item as a repeat. So the items
+        # are sorted by store, partition, offset and ordinal.
         order = np.lexsort((aggregates.ordinals, aggregates.last, aggregates.partitions, plan.stores[of]))
         aggregates = aggregates.at(order)._replace(rows=np.arange(rows.size, dtype=np.int32))
         states = packed_states(merged[rows[order]].drop("part"))

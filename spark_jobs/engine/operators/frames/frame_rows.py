@@ -22,7 +22,7 @@ _FORMAT = b"frame-rows 1\n"
 """The first bytes of each snapshot, which name the format and its version."""
 _KEY, _COLUMN = "key.", "column."
 _RATIO = 4
-"""A part is merged with the preceding part if the preceding part has at most this many times as many rows."""
+"""The last two parts are merged unless the earlier one has more than `_RATIO` times the rows of the later one."""
 
 
 class Reach:
@@ -50,11 +50,15 @@ class FrameRows(LogState):
         """The rows. All rows of a part came before those of the next part."""
         self.clock = PartitionClock()
         self.reach: Reach | None = None
-        """The reach of the values that queries read now; rows beyond it are forgotten. None while it is unknown."""
-        self.visible: Mapping[str, int] = {}
-        """By the stored name of a value's column: the offset of the first row that its frames may contain.
+        """The reach of the window functions that queries use now. Rows that are farther back are forgotten.
 
-        The offset is 0 for a value that is missing here.
+        None while the reach is unknown; then no row is forgotten.
+        """
+        self.visible: Mapping[str, int] = {}
+        """Stored name of a window function's column → the offset of the first row that the function's frames may
+        contain.
+
+        The offset is 0 for a window function that is missing here.
         """
         self._settled: tuple[tuple[FramePart, ...], PartitionClock] = self.parts, self.clock
         """The rows and the clock when the task began."""
@@ -88,7 +92,8 @@ class FrameRows(LogState):
     def merge(self) -> None:
         """Merge parts, and forget rows out of reach.
 
-        Must not be called after a step of a task, because `changes` finds the task's rows in parts of their own.
+        Must not be called between a step of a task and `changes`. `changes` takes all parts after those from before the
+        task, so the task's rows must not be merged with older rows.
         """
         parts = [*self.parts]
         while len(parts) > 1 and parts[-2].size <= parts[-1].size * _RATIO:

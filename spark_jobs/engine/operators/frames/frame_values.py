@@ -1,4 +1,4 @@
-"""Computes the values of frames: window functions over the rows of each frame."""
+"""Computes window functions over the rows of each frame."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ def column_name(expression: Expression) -> str:
 
 
 def kept_columns(values: Iterable[FrameValue]) -> dict[str, Expression]:
-    """Return the expressions from which values are computed, by the name of the state's column for each."""
+    """Return the expressions from which window functions are computed, by the name of the state's column for each."""
     return {column_name(each): each for value in values for each in value.expressions}
 
 
 class FrameValues:
-    """The values of some rows. Frames of the same function with the same arguments share the states of single rows."""
+    """The results of window functions for some rows.
+
+    Frames of the same function with the same arguments share the states of single rows.
+    """
 
     def __init__(self, rows: KeyRows, clock: Ints) -> None:
         """Take rows.
@@ -56,7 +59,7 @@ class FrameValues:
         self._sums: dict[tuple[AggregateValue, bool], dict[str, Ints]] = {}
 
     def of(self, value: FrameValue, visible: int) -> pa.Array:
-        """Return a value for each row with a frame.
+        """Return the result of a window function for each row with a frame.
 
         Args:
             value: The function and its frame.

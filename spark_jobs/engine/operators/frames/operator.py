@@ -37,14 +37,14 @@ __all__ = ["FrameOperator", "read_values"]
 
 @dataclass(frozen=True, slots=True)
 class FrameOperator(LogOperator[FrameRows]):
-    """Computes the values of frames (`operators.operator.Operator`).
+    """Computes window functions (`operators.operator.Operator`).
 
     All rows of a task must be of one source partition, in its order.
     """
 
     frames: Frames
     values: tuple[FrameValue, ...]
-    """The values that groups and SELECT lists read, in the order of their columns' stored texts."""
+    """The window functions that groups and SELECT lists use, in the order of their columns' stored texts."""
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that an expression computes; a longer text is NULL."""
     keeps_all: bool = False
@@ -72,7 +72,7 @@ class FrameOperator(LogOperator[FrameRows]):
 
     @property
     def reach(self) -> Reach:
-        """The reach of the frames of all values."""
+        """The reach of the frames of all window functions."""
         times = [value.milliseconds for value in self.values if value.milliseconds is not None]
         return Reach(max((value.rows or 0 for value in self.values), default=0), max(times, default=None))
 
@@ -103,7 +103,7 @@ class FrameOperator(LogOperator[FrameRows]):
         return state, iter([ExtendedRows(rows, passing, columns)])
 
     def fold(self, state: FrameRows, rows: RowSource) -> None:
-        """Keep rows without computing values, and forget rows that no frame reaches any more.
+        """Keep rows without computing window functions, and forget rows that no frame reaches any more.
 
         Rows before the state's position change nothing, because the state already has them.
         """
@@ -141,7 +141,7 @@ class FrameOperator(LogOperator[FrameRows]):
         return as_plain(evaluate_expression(expression, rows, passing, self.value_bytes))
 
     def _values(self, state: FrameRows, part: FramePart, arrived: Ints, clocks: Ints) -> dict[FrameValue, pa.Array]:
-        """Return the values of the rows of a part, in the order of their arrival."""
+        """Return the results of each window function for the rows of a part, in the order of their arrival."""
         if not part.size:
             return {value: pa.nulls(0, arrow_type(value.type)) for value in self.values}
         earlier = [each for each in state.of_keys(distinct_values(part.numbers)) if each.size]
@@ -166,6 +166,6 @@ def _spread(values: pa.Array, places: Ints, count: int) -> pa.Array:
 
 
 def read_values(plan: GroupPlan, select: SelectList) -> dict[str, FrameValue]:
-    """Return the values of frames that a group or a SELECT list reads, by their columns' stored texts."""
+    """Return the window functions that a group or a SELECT list uses, by their columns' stored texts."""
     read = (*plan.conjuncts, *(item.expression for item in select.items))
     return {value.column.stored: value for value in frame_values(read)}

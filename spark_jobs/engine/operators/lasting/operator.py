@@ -215,7 +215,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     def _young(
         self, before_offset: Ints, offsets: Ints, is_match: NDArray[np.bool_], partition: int
     ) -> NDArray[np.bool_]:
-        """Tell for which rows an entry began after the key's previous row. Such an entry ignores the previous row."""
+        """Return for each row whether an entry began after the key's previous row, which this entry then ignores."""
         places = np.flatnonzero(is_match & (before_offset != NO_MATCH))
         young = np.zeros(offsets.size, np.bool_)
         if places.size:
@@ -290,7 +290,7 @@ def _no_exits() -> tuple[Exits, Ints, dict[str, pa.Array]]:
 
 
 def _lower(table: WaitingRows[Rises], places: Ints, rises: Rises, stays: NDArray[np.bool_], *, undoable: bool) -> None:
-    """Set the lowest values of some rises of a table, and remove the rises after which the key did not stay in."""
+    """Set the lowest values of some rises of a table. Remove a rise if the key did not stay in after it."""
     numbers = {"least": rises.least[stays], "low": rises.low[stays], "is_open": rises.is_open[stays]}
     table.put(places[stays], numbers, undoable=undoable)
     table.remove(places[~stays], undoable=undoable)

@@ -41,7 +41,7 @@ class PendingRises(TimedState):
         self.kept_ms = 1 << 60
         """The largest difference of the event times of a row and its previous row; an older previous row is ignored."""
         self._most_keys = _FEW
-        """The number of keys above which the state looks for keys without rows."""
+        """If the state has more keys than this, it looks for keys without rows."""
         self._clear()
 
     def _clear(self) -> None:

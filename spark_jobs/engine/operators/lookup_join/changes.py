@@ -219,7 +219,7 @@ def _masks(unavailable: Mapping[int, tuple[str, ...]], which: Ints) -> dict[str,
 def _set_again(
     removed_at: Ints, removed: pa.RecordBatch, set_at: Ints, rows: pa.RecordBatch, key: Sequence[str]
 ) -> NDArray[np.bool_]:
-    """Tell for each removal whether the same record also sets the row of this key, so that the row is only changed."""
+    """Return for each removal whether the same record also sets the key's row, so that the row is only changed."""
     again = np.zeros(removed_at.size, np.bool_)
     left, right = (np.flatnonzero(np.isin(*pair)) for pair in ((removed_at, set_at), (set_at, removed_at)))
     if left.size:

@@ -27,7 +27,7 @@ EVENT_ROWS: int = EvaluatorSettings().event_rows
 ROWS = 2_000_000
 """The largest number of joined rows that are made at once, unless a single event has more."""
 _PROBES = 1000
-"""The number of events that are looked up at once if each of them may be joined with many rows of the table.
+"""How many events are looked up at once if one event may be joined with many rows of the table.
 
 Such look-ups are by several columns that do not include the whole PRIMARY KEY.
 """

@@ -22,16 +22,19 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 __all__ = ["AT_ONCE_ROWS", "SUPERSEDED", "Log", "TablePin", "Replica"]
 
 TablePin = Mapping[int, int]
-"""The end offset of each partition of a table's topic: changes before this offset are visible. Default: 0."""
+"""The end offset of each partition of a table's topic: changes before this offset are visible.
+
+A partition that is not in the pin has the end offset 0.
+"""
 
 AT_ONCE_ROWS = 250_000
-"""Collected changes are applied when there are at least this many, and at least as many as the table has rows."""
+"""Collected changes are applied when their number reaches the larger of this limit and the table's number of rows."""
 AT_ONCE_BYTES = 256_000_000
 """Collected changes are also applied when their records have this many bytes; reading takes about this much memory."""
 SUPERSEDED = 100_000
-"""The largest number of superseded rows that are kept for older pins, unless the table has more rows than this.
+"""The largest number of superseded rows that are kept for older pins.
 
-A larger table keeps at most as many superseded rows as it has rows.
+For a table with more rows than this, the limit is the number of the table's rows.
 """
 
 
@@ -67,8 +70,8 @@ class Replica:
             table: The table.
             log: The reader of its topic.
             settings: The evaluator's settings.
-            report: Is called with a dead letter for each bad record, as rows of `rows.output.OUTPUT`. If the replica
-                has to read the topic again, the same dead letters are passed again.
+            report: Is called with batches of dead letters: for each bad record, a row of `rows.output.OUTPUT`. If the
+                replica has to read the topic again, the same dead letters are passed again.
         """
         self.table = table
         self._log = log
@@ -118,8 +121,9 @@ class Replica:
     def forget_before(self, pin: TablePin) -> None:
         """Declare that all later pins have at least the offsets of this pin in each partition.
 
-        If the pin of the first call of `at` is not the oldest one, an earlier call of `forget_before` with the oldest
-        pin avoids a second replica.
+        The first call of `at` or of this method sets the horizon. A caller who knows that `at` will later get older
+        pins should first call this method with the oldest of them. Otherwise `at` loads a second replica for these
+        pins.
         """
         old = self._horizon or {}
         self._horizon = {each: max(pin.get(each, 0), old.get(each, 0)) for each in pin.keys() | old.keys()}
@@ -289,7 +293,10 @@ class Replica:
                 self._count -= int(row.size)
 
     def _bounds(self, *pins: TablePin) -> Ints:
-        """Return the last pin as an array of offsets by partition, with a place for each partition of all pins."""
+        """Return the last of the given pins as an array of offsets by partition.
+
+        The array has a place for each partition of any given pin, and for each partition that was read.
+        """
         bounds = np.zeros(max((max(pin, default=0) for pin in (self._reached, *pins)), default=0) + 1, np.int64)
         bounds[list(pins[-1])] = list(pins[-1].values())
         return bounds

@@ -20,7 +20,7 @@ NEVER = int(np.iinfo(np.int64).max)
 """Replaces the offset of the change that ended a row, if there is no such change yet."""
 
 RATIO = 8
-"""A part is merged with the preceding part if the preceding part has at most this many times as many rows."""
+"""The last two parts are merged unless the earlier one has more than `RATIO` times the rows of the later one."""
 SMALL = 2_000
 """Two parts are also merged if they have at most this many rows together.
 
@@ -132,7 +132,7 @@ def added(parts: tuple[TablePart, ...], part: TablePart, key: Sequence[str], hor
     """Return the parts with a new part added. Merged parts lose the rows that are no longer visible at any pin.
 
     The parts are merged as in a log-structured merge tree, like those of a constant table: a part has more than `RATIO`
-    times as many rows as the next part, unless the two together exceed `_LARGEST_BYTES`.
+    times the rows of the next part, unless the two together exceed `_LARGEST_BYTES`.
 
     Args:
         parts: The parts, from the largest and oldest to the smallest and newest.

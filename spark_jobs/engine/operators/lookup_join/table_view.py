@@ -168,7 +168,7 @@ class TableView:
         return probe, row
 
     def _valid(self, row: Ints) -> NDArray[np.bool_]:
-        """Tell for each row whether no higher partition has a row of the same key."""
+        """Return for each row whether no higher partition has a row of the same key."""
         distinct, which = np.unique(row, return_inverse=True)
         probes = SoughtValues(self._keys(distinct))
         highest = np.full(distinct.size, -1)

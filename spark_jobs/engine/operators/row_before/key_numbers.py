@@ -19,7 +19,7 @@ from spark_jobs.engine.index.value_index import SoughtValues, ValueIndex
 __all__ = ["KeyNumbers", "distinct_keys", "key_columns", "key_values", "null_masks"]
 
 _RATIO = 8
-"""New keys are merged with the last part if the last part has at most this many times as many keys."""
+"""New keys are merged with the last part unless that part has more than `_RATIO` times the number of new keys."""
 _SMALL = 2_000
 """New keys and the last part are also merged if they have at most this many keys together."""
 _LARGEST_BYTES = 1 << 30

@@ -1,8 +1,8 @@
 """A sample of the keys of a state, to find keys that have rows in two source partitions.
 
-The sample has the lowest hashes of the keys. All partitions use the same hash function, so a key that is in two
-partitions has the same hash in both samples. Samples of different sizes can be compared. If a partition has few keys,
-its sample has all of them.
+The sample has the lowest hashes of the keys, at most `_KEPT`. All partitions use the same hash function, so a hash that
+is in the samples of two partitions stands for a key with rows in both. A partition with more keys has no sample of the
+higher hashes, so some keys with rows in two partitions are not found.
 """
 
 from __future__ import annotations

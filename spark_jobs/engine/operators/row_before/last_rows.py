@@ -58,7 +58,7 @@ class LastRows(LogState):
         self.clock = PartitionClock()
         """The clock of the partition after all rows so far, by their record times."""
         self.kept_minutes = _LONGEST
-        """The largest number of minutes without rows after which a key is still known. The operator sets the value."""
+        """For how many minutes after its last row a key stays known. The operator sets the value."""
         self._looked = _UNKNOWN
         """The time of the clock, in minutes, when the state last looked for forgotten keys."""
         self._changes: list[_Overwritten] = []
@@ -238,7 +238,7 @@ class LastRows(LogState):
         self.torn = False
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns but those in `names`. Must not be called while a change can be undone."""
+        """Remove all columns but those in `names`; must only be called between two tasks."""
         self._columns = {name: column for name, column in self._columns.items() if name in names}
         super().keep(names)
 

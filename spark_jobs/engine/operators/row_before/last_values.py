@@ -1,4 +1,7 @@
-"""A column of the last row of each key: values at the numbers of the keys, overwritten in place."""
+"""One column of the last rows of all keys: an array in which a key's number is the index of the key's value.
+
+The values are overwritten in place.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ class HeldValues(NamedTuple):
 class LastValues:
     """Values of one Arrow type, each at the number of its key; NULL for a key without a value.
 
-    Numbers, booleans and times are kept in NumPy arrays. Texts and other values are kept as Python objects; equal texts
-    of one batch are one object.
+    Integers, floating-point numbers, booleans, dates and times are kept in NumPy arrays. All other values, such as
+    texts and DECIMALs, are kept as Python objects; equal texts of one batch are one object.
     """
 
     def __init__(self, kind: pa.DataType, count: int) -> None:

@@ -48,7 +48,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
     reads: tuple[Column, ...]
     """The columns of previous rows that groups read, in the order of their stored texts."""
     kept_minutes: int = 1 << 30
-    """The largest number of minutes without rows, by the partition's clock, after which a key is still known."""
+    """For how many minutes after its last row a key stays known, by the partition's clock."""
     extremes: frozenset[str] = frozenset()
     """The columns of extremes that groups with UNTIL need (`key_extremes.extremes_names`)."""
     switch: Switch | None = None
