@@ -18,7 +18,7 @@ __all__ = ["ClientCredentials"]
 
 _TIMEOUT_SECONDS = 10.0
 _FRESH = 0.8
-"""The part of a token's lifetime after which another token is requested."""
+"""Another token is requested when this part of a token's lifetime has passed."""
 
 
 class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka is untyped

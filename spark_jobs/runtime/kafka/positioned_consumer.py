@@ -17,7 +17,7 @@ _AT_ONCE = 10_000
 """The largest number of records that are taken at a time."""
 _ANSWER_SECONDS = 10.0
 _RENEW_AFTER = (3, 15, 35)
-"""After each of these numbers of polls in a row without a record, a new consumer replaces the old one.
+"""When this many polls in a row have brought no record, a new consumer replaces the old one.
 
 The new consumer looks the topics up again. A topic that was deleted and created again has a lower leader epoch. After a
 restart of a broker, librdkafka may take this epoch for an outdated answer, and then never reads the topic again.
@@ -59,9 +59,8 @@ class PositionedConsumer:
         Their topics were deleted and created again, and have fewer records.
         """
         self.silent = self.empty = 0
-        """The number of polls in a row without a record, and of polls in a row without any message.
-
-        The end of a partition is a message, too.
+        """`silent` is the number of the last polls that brought no record. `empty` is the number of the last polls that
+        brought no message: neither a record nor the end of a partition.
         """
 
     def _connected(self) -> Consumer:

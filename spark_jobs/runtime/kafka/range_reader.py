@@ -19,9 +19,9 @@ __all__ = ["RangeReader", "RecordUnreadable", "SourceRange", "record_batch"]
 
 _POLL_SECONDS = 1.0
 _DOUBT = 1
-"""The number of polls in a row without a record after which the reader checks that the topics exist."""
+"""The reader checks that the topics exist after this many polls in a row that bring no record."""
 _PATIENCE = 20
-"""The number of polls in a row without a record after which the reader gives up, although records must be there."""
+"""The reader gives up after this many polls in a row that bring no record, although it has not reached the end."""
 _TOGETHER = 5_000
 """The largest number of records in ranges that are read together; a longer range is read by itself."""
 _HELD_BYTES = 32_000_000

@@ -15,7 +15,8 @@ __all__ = ["StoredMatches"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
-"""The number of polls in a row without a record after which the reader gives up, although a record must be there."""
+"""The reader gives up after this many polls in a row that bring no record. Kafka must have a record, since the reader
+has not reached the end."""
 
 
 class StoredMatches:

@@ -19,11 +19,13 @@ __all__ = ["AT_ONCE_BYTES", "TableAway", "TableLog"]
 
 _POLL_SECONDS = 1.0
 _PATIENCE = 60
-"""The number of polls in a row without a record after which the reader gives up, although a record must be there."""
+"""The reader gives up after this many polls in a row that bring no record. Kafka must have a record, since the reader
+has not reached the end."""
 _OPEN_POLLS = 2
-"""The number of polls in a row without a message after which a task that waits for an open transaction fails.
+"""A task that waits for an open transaction fails after this many polls in a row that bring neither a record nor the
+end of a partition.
 
-So a task waits for the end of a short transaction. A longer wait would occupy a core, and so delay other streams.
+This time suffices for the end of a short transaction. A longer wait would occupy a core, and so delay other streams.
 """
 _AT_ONCE = 10_000
 """A batch is complete when it has at least this many records."""

@@ -30,7 +30,7 @@ State = TypeVar("State", bound=LogState)
 
 _EVERY_SECONDS = 60.0
 _CHANGED_BYTES = 16 << 20
-"""A state is stored early if its changes have at least this many bytes, and at least as many as the whole state."""
+"""A state is stored before its time if its changes have this many bytes or more, and are not smaller than the state."""
 _AWAY_SECONDS = 300.0
 _FAULTS = (OSError, pyarrow.ArrowException)
 _KEPT = 2

@@ -56,7 +56,10 @@ class StateNeeds(Protocol):
         """Return for each name, and for `ALL_ROWS`, the position from which on the state must have the column."""
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Give the state the needs before a task begins. Must not be called while a change can be undone."""
+        """Give the state the needs before a task begins.
+
+        Must only be called between two tasks: afterwards, `undo` can no longer undo the changes of the last task.
+        """
 
     def fold(self, state: LogState, rows: RowSource) -> None:
         """Take rows of the log into the state, without results. Rows that the state already has do not change it."""
@@ -136,12 +139,12 @@ class _EdgeNeeds:
 
 @dataclass(frozen=True, slots=True)
 class _FrameNeeds:
-    """The values of frames that the entries read, in their predicates or SELECT lists."""
+    """The window functions that the entries use, in their predicates or SELECT lists."""
 
     computation: Computation
     operator: FrameOperator
     begins: tuple[tuple[frozenset[str], NDArray[np.int64]], ...]
-    """Pairs of a set of values and the distinct begins of the live entries that read these values.
+    """Pairs of a set of window functions and the distinct begins of the live entries that use these functions.
 
     The begins are a matrix with a row for each begin and a column for each source partition (`Begins.offsets`).
     """
@@ -159,15 +162,18 @@ class _FrameNeeds:
 
     @property
     def names(self) -> frozenset[str]:
-        """The values."""
+        """The names of the window functions' columns."""
         return frozenset(value.column.stored for value in self.operator.values)
 
     def since(self, partition: int) -> dict[str, int]:
-        """Return for each value the begin of the first live entry that reads the value."""
+        """Return for each window function the begin of the first live entry that uses the function."""
         return _least(self.begins, partition)
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Note the values that are read, the reach of frames, and by value the first position that a frame may have."""
+        """Note which window functions are used, how far back their frames reach, and where the frames may begin.
+
+        The frames of a window function contain no rows from before the begin of the first query that uses the function.
+        """
         assert isinstance(state, FrameRows), "a state of this kind"
         state.keep(self.names)
         state.reach, state.visible = self.operator.reach, self.since(partition)
@@ -183,7 +189,7 @@ class _FrameNeeds:
 
 @dataclass(frozen=True, slots=True)
 class _FramedEdgeNeeds:
-    """The values of frames that the entries read, and the columns of keys' previous rows."""
+    """The window functions that the entries use, and the columns that they read in the previous rows of keys."""
 
     frames: _FrameNeeds
     edges: _EdgeNeeds
@@ -200,18 +206,21 @@ class _FramedEdgeNeeds:
 
     @property
     def names(self) -> frozenset[str]:
-        """The values and the columns; a column of previous rows may be a value, with the same name."""
+        """The names of the window functions' columns, and of the columns of previous rows.
+
+        If a column of previous rows holds the result of a window function, both have the same name.
+        """
         return self.frames.names | self.edges.names
 
     def since(self, partition: int) -> dict[str, int]:
-        """Return for each name the begin of the first entry that reads the value or the column."""
+        """Return for each name the begin of the first entry that reads the column of this name."""
         found = self.edges.since(partition)
         for name, begin in self.frames.since(partition).items():
             found[name] = min(begin, found.get(name, begin))
         return found
 
     def prepare(self, state: LogState, partition: int) -> None:
-        """Note which values are read, and drop columns that no entry reads."""
+        """Note which window functions are used, and drop columns that no entry reads."""
         assert isinstance(state, FramedEdges), "a state of this kind"
         state.keep(self.names)
         self.frames.prepare(state.frames, partition)

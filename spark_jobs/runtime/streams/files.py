@@ -27,7 +27,7 @@ class Files(Protocol):
         """Return a file's text; None for a missing file."""
 
     def write(self, path: str, text: str) -> None:
-        """Write a file. A reader finds either the whole file or no file, never a part of the file."""
+        """Write a file. Meanwhile, readers find the new or the previous file, or no file, never a part of a file."""
 
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all of its contents."""

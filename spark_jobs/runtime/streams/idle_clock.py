@@ -98,7 +98,8 @@ class IdleClock:
 
         Args:
             reached: The partitions by topic.
-            committed: Tells for the name of a micro-batch (`PlacedMark.batch`) whether the query has committed it.
+            committed: Takes the name of a micro-batch (`PlacedMark.batch`); returns whether the query has committed the
+                micro-batch.
         """
         for topic in self._timed & reached.keys():
             for partition in reached[topic]:

@@ -9,11 +9,11 @@ __all__ = ["StreamLoad"]
 _WINDOW_SECONDS = 3.0
 """The time over which rates are measured."""
 _BUSY_RATE = 1_000.0
-"""The number of events a second above which a stream needs a query of its own."""
+"""A stream with more events a second than this needs a query of its own."""
 _BUSY_BEHIND = 5_000
-"""The number of waiting events above which a stream needs a query of its own."""
+"""A stream with more waiting events than this needs a query of its own."""
 _BUSY_SHARE = 0.5
-"""The share of a core above which a stream needs a query of its own, unless it is the only stream in the lane."""
+"""A stream that takes more than this share of a core needs a query of its own, unless it is alone in the lane."""
 _QUIET_SECONDS = 15.0
 """How long a stream must have stayed within `_QUIET_RATE` before it may share the lane again."""
 _QUIET_RATE = 200.0

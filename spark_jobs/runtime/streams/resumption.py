@@ -12,7 +12,7 @@ from spark_jobs.runtime.streams.lane_log import LaneStart
 __all__ = ["find_place", "is_far", "resume"]
 
 _FAR = 5_000
-"""The number of waiting events above which a stream begins in a query of its own."""
+"""A stream with more waiting events than this begins in a query of its own."""
 
 
 def resume(stream: Stream, checkpoint: Checkpoint, store: TableStore, broker: Broker) -> StreamPosition:

@@ -107,7 +107,7 @@ class RowDigestTask:
 
         Args:
             stream: The stream of the table's changes.
-            cut: The rows.
+            cut: Up to which positions the table is read, and the queries of the digests.
             tables: Reads the rows.
             opened: Returns a new task, which evaluates the rows of a partition.
 
@@ -136,12 +136,18 @@ class _TableUnreadable(Exception):
 
 
 class _FoldedTables:
-    """For each partition number, the rows of the table whose partition was read last."""
+    """A cache of rows with one place for each partition number.
+
+    A place has the rows of this partition of one table: the table whose partition with this number was read last.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._rows: dict[int, tuple[tuple[str, int], TableEvents | _TableUnreadable]] = {}
-        """By partition: the stream and the end position; the rows that earlier records set, or why there are none."""
+        """By partition number: the stream and the end position, and the rows that the records before this position set.
+
+        If these records cannot be read, the error is in place of the rows.
+        """
 
     def rows(self, stream: Stream, partition: int, end: int) -> TableEvents:
         """Return the rows that the records before a position have set.
