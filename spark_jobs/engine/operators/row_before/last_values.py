@@ -1,4 +1,4 @@
-"""One column of the last rows of all keys: an array in which a key's number is the index of the key's value.
+"""A column of the last rows of all keys: an array in which a key's number is the index of the key's value.
 
 The values are overwritten in place.
 """
