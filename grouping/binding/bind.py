@@ -40,7 +40,7 @@ _BITWISE: dict[type[exp.Expr], tuple[str, int]] = {
     exp.BitwiseXor: ("^", 2),
     exp.BitwiseOr: ("|", 1),
 }
-"""By node: the operator, and its precedence in Spark (4 binds tightest); sqlglot gives all of them one precedence."""
+"""By node: the operator, and its precedence in Spark (4 binds tightest). In sqlglot all have equal precedence."""
 _REDUCING = frozenset(("aggregate", "reduce"))
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",

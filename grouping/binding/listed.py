@@ -66,8 +66,8 @@ def comparable_among(needle: Bound, listed: Iterable[Bound | list[str]]) -> tupl
     """
     values: list[Bound] = []
     runs: list[tuple[int, list[str], list[Constant] | None]] = []
-    """For each list of literals: the number of values before the list, its texts, and its constants, read as the
-    needle's type; None if some literals are of another kind than the needle."""
+    """For each list of literals: the number of values before the list, the texts of the literals, and their constants,
+    which are read as the needle's type. The constants are None if some literals are of another kind than the needle."""
     for value in listed:
         if isinstance(value, list):
             runs.append((len(values), value, _beside(needle, value)))

@@ -178,7 +178,7 @@ def _incomparable(*operands: Bound) -> InputError:
 
 
 def _constants_type(operands: Sequence[Bound]) -> SqlType:
-    """Return the type in which constants are compared with each other: DOUBLE for numbers of which one is a DOUBLE."""
+    """Return the type in which constants are compared with each other: DOUBLE for numbers if any number is a DOUBLE."""
     kinds = [operand.type for operand in operands if not (isinstance(operand, Constant) and operand.value is None)]
     if not kinds:
         return STRING

@@ -248,7 +248,7 @@ class Catalog:
             self.add(view)
 
     def seen_by(self, may_read: Callable[[Stream | Table | View], bool]) -> Catalog:
-        """Return the sources of this catalog that a subscriber may read, as a catalog that has later changes too."""
+        """Return the sources of this catalog that a subscriber may read, as a catalog that later changes show in."""
         seen = Catalog()
         seen._streams, seen._tables, seen._views = self._streams, self._tables, self._views
         seen._may_read, seen.whole = may_read, self.whole

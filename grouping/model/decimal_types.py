@@ -9,8 +9,8 @@ __all__ = ["WIDEST", "decimal_result", "exact_size"]
 WIDEST = 38
 """The largest number of digits of a DECIMAL."""
 _KEPT_DIGITS = 6
-"""The number of digits after the point that a result keeps when its type is cut to `WIDEST` digits; a result with fewer
-digits after the point keeps all of them. A quotient has at least this number of digits after the point."""
+"""When the type of a result is cut to `WIDEST` digits, at least this many digits after the point are kept, or all of
+them if there are fewer. A quotient has at least this many digits after the point."""
 _WHOLE = {TINYINT: (3, 0), SMALLINT: (5, 0), INT: (10, 0), BIGINT: (20, 0)}
 
 

@@ -166,8 +166,8 @@ def _below_edges(by: frozenset[Column], before: RowBefore, where: Sequence[Bound
     """Divide conditions as `place_conditions` does, for edges.
 
     The group decides only conditions that have the same value for all events with an edge's key. All other conditions
-    stay in the node, with their constants: an event for which one of them is not TRUE has no frames, and its key exits,
-    so the node must find these events.
+    stay in the node, with their constants, because the node must find the events for which one of these conditions is
+    not TRUE: such an event has no frames, and its key exits.
     """
     conjuncts = [part for condition in where for part in normalize(condition)]
     fixed = exact_columns(by.intersection(before.by))
