@@ -34,8 +34,8 @@ class LastDigests:
         self._commits = commits
         commits.after_write.append(lambda work: self.hold(work.notices))
         self._clear: dict[str, int] = {}
-        """The key of a notice whose CQs get no more matches → the number of finished probes (`Timers.taken_in`) after
-        which the gateway has all their matches."""
+        """The key of a notice whose CQs get no more matches → a number of finished probes (`Timers.taken_in`). When
+        this many probes are finished, the gateway has all matches of these CQs."""
         self._last_ticks: dict[str, int] = {}
         """Key of a notice of departed members → the last tick whose digest may have their matches."""
 

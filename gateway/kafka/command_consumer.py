@@ -19,7 +19,7 @@ _GAP_SECONDS = 0.02
 """How long the consumer waits for further commands, if at least `_SOME` commands have come together. In this case, more
 commands are likely to follow."""
 _MANY = 1000
-"""The number of commands for which a commit is worth its fixed cost, so that the consumer waits for no more."""
+"""The consumer waits for no further commands when it has this many: a commit is then worth its fixed cost."""
 _NONE: Mapping[int, int] = MappingProxyType({})
 
 

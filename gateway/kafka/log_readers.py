@@ -46,8 +46,8 @@ class LogReader:
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
         left = set(offsets)
         ends: dict[int, tuple[int, float]] = {}
-        """Partition that was read to its visible end → the end that the reader must reach, including records of open
-        transactions, and the time at which the reader stops waiting for this end."""
+        """Partition that was read to its visible end → the end that the reader must reach, and the time until which the
+        reader waits for this end. Records of open transactions are before this end, but not yet visible."""
         with mapped("reading a log"):
             self._consumer.assign(places)
             try:

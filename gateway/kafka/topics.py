@@ -86,7 +86,7 @@ class Topics:
         return {name: form.partitions for name, form in self.forms(topics).items()}
 
     def await_forms(self, topics: Iterable[str]) -> dict[str, ExistingTopic]:
-        """Return the same as `forms`; wait for topics that were made a moment ago, which a broker may not know yet.
+        """Return the same as `forms`, but wait for missing topics: a broker may not know a very new topic yet.
 
         Raises:
             KafkaUnavailable: A topic did not appear.

@@ -320,8 +320,8 @@ class TimedNote(msgspec.Struct, array_like=True, frozen=True):
     born_ms: int = 0
     """When the destination's first CQ was accepted, epoch milliseconds."""
     from_ms: int = 0
-    """The time from which the first digest has matches, epoch milliseconds: START of the first CQ or, without START,
-    the time at which this CQ was accepted."""
+    """The first digest has matches from this time on, epoch milliseconds: START of the first CQ or, without START, the
+    time at which this CQ was accepted."""
     changed_ms: int = 0
     """When the last interval of `visibility` began, epoch milliseconds: for example, the time of a PAUSE or RESUME."""
     store: str = ""

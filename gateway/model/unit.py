@@ -49,7 +49,7 @@ class Unit:
         """Subscriber → number of its CQs, with the changes of this unit; only for subscribers that were looked up."""
         self.changed_cqs: set[CqKey] = set()
         self.timed: dict[CqKey, bool] = {}
-        """CQ that becomes timer-based → True; CQ that is no longer timer-based → False; for SHOW TIMERS."""
+        """CQ → True if it becomes timer-based, False if it is no longer timer-based; for SHOW TIMERS."""
         self.memberships: dict[DestinationId, Membership | None] = {}
         self.touched: dict[DestinationId, tuple[Destination, list[Window]]] = {}
         """Id of a changed destination → the destination, and the windows that its members saw before the unit."""

@@ -317,7 +317,7 @@ class Registry:
             )
 
     def recompile(self, loaded: Loaded, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
-        """Give a CQ the query to which its text compiles now; its trigger, times and pauses stay as they are.
+        """Give a CQ the query that the compiler now makes from its text. Trigger, times and pauses do not change.
 
         As with an OR REPLACE by another text, the CQ moves to another destination between two micro-batches.
 

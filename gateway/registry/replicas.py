@@ -17,10 +17,11 @@ __all__ = ["ReplicaFigures", "Replicas"]
 _FRESH_MS = 1_000
 """Time for which figures are used before the notes are read again."""
 _APART_MS = 60_000
-"""A note that is this much older than the newest note on the same table is ignored, since the worker that wrote the
-older note may have ended."""
+"""A note is ignored if it is older than the newest note on the same table by more than this, since the worker that
+wrote the older note may have ended."""
 _WAITING_MS = 60_000
-"""From this age on, a report that a micro-batch waits is ignored, since the worker that wrote it may have died."""
+"""A report that a micro-batch waits is ignored if it is older than this, since the worker that wrote it may have
+died."""
 
 
 @dataclass(frozen=True, slots=True)

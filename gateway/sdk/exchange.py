@@ -26,8 +26,8 @@ class Exchange:
     """A subscriber's commands and replies over one producer and one consumer.
 
     The consumer reads only the subscriber's own partition of `cq.replies`. Reading begins at the end that the partition
-    has before the first command is sent. Several threads may call `submit` and `step`: a lock lets in only one of them
-    at a time, and a step takes in the replies to the commands of all threads.
+    has before the first command is sent. Several threads may call `submit` and `step`, since a lock lets in only one
+    thread at a time. A step takes in the replies to the commands of all threads.
     """
 
     def __init__(

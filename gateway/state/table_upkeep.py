@@ -233,7 +233,10 @@ class TableUpkeep:
 
 
 def oldest_to_merge(sizes: Sequence[int]) -> int | None:
-    """Return the index of the first segment that is at most twice as large as all newer segments together; else None.
+    """Return the index of the first segment that is to be merged with all newer segments; None if there is none.
+
+    The size of this segment is at most twice the size of all newer segments together.
+
 
     Args:
         sizes: The sizes of the segments, from the oldest to the newest.

@@ -30,8 +30,8 @@ class Cut(msgspec.Struct, array_like=True, frozen=True):
     fired_ms: int
     """The time of the digests' records, epoch milliseconds."""
     gaps: tuple[DestinationId, ...] = ()
-    """Destinations with OVER LAST for which ticks were missed, so that some matches older than the window of the next
-    tick are in no digest."""
+    """Destinations with OVER LAST that have missed ticks. Matches of that time that are older than the window of the
+    next tick are in no digest."""
     reached: dict[int, int] = {}
     """Partition of `cq.pending` → offset below which the digests cover computed results; empty in the cuts of earlier
     versions of the gateway, which had no computed results."""

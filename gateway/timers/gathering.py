@@ -33,8 +33,8 @@ class DueDestination(NamedTuple):
     from_ms: int = 0
     """The time at which the digest begins."""
     gap: bool = False
-    """Whether ticks before `tick` were missed, and matches of that time are older than the window of OVER LAST, so that
-    no digest has them."""
+    """Whether matches of missed ticks are in no digest, because they are older than the window of OVER LAST at
+    `tick`."""
 
     def behind_gap(self, covered: SourceOffsets) -> DueDestination:
         """Return the destination with a cursor that skips the missed matches; without a gap, the destination itself."""
@@ -67,8 +67,8 @@ class DigestGathering:
         Args:
             served: The destinations.
             covered: The offsets that the cut covers.
-            below: For a partition of `cq.pending`, returns the offset below which the cut covers computed results; None
-                if the cut covers all of them.
+            below: Takes a partition of `cq.pending`. Returns the offset below which the cut covers computed results;
+                None if the cut covers all of them.
         """
         single = [each for each in served if each.membership.destination.slots is None]
         yield from zip(single, gather(self._intake.log, self._questions(single, covered, below)), strict=True)

@@ -27,8 +27,8 @@ __all__ = ["ProgressProbes"]
 log = logging.getLogger(__name__)
 
 _EVERY_MS, _PLACE_MS, _LONGEST_MS = 100, 2, 2_000
-"""The time between two probes, in milliseconds: the second value for each partition that a probe asks about, but at
-least the first value and at most the third value."""
+"""The milliseconds between two probes: `_PLACE_MS` for each partition that a probe asks about, but at least `_EVERY_MS`
+and at most `_LONGEST_MS`."""
 _ABSENT_MS = 10_000
 """If two probes are further apart than this time, the gateway was suspended, or its clock was set. The ticks between
 the probes are then missed ticks."""

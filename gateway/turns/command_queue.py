@@ -28,8 +28,9 @@ _UNIT_BYTES = 8 << 20
 _TOGETHER_SECONDS = 10.0
 """Several subscribers *send together* while commands of two or more subscribers have come within this time."""
 _LIGHT_SECONDS = 0.25
-"""How long all accounts are limited by their budgets after an account was *light*: all its waiting commands were taken,
-and its budget was not used up. A light account has few commands, and the other accounts must not delay them."""
+"""An account is *light* when all its waiting commands were taken, and its budget was not used up. For this time after
+an account was light, all accounts are limited by their budgets, since they must not delay the few commands of the light
+account."""
 _UNIT_SECONDS = 0.1
 """The approximate largest CPU time of a unit of work while several subscribers send."""
 _ALONE_SECONDS = 0.5
