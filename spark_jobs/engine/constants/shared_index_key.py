@@ -12,9 +12,9 @@ __all__ = ["is_shared"]
 _LARGEST = 8_192
 """The largest number of rows of a part in a shared index. A larger part is looked up faster in an index of its own."""
 _LONGEST_RUN = 32
-"""For a part in a shared index whose own index would also use a range: the largest number of rows with the same key.
+"""The largest number of rows with the same key, for a part in a shared index whose own index would also use a range.
 
-If more rows have the same key, the part is looked up faster in an index of its own, which also decides the range.
+If more rows have the same key, the part is looked up faster in its own index, which also decides the range.
 """
 
 

@@ -64,7 +64,12 @@ class IntervalIndex:
         return 2 * left + (self._bounds[inside] == values if self._bounds.size else 0)
 
     def at(self, ranks: Ints, codes: NDArray[np.int32] | None = None) -> ContainingIntervals:
-        """Return the intervals that contain each event's value, given its rank; no intervals if its code is -1."""
+        """Return the intervals that contain each event's value.
+
+        Args:
+            ranks: The rank of each event's value.
+            codes: For each event, its code; an event with the code -1 is in no interval.
+        """
         if codes is not None:
             ranks = np.where(codes >= 0, ranks + codes.astype(np.int64) * self._span, -1)
         return ContainingIntervals(self, ranks)

@@ -13,7 +13,7 @@ __all__ = ["AnyStep", "PlainStep", "Records", "SharedStep", "Step", "Units"]
 
 
 class Step(Protocol):
-    """A step in which each work unit has its own work, which may fail for some units."""
+    """A step in which each work unit has work of its own. The work of one unit may fail while the others succeed."""
 
     def units(self) -> list[str]:
         """List the units with work in this step."""
@@ -22,7 +22,7 @@ class Step(Protocol):
         """Yield the records of some units; None for all units."""
 
     def letters(self, letters: NotEvaluatedLetters, unit: str, reason: str, *, safely: bool) -> Records:
-        """Yield the dead letters of a unit that is left out; if `safely`, none of its expressions may be evaluated."""
+        """Yield the dead letters of a unit that is left out; if `safely`, without evaluating the unit's expressions."""
 
 
 @runtime_checkable

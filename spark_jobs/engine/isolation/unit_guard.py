@@ -157,8 +157,8 @@ class UnitGuard:
     def quarantine_stopped(self, stopped: StoppedEvaluation, quarantine: Callable[[Units], None]) -> None:
         """Quarantine the units of an evaluation that does not return. Another thread may call this method.
 
-        Units that all run the same evaluation are quarantined together. If only some of several units may be slow, all
-        of them are only marked, so that the death of the worker makes them suspects.
+        Units that all run the same evaluation are quarantined together. If it is unknown which of several units are
+        slow, no unit is quarantined: all of them are marked, and become suspects when the worker dies.
 
         Args:
             stopped: The evaluation.
@@ -177,7 +177,7 @@ class UnitGuard:
 
 
 def _parted(units: Units, stopped: StoppedEvaluation) -> tuple[list[str], list[str]]:
-    """Return the units that `stopped` names, and the other units; if `stopped` names none, all units and no others."""
+    """Return the units that `stopped` names, and the other units. If it names none, the first list has all units."""
     suspects = [unit for unit in units if not stopped.suspects.isdisjoint(parts_of(unit))]
     found = set(suspects)
     return suspects or [*units], [unit for unit in units if unit not in found] if suspects else []

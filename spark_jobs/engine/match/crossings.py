@@ -117,8 +117,9 @@ class Crossings:
         A row without a previous row needs no young entries, because it enters every entry of its own run anyway.
 
         Returns:
-            The begin of the entry at each position of the index; the positions of the entries that are young for some
-            row, sorted by begin; and for each row the run in these positions of the entries that are young for the row.
+            Three things: the begin of the entry at each position of the index; the positions of all entries that are
+            young for at least one row, sorted by begin; and for each row the run of these positions whose entries are
+            young for it.
         """
         partition = int(self._rows.partitions[0]) if self._rows.count else 0
         matched = (self._own_offsets >= 0) & (self._now.counts > 0)

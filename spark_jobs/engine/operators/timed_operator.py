@@ -114,7 +114,7 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
         raise NotImplementedError
 
     def _counting(self, rows: RowSource, known: int, timed: TimedRows) -> Ints:
-        """Return the rows after the first `known` that count: rows that are not late and that inner joins keep."""
+        """Return the rows that count: from row `known` on, the rows that are not late and that inner joins keep."""
         counts = ~timed.left_out
         for column in self.inner_keys:
             counts &= rows.column(column).is_valid().to_numpy(zero_copy_only=False)[known:]

@@ -86,7 +86,8 @@ class CpuBudget:
         self._clock = clock
         self._part_of = part_of
         self._narrowed: dict[str, float] = {}
-        """By id: the part of its time that a suspect gets during the search for the slow one of several suspects."""
+        """Id of a suspect → the part of its usual time that it gets while the slow one among several suspects is
+        searched for."""
         self._seconds = 0.0
         self._spent: dict[Hashable, float] = {}
         self._open: list[_Charge] = []

@@ -17,7 +17,8 @@ from spark_jobs.engine.rows.columns import PlacedColumns
 __all__ = ["NUMBER_BITS", "RowSource"]
 
 NUMBER_BITS = 31
-"""The number of low bits that number a joined row within its event; the bits above number the element of the record."""
+"""How many low bits have the number of a joined row within its event. The higher bits have the number of the record's
+element."""
 
 
 class RowSource(PlacedColumns, Protocol):

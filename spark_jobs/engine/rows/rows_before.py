@@ -68,8 +68,8 @@ class RowsBefore(TakenPlaces):
             kept: Columns of those earlier rows that came before the batch, by stored name.
             equal: The stored names of columns that have equal values in both rows of each pair.
             extremes: By name, the extremes before each row of the batch, for groups with UNTIL.
-            after: For each row of the batch, an offset: the row's edges are only for entries that begin after this
-                offset. None if there is no such bound for any row.
+            after: For each row of the batch, an offset. The row's edges are only for entries that begin after this
+                offset. None if no row has this bound.
             stays: The stays of the rows of the batch, for groups with FOR and UNTIL.
         """
         super().__init__(rows, of)

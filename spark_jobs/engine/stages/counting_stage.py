@@ -37,7 +37,7 @@ class CountingStep:
         return [*self.taken]
 
     def records(self, units: Collection[str] | None) -> Records:
-        """Count the matches of some units, None for all; yield dead letters for matches that are too large."""
+        """Count the matches of some units, or of all for None; yield dead letters for matches that are too large."""
         for unit in self.units() if units is None else units:
             if (matches := self.taken.get(unit)) is not None:
                 letters = [*self.counting.count(matches, self.columns)]

@@ -101,8 +101,8 @@ def spark_options(settings: Settings) -> dict[str, str]:
     """Return the options of the session: the evaluator's own options, and the further options of the settings.
 
     Raises:
-        OperationalError: The jars are missing; or the master is not local and no secret is set; or a further option is
-            one that the evaluator sets itself, or is no option of Spark.
+        OperationalError: The jars are missing, or the master is not local although no secret is set. This error is also
+            raised for a further option that the evaluator sets itself, and for a name that is no option of Spark.
     """
     evaluator = settings.evaluator
     allowed = _allowed_urls(settings)

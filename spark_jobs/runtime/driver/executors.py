@@ -1,4 +1,4 @@
-"""Ends an evaluator that has lost its executors: a master that has dropped an application gives it no new ones."""
+"""Ends an evaluator that has lost its executors: a master that has dropped an application gives no new executors."""
 
 from __future__ import annotations
 

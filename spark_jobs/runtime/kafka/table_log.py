@@ -52,9 +52,9 @@ class TableLog:
     def ends(self, topics: Iterable[str], ids: Mapping[str, str] | None = None) -> dict[str, PartitionOffsets]:
         """Return by topic and partition the offset after the last record, by only two requests.
 
-        A change that was acknowledged before the call is before the returned end, even if another producer has an
-        earlier transaction that is still open; `read` then waits for the end of this transaction. Topics that cannot be
-        read, or have no leader, are left out.
+        The returned end is after each change that was acknowledged before the call. This also holds if another producer
+        has an earlier transaction that is still open; `read` then waits for the end of this transaction. Topics that
+        cannot be read, or have no leader, are left out.
 
         Args:
             topics: The names of the topics.

@@ -84,8 +84,8 @@ class Checkpoint:
         """Return where micro-batches end, as offsets by topic and partition.
 
         Returns:
-            The number of the last committed micro-batch, -1 before the first; its end; and the end of the next
-            micro-batch, None if the next micro-batch has not begun.
+            Three things: the number of the last committed micro-batch, or -1 before the first; the end of this
+            micro-batch; and the end of the next micro-batch, or None if the next micro-batch has not begun.
         """
         batch = (self._batches("commits")[:1] or [-1])[0]
         if not (tail := self._tail()):

@@ -1,4 +1,4 @@
-"""A stream as the driver sees it: its progress, and the query that evaluates it, or the reason why no query does."""
+"""A stream as the driver sees it: its progress, and the query that evaluates it, or why it is not evaluated."""
 
 from __future__ import annotations
 

@@ -50,8 +50,9 @@ _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 Evaluate = Callable[[Stream, bool, dict[str, int], MicroBatch | None], Evaluation]
 """Returns the function that a stream's tasks run.
 
-The arguments are the stream; whether the tasks must be cautious; by source partition, the position before which an
-earlier checkpoint may have evaluated events; and the micro-batch that the query of another checkpoint began, or None.
+The arguments: the stream; whether the tasks must be cautious; for each source partition, the position up to which
+events may have been evaluated with an earlier checkpoint; the micro-batch that the query of another checkpoint began,
+if any.
 """
 
 
@@ -142,7 +143,7 @@ class Lane:
     def holds(self, source_id: str) -> bool:
         """Tell whether a stream is in the lane.
 
-        The lane also holds a stream that waits for the query's next start, and a stream that it must still release.
+        A stream is in the lane also while it waits for the query's next start, and while it is not released yet.
         """
         return source_id in self._seats or source_id in self._joining
 

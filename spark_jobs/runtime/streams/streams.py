@@ -100,7 +100,7 @@ class Streams:
         """Start, restart and stop queries as needed, and report the progress of each stream.
 
         Yields:
-            The id of each stream after it was attended to, so that the caller can report in between that it is alive.
+            The id of each stream when it is done, so that the caller can report after each one that it is alive.
 
         Raises:
             OperationalError: Redis does not answer, or no gateway has confirmed yet that Redis has all tables. Then no

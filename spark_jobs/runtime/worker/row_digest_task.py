@@ -35,7 +35,8 @@ log = logging.getLogger(__name__)
 
 _VERSION = TableVersion(1, 1)
 _MOST_TRIES = 10
-"""If this many workers have ended before they completed an order, its digests are left out, so that others go on."""
+"""If this many workers have ended while they carried out an order, its digests are left out, so that other orders go
+on."""
 _decode = msgspec.msgpack.Decoder(Order).decode
 
 

@@ -35,7 +35,8 @@ class JsonParts:
 
         Args:
             paths: The paths.
-            opens: Paths to values that may be JSON strings that hold JSON; `paths` may lead into the inner JSON.
+            opens: Paths to values that may be strings with JSON in them. Paths of `paths` may lead into this inner
+                JSON.
         """
         self._count = len(paths)
         self._root = _PathStep()

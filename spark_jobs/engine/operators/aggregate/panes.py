@@ -27,7 +27,7 @@ class Panes:
         self._sets: dict[bytes, int] = {}
         """The distinct packed bounds of the stores so far, each with a number from 0."""
         self._set_of = np.zeros(0, np.int32)
-        """For each store, by its number: the number of its bounds plus 1; 0 for a store that has had no match yet."""
+        """Number of a store → 1 + the number of its bounds in `_sets`; 0 for a store that has had no match yet."""
 
     def begins(self, stores: NDArray[np.int32], times: Ints) -> Ints:
         """Return the time at which the pane of each match begins, in epoch milliseconds.

@@ -42,7 +42,7 @@ class Frame(NamedTuple):
     least: Ints | None = None
     """The earliest time that a row of each frame may have; None for frames that are not by time."""
     exact: NDArray[np.bool_] | None = None
-    """Whether each range is exactly the frame; otherwise the range also has rows whose times are outside the frame.
+    """For each range, whether it is exactly the frame. Any other range also has rows whose times are outside the frame.
 
     None if all ranges are exact.
     """
@@ -54,8 +54,8 @@ class Frame(NamedTuple):
             times: The times of all rows.
 
         Yields:
-            A slice of `row`; for each pair, the place of its row in this slice; and for each pair, the row of the
-            frame. The pairs ascend.
+            A slice of `row`, and the pairs of the rows in this slice: first the place in the slice of each pair's row,
+            then each pair's row of the frame. The pairs ascend.
         """
         sizes = self.row - self.start + 1
         total = np.cumsum(sizes)
@@ -138,7 +138,7 @@ class KeyRows:
         return order
 
     def _lowest(self, visible: int) -> Ints:
-        """Return for each frame the first row of its key that it may contain; at the latest, the frame's own row."""
+        """Return for each frame the first row of the key that it may contain, at the latest the frame's own row."""
         hidden = np.append(0, np.cumsum(self.part.offsets < visible))
         ends = np.append(self._first[1:], self.part.size)
         first = self._first + hidden[ends] - hidden[self._first]

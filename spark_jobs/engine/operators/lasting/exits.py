@@ -80,7 +80,8 @@ def found_exits(
         chains: For a query with UNTIL, the packed extremes of each key of the batch before the batch.
 
     Returns:
-        The exits; the row of each exit; and for a query with UNTIL, columns of the row with which each stay began.
+        Three things: the exits; the row of each exit; and for a query with UNTIL, columns of the rows with which the
+        stays began.
     """
     rows, last = batch.values, batch.last
     first_waiting = np.full(last.offset.size, NEVER)

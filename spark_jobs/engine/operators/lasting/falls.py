@@ -43,7 +43,8 @@ class OpenStays(NamedTuple):
     """Whether `floor` is a bound; otherwise the key is in for all constants below `high`."""
     high: Ints
     begin: Ints
-    """The offset of the row with which the stay began: the stay is only for entries that begin there or before."""
+    """The offset of the row with which the stay began. The stay is only for entries that begin at or before this
+    offset."""
     after: Ints
     """The stay is only for entries that begin after this offset; -1 for no such bound."""
     until: Ints

@@ -101,8 +101,8 @@ class KeyedValues:
         """Return the lowest value of each rise and exit after the rows of the batch.
 
         A row follows a rise if the row has the same key, comes later, and its event time is at most the rise's `until`.
-        All rows of the key that come before its first row with an event time after `until` follow; they are a run. A
-        row after the run follows only if it comes out of order, and before the watermark passes `until`.
+        So all rows of the key up to its first row with an event time after `until` follow the rise: these rows are a
+        run. Rows after the run follow only if they come out of order, and before the watermark passes `until`.
         """
         count = self.times.size
         _, ranks = np.unique(np.concatenate([self.times, self.after, waits.until]), return_inverse=True)

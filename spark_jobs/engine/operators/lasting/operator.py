@@ -120,7 +120,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         The waiting rises and exits of the rows' keys get their new lowest values, and new rises and exits are added.
 
         Returns:
-            The new rises and exits whose interval has already ended; they are not added to the state as waiting.
+            The new rises and exits whose interval has already ended; the state does not keep these as waiting.
         """
         keyed, index = batch.values, state.index_of(batch.numbers)
         (known, held), (gone, passed) = (_followed_rises(each, index, keyed) for each in (state.rises, state.lasted))
@@ -164,7 +164,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         *,
         undoable: bool,
     ) -> LatestMatches:
-        """Add to the state the new rises or exits that must wait; return the ones whose interval has already ended."""
+        """Add new rises or exits to the state if they must wait. Return those whose interval has already ended."""
         ended = made.time + self.node.due_after <= state.watermark
         waiting, due = np.flatnonzero(stays & ~ended), np.flatnonzero(stays & ended)
 

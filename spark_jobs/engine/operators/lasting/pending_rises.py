@@ -1,8 +1,8 @@
 """The state of `LastingMatches` in one source partition: the last row of each key, rises, and exits.
 
-A *rise* is a row that is a match for some constants for which the previous row of its key was no match. The state keeps
-for each rise the lowest value of the rise and of the rows that followed within the interval. The key entered and stayed
-in for the constants between the value of the key's previous row and this lowest value.
+A *rise* is a row that is a match for some constants, while the previous row of its key was no match for them. The state
+keeps for each rise the lowest value of the rise and of the rows that followed within the interval. The key entered and
+stayed in for the constants between the value of the key's previous row and this lowest value.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ class Rises(NamedTuple):
     least: Ints
     """The lowest value of the rise and of the rows within the interval that followed it."""
     young: Ints
-    """1 if an entry began after the row at `before_offset` and not after the rise, so it ignores that row; else 0."""
+    """1 if an entry began after the row at `before_offset` and not after the rise; the entry ignores that row. 0
+    otherwise."""
     low: Ints
     """The lowest value of the rise and of all rows that followed: the key is still in for the constants below `low`."""
     is_open: Ints
@@ -61,7 +62,8 @@ class Exits(NamedTuple):
     Rows that came later, with event times up to `until`, may have lowered it.
     """
     begin: Ints
-    """The offset of the row with which the stays began: the exit is only for entries that begin there or before."""
+    """The offset of the row with which the stays began. The exit is only for entries that begin at or before this
+    offset."""
     after: Ints
     """The exit is only for entries that begin after this offset; -1 for no such bound."""
     until: Ints

@@ -1,4 +1,4 @@
-"""Finds in the records of a batch the rows that they set and the keys that they remove, as values not yet decoded."""
+"""Finds the rows that the records of a batch set, and the keys that the records remove. No value is decoded yet."""
 
 from __future__ import annotations
 

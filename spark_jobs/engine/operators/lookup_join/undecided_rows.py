@@ -27,9 +27,9 @@ class UndecidedRows(NamedTuple):
     at: Ints | None
     """For each present row, the row of `made` from which it was made; None until a later join."""
     beside: Ints
-    """For each row that the LEFT JOIN made: if it is a row of NULLs, the number of its joined rows right before it.
+    """For each row of NULLs that the LEFT JOIN made: how many joined rows of the same input row are right before it.
 
-    Otherwise -1.
+    The number is -1 for a joined row.
     """
 
     @classmethod

@@ -107,9 +107,9 @@ class LastRows(LogState):
     def rewind(self, position: int) -> None:
         """Prepare the state to read rows again from a position on, because a column lacks the values of these rows.
 
-        A column of extremes that lacks some of these rows is removed, so that it is built again: extremes must be added
-        in the order of the rows. Other columns of extremes do not change. While the rows are read again, these rows set
-        the minutes of their keys; afterwards, the earlier minutes are restored.
+        A column of extremes that lacks some of these rows is removed, and is built again from all rows that are read
+        again, since extremes must be added in the order of the rows. Other columns of extremes do not change. While the
+        rows are read again, these rows set the minutes of their keys; afterwards, the earlier minutes are restored.
         """
         extremes = filter(is_extremes, self._columns)
         for name in [name for name in extremes if self._since.get(name, position) > position]:

@@ -1,4 +1,4 @@
-"""The rows of a batch that were the latest row of their key for a while, each with the next such row of its key."""
+"""For each key of a batch, the rows that were the key's latest row when they came, each linked to the next of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ __all__ = ["RowChains"]
 
 
 class RowChains(NamedTuple):
-    """For each key, the rows that were its latest row for a while; of rows with equal times, the last is the latest."""
+    """For each key, the rows that were its latest row when they came.
+
+    If rows have equal times, the last one is the latest.
+    """
 
     keys: Ints
     """The numbers of the keys of the batch, ascending and distinct."""
