@@ -50,9 +50,8 @@ _UNREADABLE = re.compile(r"Record at topic (\S+) partition")
 Evaluate = Callable[[Stream, bool, dict[str, int], MicroBatch | None], Evaluation]
 """Returns the function that a stream's tasks run.
 
-The arguments: the stream; whether the tasks must be cautious; for each source partition, the position up to which
-events may have been evaluated with an earlier checkpoint; the micro-batch that the query of another checkpoint began,
-if any.
+The arguments: the stream; whether the tasks must be cautious; source partition → position up to which an earlier
+checkpoint may have evaluated events; the micro-batch that the query of another checkpoint began, or None.
 """
 
 
