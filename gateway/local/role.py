@@ -23,7 +23,7 @@ RoleStatus = Literal["stopped", "starting", "ready", "waiting", "silent", "resta
 that the role no longer gives signs of life."""
 
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""The pauses, in seconds, before the first, the second, … restart in a row."""
+"""The pauses before restarts in a row, in seconds: before the first restart, the second restart, and so on."""
 
 STEADY = 20.0
 """If a role dies after it was ready for more than this number of seconds, the restart counts as the first in a row.
@@ -47,7 +47,7 @@ OURS = re.compile(r"cq( \w+)?: ")
 """The beginning of the line in which a role tells why it does not start."""
 
 TRIES = 3
-"""After this number of starts of a role that was never ready, the supervisor gives up the start of all roles."""
+"""If a role has been started this many times and was never ready, the supervisor gives up the start of all roles."""
 
 
 class Role:

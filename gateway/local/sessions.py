@@ -74,7 +74,7 @@ def kill_sessions(sessions: Collection[int], timeout: float = 10.0) -> bool:
 
     Args:
         sessions: The ids of the sessions. The id of a session is the process id of its role.
-        timeout: Seconds after which the function gives up.
+        timeout: For how many seconds the function tries.
 
     Returns:
         Whether all processes are dead.

@@ -69,7 +69,7 @@ class StatusFile:
 
 
 def recovery_line(status: Mapping[str, Any]) -> str:
-    """Return the progress of a role's recovery from the role's report; empty if no recovery is under way.
+    """Return the progress of a recovery, as a role's report gives it; empty if no recovery is under way.
 
     Example:
         >>> recovery_line({"state": "starting", "recovery": {"topic": "cq.catalog", "read": 3000, "records": 10_000}})

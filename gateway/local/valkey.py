@@ -72,7 +72,8 @@ def valkey_binary() -> str:
 def _ping(port: int) -> bytes:
     """Return the server's answer to a PING.
 
-    The answer is a PONG if the server takes commands, an error while it still reads its file, and empty if it hangs.
+    The answer is a PONG if the server takes commands, and an error while the server still reads its file. The answer is
+    empty if the server hangs.
     """
     try:
         with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:

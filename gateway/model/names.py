@@ -12,7 +12,7 @@ from heapq import merge
 __all__ = ["Names"]
 
 _FEW = 5_000
-"""The number of changes at which the changes are merged into the sorted names."""
+"""When there are this many changes, they are merged into the sorted names."""
 
 
 class Names:
@@ -31,7 +31,7 @@ class Names:
 
         Args:
             names: The names, in any order.
-            merged_at: The number of changes at which the changes are merged into the sorted names.
+            merged_at: When there are this many changes, they are merged into the sorted names.
         """
         self._merged_at = merged_at
         self._sorted = sorted(names)

@@ -249,8 +249,8 @@ class Unit:
     def _edges_begin(self, old: Cq, destination: Destination) -> tuple[int, ...]:
         """Return, by source partition, the offset at which a new CQ's edges begin; earlier events count for the old CQ.
 
-        The result is empty if no further events count for the old CQ. There are two cases: the new CQ has no edges, so
-        it gets all events that are not evaluated yet; or the old CQ is timer-based or virtual.
+        The result is empty if no further events count for the old CQ. This is so in two cases: if the new CQ has no
+        edges, since it then gets all events that are not evaluated yet; and if the old CQ is timer-based or virtual.
         """
         edges, membership = destination.edges, self.memberships[old.destination_id]
         if edges is None or destination.destination_id not in self.begun_edges or membership is None:

@@ -219,7 +219,7 @@ def _cut(question: DigestQuestion) -> SourceOffsets | None:
 
 
 def _coverage(cursor: Cursor, before_ms: int | None, over_ms: int) -> tuple[DigestCoverage, ...]:
-    """Return the coverages of earlier digests; with OVER LAST, only that of the last one before the tick's window."""
+    """Return the coverages of earlier digests; with OVER LAST, only of the last digest before the tick's window."""
     if over_ms:
         base = window_base(cursor, before_ms if before_ms is not None else cursor.tick_ms + 1, over_ms)
         return () if base is None else (base,)

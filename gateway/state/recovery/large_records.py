@@ -20,7 +20,7 @@ _SURELY_SMALL = 256 << 10
 
 
 def without_largest(journal: Journal, replies_topic: str) -> Journal | None:
-    """Return a journal without its largest record, after Kafka has refused a record of the journal as too large.
+    """Return a journal without its largest record; for a journal with a record that Kafka has refused as too large.
 
     The result is None if all records are so small that every topic accepts them.
 

@@ -106,7 +106,7 @@ class Recovery:
         return epoch
 
     def doubt(self) -> None:
-        """Let the next recovery, by any gateway, wipe Redis and fill it from the catalog.
+        """Make the next recovery wipe Redis and fill it from the catalog, whichever gateway recovers.
 
         Raises:
             OperationalError: Redis does not answer, or another gateway has taken over.
