@@ -1,4 +1,4 @@
-"""Edges and changes: which entries does a row enter or leave, compared with the previous row of the same key?
+"""Edges and changes: finds the entries that a row enters or leaves, compared with the previous row of the same key.
 
 The entries' conjuncts are looked up for the rows of a batch and for their previous rows. If an entry matches only the
 row, the key enters. If an entry matches only the previous row, the key exits. The previous row is no match if it does

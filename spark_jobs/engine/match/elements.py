@@ -72,8 +72,8 @@ class ElementSource:
     def _decided(self, body: pl.Series, *, by: bool) -> pl.Series:
         """Return the value of exists (`by` is True) or forall (`by` is False) for each array.
 
-        The value is `by` if the body is `by` for an element; else NULL if the body is NULL for an element; else the
-        opposite of `by`.
+        The value is `by` if the body is `by` for at least one element. Otherwise the value is NULL if the body is NULL
+        for at least one element, and else the opposite of `by`.
         """
         size = len(self._arrays)
         found, unknown = np.zeros(size, np.bool_), np.zeros(size, np.bool_)

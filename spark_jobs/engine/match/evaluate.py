@@ -1,4 +1,4 @@
-"""Matching: which entries of the constant tables does each event of a batch match?
+"""Matching: finds the entries of the constant tables that each event of a batch matches.
 
 Small tables with the same key columns share an index (`shared_index_lookup`); each larger table has its own index
 (`table_lookup`). A look-up filters the events, finds candidate pairs of an event and an entry, and checks the residual

@@ -34,7 +34,8 @@ __all__ = ["BYTES", "ELEMENTS", "evaluate_expression", "holds", "truth"]
 PairPositions = NDArray[np.integer]
 
 _AT_ONCE = 32
-"""The largest number of conjuncts that are evaluated one by one; more conjuncts are joined in chunks of this size."""
+"""Conjuncts are evaluated one by one if there are at most this many. More conjuncts are joined in chunks of this
+size."""
 BYTES = 64 << 20
 """The largest number of bytes of texts that are read and computed at once, unless a single row has more."""
 _IN_MEMORY = 8
@@ -258,7 +259,7 @@ class _PairFrame:
         return steps.result()
 
     def _left_on(self, call: Call) -> pl.Series:
-        """Tell whether ON keeps each row of a LEFT JOIN: a row of NULLs if ON is TRUE for none of its partners."""
+        """Return for each row of a LEFT JOIN whether ON keeps it; rows of NULLs are kept if no partner satisfies ON."""
         prefix, condition = call.args
         assert isinstance(prefix, Value), "the prefix of the table"
         found = partners(self._events.source, str(prefix.value), self._positions)

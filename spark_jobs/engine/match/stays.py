@@ -1,4 +1,4 @@
-"""Edges of groups with UNTIL: was the key in for an entry before a row?
+"""Edges of groups with UNTIL: decides whether a key was in for an entry before a row.
 
 A group with UNTIL has two tables with the same entries: one is looked up by WHERE and the other by UNTIL. With a row
 for which WHERE becomes TRUE, the key enters if it was out. With a row for which UNTIL becomes TRUE, the key leaves if

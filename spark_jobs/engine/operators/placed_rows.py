@@ -90,7 +90,7 @@ class PlacedRows:
         return {name: self._columns[name].take(places) for name in names if name in self._columns}
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all other Arrow columns. Must not be called while a change can be undone."""
+        """Remove all other Arrow columns; must only be called between two tasks."""
         self._columns = {name: column for name, column in self._columns.items() if name in names}
 
     def begin(self) -> None:

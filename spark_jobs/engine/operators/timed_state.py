@@ -78,7 +78,7 @@ class TimedState(LogState):
         self.watermark, self.late = watermark, self.late + late
 
     def tidy(self) -> None:
-        """Remove the keys without rows, if most keys have none. Must not be called while a change can be undone."""
+        """Remove the keys without rows, if most keys have none; must only be called between two tasks."""
         raise NotImplementedError
 
     def passed(self, times: Ints, offsets: Ints, delay_ms: int) -> PassedTimes:

@@ -29,7 +29,8 @@ class PlacedMark(NamedTuple):
     watermark: int
     """Epoch milliseconds."""
     batch: str
-    """The micro-batch that makes the results of the mark: the id of its query, a slash, and its number."""
+    """The micro-batch that makes the results of the mark: the id of the query, a slash, and the micro-batch's
+    number."""
 
 
 def marks_location(settings: Settings, source_id: str, partition: int) -> str:

@@ -324,7 +324,7 @@ def _place_of(needs: StateNeeds, stream: Stream, partition: int) -> SnapshotPlac
 
 
 def _has_taken(state: LogState, clock: StateClock | None) -> bool:
-    """Tell whether a state has already taken the mark whose results a task must make."""
+    """Tell whether a state has already applied the mark whose results a task must make."""
     return (
         isinstance(state, TimedState)
         and clock is not None

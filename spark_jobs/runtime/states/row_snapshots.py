@@ -100,7 +100,7 @@ class RowSnapshots:
         return None
 
     def keep(self, place: SnapshotPlace, state: LogState) -> None:
-        """Store a state from time to time, if it has changed. Must not be called while a change can be undone.
+        """Store a state from time to time, if it has changed; must be called before the first step of a task.
 
         A state over joins is stored even if it has not changed, because only then old files of changes can be removed.
         """

@@ -1,6 +1,6 @@
-"""The needs of live entries over a computation: the columns of its state, and from which position on each is needed.
+"""The needs of live entries over a computation: the columns of its state, each with the first position that needs it.
 
-In this module, a *name* is the name of a column; for frames, the column holds the value of a window function.
+In this module, a *name* is the name of a column; for frames, the column has the results of a window function.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _EdgeNeeds:
     begins: tuple[tuple[frozenset[str], Callable[[int], int]], ...]
     """For each part of a constant table: the columns that the part's entries read, and a function.
 
-    The function returns for a source partition the least offset at which one of these entries begins.
+    The function takes a source partition, and returns the least offset at which one of these entries begins.
     """
 
     @classmethod
@@ -241,7 +241,7 @@ class _TimedNeeds:
     computation: Computation
     operator: TimedOperator[Any, Any]
     begins: tuple[tuple[frozenset[str], NDArray[np.int64]], ...]
-    """As `_FrameNeeds.begins`, but with columns in place of values."""
+    """As `_FrameNeeds.begins`, but with columns in place of window functions."""
 
     @classmethod
     def of(cls, stream: Stream, computation: Computation, snapshot: Snapshot, settings: Settings) -> _TimedNeeds:

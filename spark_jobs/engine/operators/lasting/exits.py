@@ -20,7 +20,7 @@ from spark_jobs.engine.rows.silent_rows import CHAIN, ENTERED
 __all__ = ["FollowedRises", "exit_waits", "found_exits", "with_lows"]
 
 _LOWEST = np.iinfo(np.int64).min
-"""The upper bound of a stay's constants if the key is in for no constant, since no constant is lower."""
+"""The upper bound of a stay's constants if the key is in for no constant: no constant is below this bound."""
 
 
 class FollowedRises(NamedTuple):

@@ -91,7 +91,8 @@ class KeyedValues:
             key: The index of each first row's key.
 
         Returns:
-            The lowest values; and for each first row 1 if all rows from it on are matches and none is renewed, else 0.
+            The lowest values, and for each first row a number: 1 if all rows from this row on are matches and none is
+            renewed, else 0.
         """
         end = self.ends[key]
         breaks = np.concatenate([[0], np.cumsum(~self.is_match | self.is_renewed)])

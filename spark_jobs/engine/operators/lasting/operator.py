@@ -225,7 +225,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         return young
 
     def _begins_around(self, partition: int, first: int, last: int) -> Ints:
-        """Return the begins of entries in (first, last], and the latest begin that is at most `first`; ascending."""
+        """Return, ascending, the latest begin of an entry that is at most `first`, and all begins in (first, last]."""
         found = [np.empty(0, np.int64)]
         for each in self.begins:
             begins = each.distinct(partition)
@@ -258,8 +258,8 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
     ) -> None:
         """Keep rises after the watermark has passed their interval, while an earlier rise of their key may still wait.
 
-        An earlier rise of the key may have a later event time than these rises, but by at most the watermark's delay,
-        since otherwise these rises would have been late.
+        An earlier rise of the key may have an event time after theirs, but at most the watermark's delay after: if the
+        difference were greater, these rises would have been late.
         """
         kept = np.flatnonzero(rises.time + self.node.due_after + self.clock.delay_ms > state.watermark)
         own = pa.array(kept)

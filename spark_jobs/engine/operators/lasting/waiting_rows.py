@@ -59,7 +59,7 @@ class Exits(NamedTuple):
     high: Ints
     """The lowest value that the key had from the begin of the stays until this row, without the value of this row.
 
-    Rows that came later, with event times up to `until`, may have lowered it.
+    Rows that came later, with event times up to `until`, may have lowered this value.
     """
     begin: Ints
     """The offset of the row with which the stays began. The exit is only for entries that begin at or before this
@@ -118,7 +118,7 @@ class WaitingRows(Generic[Fields]):
         self._soonest = self.earliest
 
     def keep(self, names: Collection[str]) -> None:
-        """Remove all columns but some. Must not be called while a change can be undone."""
+        """Remove all columns but some; must only be called between two tasks."""
         self._rows.keep(names)
 
     def of_keys(self, index: Ints) -> tuple[Ints, Ints]:

@@ -52,7 +52,7 @@ def read_images(batch: pa.RecordBatch, table: Table, wrong: dict[int, str]) -> I
     Args:
         batch: Records with the columns key and value.
         table: The table.
-        wrong: The detail of each bad record is added, by the record's place.
+        wrong: By place of a record: what is wrong with it. Bad records are added.
     """
     if is_change_format(table.format) or any(column.from_text for column in table.columns):
         return _read_changes(batch, table, wrong)
@@ -126,7 +126,7 @@ def naming(table: Table) -> str:
 
 
 def _removal(key: bytes | None, table: Table, writer: KeyWriter, place: int, wrong: dict[int, str]) -> bytes | None:
-    """Return the PRIMARY KEY that a record's key contains; None if there is none, and a detail is added to `wrong`."""
+    """Return the PRIMARY KEY that a record's key contains. Without one, add the reason to `wrong`, and return None."""
     if key is None:
         lacks = 'a "before"' if table.format == "debezium-json" else "a value"
         wrong[place] = f"The record has neither {lacks} nor a key."

@@ -1,4 +1,4 @@
-"""A part of a table's replica: rows, each with the offsets of two changes: one set the row, the other ended it."""
+"""A part of a table's replica: rows, each with the offset of the change that set it, and of the one that ended it."""
 
 from __future__ import annotations
 

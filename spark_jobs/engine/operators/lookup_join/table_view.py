@@ -59,7 +59,7 @@ class TableView:
             keys: For each column, the values of the probes, in the column's Arrow type or dictionary-encoded.
 
         Returns:
-            For each pair, the place of its probe, ascending; and for each pair, its row. The rows of a probe are
+            The places of the pairs' probes, ascending, and the pairs' rows. The rows of a probe are
             ordered by their PRIMARY KEY, so the order is the same in every process and every replay.
         """
         by = self.table.key if set(self.table.key) <= set(columns) else columns

@@ -263,7 +263,10 @@ class LastRows(LogState):
         return state
 
     def changes(self) -> bytes:
-        """Return as bytes the last row of each key with rows in the last task; a removed row's offset is `NO_ROW`."""
+        """Return, as bytes, the last rows of the keys that had rows in the last task.
+
+        A removed row has the offset `NO_ROW`.
+        """
         return self._packed(self.changed_numbers(), None)
 
     def put_changes(self, stored: bytes) -> bool:

@@ -74,7 +74,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
         return cls(node.by, reads, round(last_row_days * _DAY_MINUTES), names, node.switch, value_bytes, node.where)
 
     def prepared(self, rows: RowSource) -> RowSource:
-        """Return the rows that the conditions of FROM keep, with the column `SWITCH` if it has conditions.
+        """Return the rows that the conditions of FROM keep, with the column `SWITCH` if the operator has this column.
 
         Raises:
             Exception: Any exception, since conditions run code of libraries (`faults.FAULTS`).
@@ -210,7 +210,7 @@ def read_before(stream: Stream, plans: Iterable[GroupPlan]) -> tuple[Column, ...
 
 
 def _by_key(numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return the rows ordered by key, then by place; and for each of them whether the preceding one has its key."""
+    """Return the rows ordered by key, then by place, and for each row whether the preceding row has the same key."""
     order = np.argsort(numbers, kind="stable")
     sorted_numbers = numbers[order]
     again = np.zeros(order.size, np.bool_)
