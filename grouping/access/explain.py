@@ -16,6 +16,7 @@ from grouping.model.catalog import Catalog, Stream
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.wording import figure
 from grouping.plan.expression_text import render_part
+from grouping.plan.frames import PASSING
 from grouping.plan.group import CompiledQuery
 from grouping.plan.signature import render_until
 
@@ -45,7 +46,7 @@ def explain(
         "constants": shown_constants(query.row),
         "index": path.kind,
         "keys": [texts[i] for i in path.keys],
-        "filters": [texts[i] for i in path.filters],
+        "filters": [texts[i] for i in path.filters if conjuncts[i] != PASSING],
         "residual": [texts[i] for i in path.residual],
         "select": [item.name for item in query.select.items],
         "expected": {

@@ -111,8 +111,8 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
         "node": "computation",
         "computation": computation.computation_id,
         "rows_per_event": "one" if computation.single else "several",
-        **(_edges(computation.before) if computation.before else {}),
         **(_frames(computation.frames) if computation.frames else {}),
+        **(_edges(computation.before, computation.frames) if computation.before else {}),
         **(_silence(computation.silence) if computation.silence else {}),
         **(_lasting(computation.lasting) if computation.lasting else {}),
         "groups": use.computation_groups,
@@ -121,10 +121,13 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
     }
 
 
-def _edges(before: RowBefore) -> dict[str, Any]:
+def _edges(before: RowBefore, frames: Frames | None) -> dict[str, Any]:
     """Return the key of edges, and the conditions of FROM, WHERE and UNTIL that the computation decides."""
-    by, decided = list(map(render_part, before.by)), before.expressions[len(before.by) :]
-    return {"row_before_by": by, **({"constants": _decided(decided, "edges")} if decided else {})}
+    by, own = list(map(render_part, before.by)), before.expressions[len(before.by) :]
+    decided = _decided(own, "edges")
+    if frames is not None:
+        decided += _decided((each for each in frames.where if each not in own), "frames")
+    return {"row_before_by": by, **({"constants": decided} if decided else {})}
 
 
 def _frames(frames: Frames) -> dict[str, Any]:

@@ -55,6 +55,9 @@ def query_warnings(
     """
     parts = (*plan.conjuncts, *(plan.kept.having if plan.kept is not None else ()))
     found = [warning for call in _calls(parts) for warning in _warnings(call, row)] if _may_be_odd(row) else []
+    if plan.before is not None:  # these conditions have their constants as values
+        below = (*plan.before.expressions, *(plan.frames.where if plan.frames is not None else ()))
+        found += [warning for call in _calls(below) for warning in _warnings(call, row)]
     selected = [each for each in select.expressions if isinstance(each, Call)] if select is not None else []
     cast = (*parts, *selected) if _WHOLE_CAST in plan.signature else selected
     if cast and not (text is not None and _WHOLE_NAME.search(str(text))):
@@ -141,7 +144,8 @@ def _shown(operand: Expression, row: ConstantRow) -> str:
 
 def _constants(operands: tuple[Expression, ...], row: ConstantRow) -> list[ConstantValue]:
     """Return the values of the constant operands."""
-    return [row.values[operand.index] for operand in operands if isinstance(operand, Slot)]
+    of_slots = [row.values[operand.index] for operand in operands if isinstance(operand, Slot)]
+    return of_slots + [operand.value for operand in operands if isinstance(operand, Value)]
 
 
 def _name(operand: Expression) -> str:

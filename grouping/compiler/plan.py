@@ -252,7 +252,7 @@ def _with_frames(
     if emit is not None and emit.without_by is not None:
         raise emit.without_by
     before = None if emit is None else bind_key(scope, emit.by)
-    binder = FrameBinder(with_edge(scope, emit), tree)
+    binder = FrameBinder(scope, tree, with_edge(scope, emit))
     items, qualify = _items(tree.expressions, binder), tree.args.get("qualify")
     aliases = {item.name.casefold(): item.value for item in items}
     condition = None if qualify is None else binder.qualify(qualify.this, aliases)

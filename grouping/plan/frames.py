@@ -37,13 +37,27 @@ class Frames(KeyedRows, frozen=True, omit_defaults=True):
     """Stored texts of the columns of the window functions that are not shared (`FrameValue.is_shared`).
 
     Only queries with the same unshared window functions share the computation, so a fault in one of these functions
-    stops only queries that use the function.
+    stops only queries that use the function. With edges, no window function is shared.
     """
 
     @classmethod
-    def of(cls, by: Iterable[Column], where: tuple[Expression, ...], values: Iterable[FrameValue] = ()) -> Frames:
-        """Return the node from a key, conditions, and the window functions of a query."""
-        apart = {value.column.stored for value in values if not value.is_shared}
+    def of(
+        cls,
+        by: Iterable[Column],
+        where: tuple[Expression, ...],
+        values: Iterable[FrameValue] = (),
+        *,
+        shares: bool = True,
+    ) -> Frames:
+        """Return the node.
+
+        Args:
+            by: The key.
+            where: The conditions, in canonical order.
+            values: The window functions of a query.
+            shares: Whether queries with other window functions may share the node, as they may without edges.
+        """
+        apart = {value.column.stored for value in values if not (shares and value.is_shared)}
         return cls(key_of(by), where, tuple(sorted(apart)))
 
     @property

@@ -35,6 +35,9 @@ class RowBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     where: tuple[Expression, ...] = ()
     """The conditions of views, subqueries and joins of FROM, with their constants, in canonical order. A row for which
     one of them is not TRUE is left out, so it is not the previous row of any row."""
+    reads: tuple[str, ...] = ()
+    """Above `Frames`: the stored texts of the columns that groups read, ascending. So only queries that read the same
+    columns share the node. Empty without `Frames`: queries that read other columns share the node."""
 
     @classmethod
     def of(cls, by: frozenset[Column], where: tuple[Expression, ...] = ()) -> RowBefore:
@@ -46,7 +49,8 @@ class RowBefore(msgspec.Struct, frozen=True, omit_defaults=True):
         """The fields that are hashed to an id."""
         switch = {} if self.switch is None else {"switch": [self.switch.enters, self.switch.leaves]}
         where = {"where": self.where} if self.where else {}
-        return {"by": [column.stored for column in self.by], **switch, **where}
+        reads = {"reads": self.reads} if self.reads else {}
+        return {"by": [column.stored for column in self.by], **switch, **where, **reads}
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

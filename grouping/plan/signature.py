@@ -8,7 +8,7 @@ from grouping.model.expression import LEFT_ON, Call, Column, Expression, Value
 from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import HIDDEN, all_of, render_part
-from grouping.plan.frames import PASSING, Frames
+from grouping.plan.frames import PASSES, Frames
 from grouping.plan.scan import Scan
 from grouping.plan.stay import Stay
 from grouping.plan.switch import SWITCH
@@ -39,8 +39,8 @@ def render(
                 lifted[str(prefix)] = condition
             case Call(_, (Column() as column, _)) if switch and column == SWITCH:
                 parts += [(each, HIDDEN) for each in switch.conditions]
-            case _ if conjunct == PASSING:
-                pass  # `node.conditions` has these conditions
+            case Call(_, (Column() as column, _)) if column == PASSES:
+                pass  # `node.conditions` has the conditions of this column
             case _ if frames and not read_columns(conjunct) <= key:
                 qualify.append(conjunct)
             case _:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from grouping.binding.bind import Binder
-from grouping.binding.bound import Bound, Constant, without_positions
+from grouping.binding.bound import Bound, Constant, nodes, without_positions
 from grouping.binding.constants import settle
 from grouping.binding.operands import boolean
 from grouping.binding.scope import Scope
@@ -28,6 +28,7 @@ from grouping.model.expression import Column
 from grouping.model.refusals import mismatch, unsupported
 from grouping.plan.aggregate import AggregateValue
 from grouping.plan.frame_value import LAG, FrameValue
+from grouping.plan.row_before import EDGE
 from grouping.statements.select_text import FUNCTION_MARK
 
 __all__ = ["FrameBinder"]
@@ -39,8 +40,15 @@ _LISTED = "Window functions are lag, count, sum, avg, min, max, stddev, variance
 class FrameBinder(Binder):
     """Binds the SELECT list and QUALIFY of a query with window functions."""
 
-    def __init__(self, scope: Scope, tree: exp.Select) -> None:
-        super().__init__(scope)
+    def __init__(self, scope: Scope, tree: exp.Select, shown: Scope) -> None:
+        """Begin without window functions.
+
+        Args:
+            scope: FROM.
+            tree: The query.
+            shown: FROM with the fields that only the SELECT list can name (`edge_key.with_edge`).
+        """
+        super().__init__(shown)
         self._plain = Binder(scope)
         self._windows = named_windows(tree)
         self._aliases: Mapping[str, Bound] = {}
@@ -57,7 +65,12 @@ class FrameBinder(Binder):
             aliases: The items by their names in lower case.
         """
         self._aliases = aliases
-        return boolean(self.bind(node), "QUALIFY")
+        bound = boolean(self.bind(node), "QUALIFY")
+        declared = any(source.find(EDGE.stored) is not None for source in self._plain.scope.sources)
+        if not declared and any(each == EDGE for each in nodes(bound)):
+            detail = "QUALIFY decides which events are matches, before edges are known."
+            raise unsupported("_edge in QUALIFY", detail, "Write EMIT ON ENTER, or EMIT ON EXIT.")
+        return bound
 
     def _bind(self, node: exp.Expr) -> Bound:
         if isinstance(node, exp.Window):
@@ -123,7 +136,7 @@ class FrameBinder(Binder):
     def _aggregate(self, called: exp.Expr, name: str, window: FrameWindow) -> FrameValue:
         if aggregate_call(called) is None:
             raise unsupported(f'"{name}" as a window function', _LISTED)
-        binder = AggregateBinder(self.scope, ())
+        binder = AggregateBinder(self._plain.scope, ())
         bound = binder.bind(called)
         value = binder.aggregates.get(bound.stored) if isinstance(bound, Column) else None
         if value is None or value.function not in _AGGREGATES:

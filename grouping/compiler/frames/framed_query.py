@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
 from sqlglot import exp
 
 from grouping.binding.bound import Bound, Constant, Term, nodes, without_positions
@@ -134,11 +135,15 @@ def with_frames(
     """
     if not by:
         raise unsupported("QUALIFY without a window function", "QUALIFY compares the values of frames.", "Write WHERE.")
-    placed = place_conditions(by, where) if before is None else _below_edges(by, before, where)
+    placed = place_conditions(by, where) if before is None else _below_edges(by, before, scope, where)
+    decided = (*placed.above, *([] if qualify is None else [qualify]))
     assert scope.stream is not None, "a table alone was refused"
-    frames = Frames.of(placed.key, placed.below, values)
+    if before is not None:
+        read = {column.stored for each in decided for part in normalize(each) for column in columns_of(part)}
+        before = msgspec.structs.replace(before, reads=tuple(sorted(read)))
+    frames = Frames.of(placed.key, placed.below, values, shares=before is None)
     computation = Computation.of(scope.stream.stream_id, (), before, frames)
-    return scope._replace(computation=computation), (*placed.above, *([] if qualify is None else [qualify]))
+    return scope._replace(computation=computation), decided
 
 
 def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedConditions:
@@ -162,17 +167,21 @@ def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedCon
     return PlacedConditions(keys, tuple(above), settled(below))
 
 
-def _below_edges(by: frozenset[Column], before: RowBefore, where: Sequence[Bound]) -> PlacedConditions:
+def _below_edges(by: frozenset[Column], before: RowBefore, scope: Scope, where: Sequence[Bound]) -> PlacedConditions:
     """Divide conditions as `place_conditions` does, for edges.
 
     The group decides only conditions that have the same value for all events with an edge's key. All other conditions
     stay in the node, with their constants, because the node must find the events for which one of these conditions is
     not TRUE: such an event has no frames, and its key exits.
+    Conditions of FROM, with which `where` begins, are decided by `before` too.
     """
-    conjuncts = [part for condition in where for part in normalize(condition)]
+    of_from, own = (
+        [part for each in some for part in normalize(each)] for some in (scope.where, where[len(scope.where) :])
+    )
     fixed = exact_columns(by.intersection(before.by))
-    above = tuple(each for each in conjuncts if columns_of(each) <= fixed)
-    return PlacedConditions(by, above, settled(each for each in conjuncts if not columns_of(each) <= fixed))
+    above = tuple(each for each in own if columns_of(each) <= fixed)
+    below = (each for each in own if not columns_of(each) <= fixed)
+    return PlacedConditions(by, above, settled((*of_from, *below)))
 
 
 def equal_column(conjunct: Bound) -> Column | None:

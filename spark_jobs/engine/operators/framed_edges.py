@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection
 from typing import Self
 
@@ -22,12 +23,14 @@ _FORMAT = b"framed-edges 1\n"
 """The first bytes of each snapshot, which name the format and its version."""
 _LENGTH = 8
 """The number of bytes that hold the length of the first of two parts."""
+_CHECKSUM = 4
 
 
 class FramedEdges(LogState):
     """Two states at the same position of the partition's log.
 
-    Only while rows are read again (`rewind`), the position of `frames` is the position of the next of these rows.
+    All queries over the computation read the same columns (`RowBefore.reads`, `Frames.apart`). So the state never lacks
+    a column of its own rows.
     """
 
     def __init__(self, position: int = 0, frames: FrameRows | None = None, before: LastRows | None = None) -> None:
@@ -76,9 +79,13 @@ class FramedEdges(LogState):
         self.before.keep(names)
 
     def rewind(self, position: int) -> None:
-        """Prepare the state to read the log again from a position on."""
-        self.frames.rewind(position)
-        self.before.rewind(position)
+        """Prepare the state to read the log from a position on.
+
+        If the state lacks earlier rows, since a query that begins earlier was resumed, the state begins anew there.
+        """
+        if position < self.position:
+            frames, self.frames, self.before = self.frames, FrameRows(position), LastRows(position)
+            self.frames.reach, self.frames.visible = frames.reach, frames.visible
 
     def begin(self) -> None:
         """Begin a task."""
@@ -151,7 +158,7 @@ class FramedEdges(LogState):
 def fold_framed_edges(frames: FrameOperator, edges: RowBeforeOperator, state: FramedEdges, rows: RowSource) -> None:
     """Take rows of the log into a state, without results; the change cannot be undone.
 
-    Either all rows must be below the position of the edges, or none. Rows that the frames already have change nothing.
+    Rows that the state already has change nothing.
 
     Args:
         frames: Computes the window functions of the rows; the last rows of keys keep the results.
@@ -159,7 +166,7 @@ def fold_framed_edges(frames: FrameOperator, edges: RowBeforeOperator, state: Fr
         state: The state.
         rows: The rows.
     """
-    later = np.flatnonzero(rows.offsets >= state.frames.position)
+    later = np.flatnonzero(rows.offsets >= state.position)
     if not later.size:
         return
     _, framed = frames.step(state.frames, ExtendedRows(rows, later, {}))
@@ -170,9 +177,14 @@ def fold_framed_edges(frames: FrameOperator, edges: RowBeforeOperator, state: Fr
 
 
 def _joined(first: bytes, second: bytes) -> bytes:
-    return len(first).to_bytes(_LENGTH) + first + second
+    body = len(first).to_bytes(_LENGTH) + first + second
+    return zlib.crc32(body).to_bytes(_CHECKSUM) + body
 
 
 def _parted(stored: bytes) -> tuple[bytes, bytes]:
-    end = _LENGTH + int.from_bytes(stored[:_LENGTH])
-    return stored[_LENGTH:end], stored[end:]
+    """Return what `_joined` was given; raises a ValueError if bytes are missing, before any of the two is used."""
+    body = stored[_CHECKSUM:]
+    if zlib.crc32(body).to_bytes(_CHECKSUM) != stored[:_CHECKSUM]:
+        raise ValueError("no whole snapshot of this version")
+    end = _LENGTH + int.from_bytes(body[:_LENGTH])
+    return body[_LENGTH:end], body[end:]

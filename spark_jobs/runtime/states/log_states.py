@@ -26,6 +26,7 @@ from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.timed_state import BEGINNING, NO_MARKS, TimedState
 from spark_jobs.engine.rows.events import Events
+from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
 from spark_jobs.runtime.states.clock_marks import ClockMarks
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
@@ -287,7 +288,13 @@ class LogStates:
         for events in self._events(stream, wanted, cuts):
             for each in behind:
                 if not each.state.torn:
-                    self._folded(each, events, views)
+                    try:
+                        self._folded(each, events, views)
+                    except FAULTS as fault:  # only the groups over this computation stop
+                        name, reason = each.needs.computation.computation_id, type(fault).__name__
+                        log.warning("a state cannot be restored", extra={"computation": name, "reason": reason})
+                        each.state.torn = True
+                        continue
                     each.state.reached = max(each.state.reached, int(events.offsets[-1]) + 1)
                     # This compares only the partition's state; `full` adds the computation's states of all partitions.
                     each.state.torn = each.state.nbytes > self._limit

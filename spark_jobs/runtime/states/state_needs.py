@@ -150,9 +150,9 @@ class _FrameNeeds:
     """
 
     @classmethod
-    def of(cls, computation: Computation, snapshot: Snapshot) -> _FrameNeeds:
+    def of(cls, computation: Computation, snapshot: Snapshot, value_bytes: int) -> _FrameNeeds:
         """Collect the needs of the groups over a computation."""
-        operator = FrameOperator.over(computation, snapshot)
+        operator = FrameOperator.over(computation, snapshot, value_bytes)
         return cls(computation, operator, _live_begins(snapshot, read_values))
 
     @property
@@ -321,7 +321,8 @@ def needs_of(settings: Settings, stream: Stream, computation: Computation, snaps
         computation: The computation.
         snapshot: The tables of the groups over it.
     """
-    frames = None if computation.frames is None else _FrameNeeds.of(computation, snapshot)
+    value_bytes = settings.evaluator.value_bytes
+    frames = None if computation.frames is None else _FrameNeeds.of(computation, snapshot, value_bytes)
     edges = None if computation.before is None else _EdgeNeeds.of(settings, stream, computation, snapshot)
     if frames is not None and edges is not None:
         return _FramedEdgeNeeds(frames, edges)

@@ -87,3 +87,22 @@ def test_conditions_of_until_are_of_the_text(edge: str) -> None:
         for _ in range(2):
             _, found = preparer.create(CqText.cut(f"CREATE CQ a AS {select}"))
             assert compile_select(select, sources) == found
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT d FROM (SELECT d, n, _offset FROM s WHERE d = '{0}' AND room = '{1}') AS v QUALIFY {2} > {3} {4}",
+        "SELECT d, n FROM s WHERE d IN ('{0}', 'a') AND room = '{1}' AND n > {3} QUALIFY {2} > {3} {4}",
+        "SELECT d FROM (SELECT d, n FROM s WHERE d = '{0}' AND room = '{1}') AS v WHERE n > {3} {4}",
+    ],
+)
+def test_conditions_below_edges_are_of_the_text(select: str) -> None:
+    """Constants of FROM, and of WHERE below frames, are those of each text, and others are lifted."""
+    sources = Catalog([Stream("s (d STRING, room STRING, n INT, PARTITION KEY (d))").declared])
+    preparer, window = Preparer(sources), "count(*) OVER (PARTITION BY d ORDER BY _offset ROWS 2 PRECEDING)"
+    for key, room, over in itertools.product("pq", "uv", (3, 4)):
+        text = select.format(key, room, window, over, "EMIT ON ENTER BY d")
+        for _ in range(2):
+            _, found = preparer.create(CqText.cut(f"CREATE CQ a AS {text}"))
+            assert compile_select(text, sources) == found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -111,12 +111,15 @@ class PartitionWorker:
         complete: bool,
         views: Mapping[str, TableView] = MappingProxyType({}),
         clock: StateClock | None = None,
+        paused: Collection[str] = (),
     ) -> list[dict[str, Any]]:
         """Evaluate a batch in Arrow batches of some records; an incomplete one stops before its last piece.
 
-        A mark of the clock comes before the records, which may be none then.
+        A mark of the clock comes before the records, which may be none then. Groups may be paused.
         """
         snapshot = self._tables.at(version, store)
+        if paused:
+            snapshot = snapshot.without(paused)  # type: ignore[arg-type]
         records = self._topic.records(first, end)
         if not snapshot.computations or not (records.num_rows or clock):
             return []

@@ -25,21 +25,10 @@ from tests.unit.states.partition_workers import PARTITION, PartitionTopic, Parti
 STREAM = stream("k STRING", "n INT", "ok BOOLEAN")
 K, N = Column("k", "STRING"), Column("n", "INT")
 WHERE = Call("=", (Column("ok", "BOOLEAN"), Value(True, "BOOLEAN")), "BOOLEAN")
-COMPUTATION = Computation.of(StreamId("s_1"), (), RowBefore.of(frozenset([K])), Frames.of([K], (WHERE,)))
 VALUES = {
     "lag": FrameValue(LAG, (N,), "INT", rows=2),
     "count": FrameValue("count", (N,), "BIGINT", rows=3),
     "sum": FrameValue("sum", (N,), "BIGINT", milliseconds=4_000),
-}
-PLANS = {
-    name: GroupPlan(
-        f"g_{name}",  # type: ignore[arg-type]
-        StreamId("s_1"),
-        "",
-        (Call(">", (value.column, Slot(0)), "BOOLEAN"), PASSING),
-        COMPUTATION,
-    )
-    for name, value in VALUES.items()
 }
 Row = dict[str, Any]
 Result = tuple[str, str, str, str]
@@ -72,9 +61,18 @@ class Asked(NamedTuple):
     early: int
 
     @property
-    def reads(self) -> set[str]:
-        """The values that the query reads."""
-        return {self.value, *self.select.split("+")}
+    def group(self) -> str:
+        """The group of the query."""
+        return f"g_{self.value} {self.select}"
+
+    @property
+    def plan(self) -> GroupPlan:
+        """The plan of the group, whose computation has all that the query reads in its id."""
+        value, reads = VALUES[self.value], sorted({self.value, *self.select.split("+")})
+        before = RowBefore((K,), reads=(value.column.stored,))
+        frames = Frames.of([K], (WHERE,), [VALUES[each] for each in reads], shares=False)
+        conjuncts = (Call(">", (value.column, Slot(0)), "BOOLEAN"), PASSING)
+        return GroupPlan(self.group, "s_1", "", conjuncts, Computation.of(StreamId("s_1"), (), before, frames))  # type: ignore[arg-type]
 
 
 ROWS = st.lists(
@@ -101,7 +99,7 @@ QUERIES = st.lists(
     min_size=1,
     max_size=4,
 )
-TURNS = turns(10, 5, 3, "lost")
+TURNS = turns(10, 5, 3, "lost", "paused")
 
 
 @settings(max_examples=80, deadline=None)
@@ -115,12 +113,13 @@ def test_edges_over_frames_survive_workers_and_replays(
 ) -> None:
     """Each batch has the edges of a fold over single events, in any worker and after any number of replays.
 
-    A query ends only if the frames of the other queries then begin with the same events as before.
+    A query ends only if the frames of the other queries then begin with the same events as before. A group is paused
+    for some batches.
     """
     topic, folder, clock = PartitionTopic(STREAM, rows, gap), tmp_path_factory.mktemp("states"), [0.0]
     workers = [PartitionWorker(topic, folder, clock) for _ in range(2)]
     store = _Store()
-    store.known_plans |= {f"g_{name}": plan for name, plan in PLANS.items()}
+    store.known_plans |= {query.group: query.plan for query in queries}
     begins: dict[int, int] = {}
     inside: dict[tuple[int, Any], bool] = {}
     at = 0
@@ -129,17 +128,16 @@ def test_edges_over_frames_survive_workers_and_replays(
         gone = []
         for name in [name for name in begins if queries[name].begins + queries[name].lasts == number]:
             others = {other: begin for other, begin in begins.items() if other != name}
-            if all(_visible(queries, others, each) == _visible(queries, begins, each) for each in queries[name].reads):
+            if _visible(queries, others, queries[name]) in (None, _visible(queries, begins, queries[name])):
                 gone.append(name)
                 begins = others
         added: list[Entry] = []
         for name, query in enumerate(queries):
             if query.begins == number:
                 begins[name] = max([at - query.early, 0, *begins.values()])
-                since, group = (0,) * PARTITION + (begins[name] * gap,), f"g_{query.value}"
-                added.append(
-                    entry(name, ("INT",), (query.over,), group=group, select=query.select, edge="both", since=since)
-                )
+                since = (0,) * PARTITION + (begins[name] * gap,)
+                constants = ("INT",), (query.over,)
+                added.append(entry(name, *constants, group=query.group, select=query.select, edge="both", since=since))
                 _expected(rows, queries, {name: begins[name]}, begins, inside, range(begins[name], at), gap)
         version = store.commit([destination(name) for name in gone], added)
         run = (store, version, first, end, pieces)
@@ -156,11 +154,12 @@ def test_edges_over_frames_survive_workers_and_replays(
             workers[turn].run(*run, complete=True)
         if fate == "elsewhere":
             workers[1 - turn].run(*run, complete=False)
-        made = workers[turn].run(*run, complete=True)
+        paused = {queries[0].group} if fate == "paused" else set()
+        made = workers[turn].run(*run, complete=True, paused=paused)
         last = min(at + count, len(rows))
-        assert sorted(map(_result_of, made)) == sorted(
-            _expected(rows, queries, begins, begins, inside, range(at, last), gap)
-        )
+        heard = {destination(name) for name in begins if queries[name].group not in paused}
+        expected = _expected(rows, queries, begins, begins, inside, range(at, last), gap)
+        assert sorted(map(_result_of, made)) == sorted(each for each in expected if each[0] in heard)
         at = last
 
 
@@ -168,9 +167,9 @@ def _result_of(row: dict[str, Any]) -> Result:
     return row["key"].decode(), header(row, "ce_id"), header(row, "edge"), repr(json.loads(row["value"]))
 
 
-def _visible(queries: list[Asked], begins: dict[int, int], value: str) -> int | None:
-    """Return the first event that a value may hold: the begin of the first live query that reads the value."""
-    return min((begins[name] for name in begins if value in queries[name].reads), default=None)
+def _visible(queries: list[Asked], begins: dict[int, int], query: Asked) -> int | None:
+    """Return the first event that a frame may hold: the begin of the first live query of the same group."""
+    return min((begins[name] for name in begins if queries[name].group == query.group), default=None)
 
 
 def _expected(
@@ -195,9 +194,9 @@ def _expected(
     """
     found = []
     for place in places:
-        values = {value: _value(value, rows, place, _visible(queries, begins, value) or 0) for value in VALUES}
         for name in asked:
             query, key = queries[name], (name, rows[place]["k"])
+            values = {value: _value(value, rows, place, _visible(queries, begins, query) or 0) for value in VALUES}
             compared = values[query.value]
             now = compared is not None and compared > query.over
             if now != inside.get(key, False):
