@@ -96,18 +96,13 @@ def _lifted(draft: Draft) -> Draft:
         aggregation, kept, select = named_without_constants(draft.aggregation, keys, kept, select, constants)
         draft = draft._replace(aggregation=aggregation, keys=keys)
     computed = (*lifted, *(item.expression for item in select))
-    frames = draft.computation and draft.computation.frames
-    if draft.computation and frames:
-        if frames.where and draft.computation.before:
+    if (computation := draft.computation) is not None:
+        if computation.before is not None and computation.frames is not None and computation.frames.where:
             expressions = (*expressions, PASSING)
-        values = (each for value in frame_values(computed) for each in value.expressions)
-        computed = (*computed, *values, *frames.where)
-    if draft.computation is not None and draft.computation.timed is not None:
-        computed = (*computed, *draft.computation.timed.where)
-    if draft.computation is not None and draft.computation.before is not None:
-        computed = (*computed, *draft.computation.before.expressions)
-    elif switch:
-        computed = (*computed, *switch.expressions)
+        above = (computation.before, computation.frames, computation.timed)
+        of_nodes = (each for node in above if node is not None for each in node.expressions)
+        of_frames = (each for value in frame_values(computed) for each in value.expressions)
+        computed = (*computed, *of_frames, *of_nodes)
     if grows(computed):
         check_growth(computed, row)
     return draft._replace(expressions=expressions, kept=kept, stay=stay, row=row, constants=constants, select=select)

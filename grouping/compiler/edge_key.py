@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grouping.binding.bound import Bound, Leaf, with_leaves, without_positions
+from grouping.binding.bound import Bound, Leaf, with_leaves
 from grouping.binding.budget import Budget
-from grouping.binding.constants import settle
 from grouping.binding.scope import Scope
+from grouping.compiler.frames.framed_query import settled
 from grouping.compiler.from_clause import Relation
 from grouping.compiler.normalize import normalize
-from grouping.compiler.order import order
 from grouping.model.catalog import Stream
-from grouping.model.expression import Column, Expression, TableColumn
+from grouping.model.expression import Column, TableColumn
 from grouping.model.refusals import unsupported
 from grouping.model.table import Table
 from grouping.plan.computation import Computation
@@ -31,7 +30,6 @@ __all__ = [
     "check_covered",
     "check_single",
     "check_unconditional",
-    "conditions_of",
     "key_column",
     "key_columns",
     "row_key",
@@ -80,13 +78,8 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
     """
     check_single(scope, "EMIT ON ENTER or EXIT")
     assert scope.stream is not None, "a table alone was refused"
-    return RowBefore.of(key_columns(scope, scope.stream, names), conditions_of(scope))
-
-
-def conditions_of(scope: Scope) -> tuple[Expression, ...]:
-    """Return the conditions of FROM, such as WHERE of a view, in canonical order with their constants."""
-    conjuncts = (part for condition in scope.where for part in normalize(condition))
-    return tuple(map(settle, order(map(without_positions, conjuncts))[0]))
+    of_from = settled(part for condition in scope.where for part in normalize(condition))
+    return RowBefore.of(key_columns(scope, scope.stream, names), of_from)
 
 
 def key_columns(scope: Scope, stream: Stream, names: Sequence[KeyName]) -> frozenset[Column]:

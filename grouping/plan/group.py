@@ -32,6 +32,10 @@ class AggregateFilter(msgspec.Struct, frozen=True):
     """
 
 
+_OF_COMPUTATIONS = (SWITCH_STAY.begin.conjunct, PASSING)
+"""The conjuncts over columns that a computation makes of conditions of WHERE."""
+
+
 class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """The plan that Spark runs for a group: the signature's predicate over slots."""
 
@@ -64,13 +68,12 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
 
         With edges over frames, these are the conditions of WHERE and QUALIFY.
         """
-        if self.frames is not None and self.before is not None:
-            return (*(each for each in self.conjuncts if each != PASSING), *self.frames.where, *self.before.where)
-        of_rows = () if self.before is None else self.before.where
-        switch = self.computation and self.computation.switch
-        if not switch:
-            return (*self.conjuncts, *of_rows)
-        return (*(each for each in self.conjuncts if each != SWITCH_STAY.begin.conjunct), *switch.enters, *of_rows)
+        if self.computation is None:
+            return self.conjuncts
+        below = self.computation.switch.enters if self.computation.switch else ()
+        if self.before is not None:
+            below = (*below, *(self.frames.where if self.frames else ()), *self.before.where)
+        return (*(each for each in self.conjuncts if each not in _OF_COMPUTATIONS), *below)
 
     @property
     def computation_id(self) -> str:

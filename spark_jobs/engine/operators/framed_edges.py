@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection
 from typing import Self
 
 import numpy as np
+import pyarrow as pa
 
 from spark_jobs.engine.operators.extended_rows import ExtendedRows
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator
-from spark_jobs.engine.operators.log_state import LogState
+from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 from spark_jobs.engine.operators.row_before.last_rows import LastRows
 from spark_jobs.engine.operators.row_before.operator import RowBeforeOperator
@@ -21,9 +21,7 @@ __all__ = ["FramedEdges", "fold_framed_edges"]
 
 _FORMAT = b"framed-edges 1\n"
 """The first bytes of each snapshot, which name the format and its version."""
-_LENGTH = 8
-"""The number of bytes that hold the length of the first of two parts."""
-_CHECKSUM = 4
+_PARTS = "parts"
 
 
 class FramedEdges(LogState):
@@ -106,14 +104,12 @@ class FramedEdges(LogState):
             >>> FramedEdges.restored(FramedEdges(7).stored()).position
             7
         """
-        return _FORMAT + _joined(self.frames.stored(), self.before.stored())
+        return _joined(self.frames.stored(), self.before.stored())
 
     @classmethod
     def restored(cls, stored: bytes) -> Self:
         """Return the state that `stored` has written as bytes; raises as in the base class."""
-        if not stored.startswith(_FORMAT):
-            raise ValueError("no whole snapshot of this version")
-        frames, before = _parted(stored.removeprefix(_FORMAT))
+        frames, before = _parted(stored)
         last = LastRows.restored(before)
         state = cls(last.position, FrameRows.restored(frames), last)
         for name, since in last.since.items():
@@ -176,15 +172,12 @@ def fold_framed_edges(frames: FrameOperator, edges: RowBeforeOperator, state: Fr
             edges.fold(state.before, kept)
 
 
-def _joined(first: bytes, second: bytes) -> bytes:
-    body = len(first).to_bytes(_LENGTH) + first + second
-    return zlib.crc32(body).to_bytes(_CHECKSUM) + body
+def _joined(frames: bytes, before: bytes) -> bytes:
+    return packed(_FORMAT, pa.table({_PARTS: pa.array([frames, before], pa.large_binary())}), {}, None)
 
 
 def _parted(stored: bytes) -> tuple[bytes, bytes]:
-    """Return what `_joined` was given; raises a ValueError if bytes are missing, before any of the two is used."""
-    body = stored[_CHECKSUM:]
-    if zlib.crc32(body).to_bytes(_CHECKSUM) != stored[:_CHECKSUM]:
-        raise ValueError("no whole snapshot of this version")
-    end = _LENGTH + int.from_bytes(body[:_LENGTH])
-    return body[_LENGTH:end], body[end:]
+    """Return what `_joined` was given; raises as `unpacked`, before any of the two is used."""
+    rows, _ = unpacked(_FORMAT, stored)
+    frames, before = rows[_PARTS].to_pylist()
+    return frames, before

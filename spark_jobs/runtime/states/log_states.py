@@ -24,6 +24,7 @@ from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
+from spark_jobs.engine.operators.state_kinds import state_kind
 from spark_jobs.engine.operators.timed_state import BEGINNING, NO_MARKS, TimedState
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.faults import FAULTS
@@ -138,7 +139,7 @@ class LogStates:
             place = _place_of(needs, stream, partition)
             state = self._usable(known.get(name), first, clock) or self._stored(place, needs, first)
             if state is None:
-                state = needs.kind(min([first, *since.values()]))
+                state = _kind_of(needs)(min([first, *since.values()]))
                 for column in since:  # a state without rows lacks the values of no column
                     state.hold(column, state.position)
             if state.position < first:
@@ -191,7 +192,7 @@ class LogStates:
         for states in self._states.values():
             states.pop(name, None)
         self._sizes.pop(name, None)
-        state = needs.kind(position)
+        state = _kind_of(needs)(position)
         state.torn = True
         return state
 
@@ -244,7 +245,7 @@ class LogStates:
         return state if state.position <= first else None
 
     def _stored(self, place: SnapshotPlace, needs: StateNeeds, first: int, after: int = -1) -> LogState | None:
-        state = self._snapshots.last(place, first, needs.kind, after)
+        state = self._snapshots.last(place, first, _kind_of(needs), after)
         if state is not None:
             state.keep(needs.names)
         return state
@@ -323,6 +324,12 @@ class LogStates:
         for _, rows in slices:
             if rows is not None and rows.count:
                 each.needs.fold(each.state, rows)
+
+
+def _kind_of(needs: StateNeeds) -> type[LogState]:
+    kind = state_kind(needs.computation)
+    assert kind is not None, "only a computation with a state has needs"
+    return kind
 
 
 def _place_of(needs: StateNeeds, stream: Stream, partition: int) -> SnapshotPlace:

@@ -45,10 +45,6 @@ class StateNeeds(Protocol):
         """The computation."""
 
     @property
-    def kind(self) -> type[LogState]:
-        """The class of its states."""
-
-    @property
     def names(self) -> frozenset[str]:
         """The names of the columns that the state must have."""
 
@@ -105,11 +101,6 @@ class _EdgeNeeds:
         return cls(computation, operator, tuple(begins))
 
     @property
-    def kind(self) -> type[LogState]:
-        """The class of the states."""
-        return LastRows
-
-    @property
     def names(self) -> frozenset[str]:
         """The columns."""
         return self.operator.names
@@ -156,11 +147,6 @@ class _FrameNeeds:
         return cls(computation, operator, _live_begins(snapshot, read_values))
 
     @property
-    def kind(self) -> type[LogState]:
-        """The class of the states."""
-        return FrameRows
-
-    @property
     def names(self) -> frozenset[str]:
         """The names of the window functions' columns."""
         return frozenset(value.column.stored for value in self.operator.values)
@@ -198,11 +184,6 @@ class _FramedEdgeNeeds:
     def computation(self) -> Computation:
         """The computation."""
         return self.frames.computation
-
-    @property
-    def kind(self) -> type[LogState]:
-        """The class of the states."""
-        return FramedEdges
 
     @property
     def names(self) -> frozenset[str]:
@@ -249,11 +230,6 @@ class _TimedNeeds:
         assert computation.timed is not None, "the rows of the computation wait for the watermark"
         operator = timed_operator(stream, computation, computation.timed, snapshot, settings)
         return cls(computation, operator, _live_begins(snapshot, partial(columns_read, stream)))
-
-    @property
-    def kind(self) -> type[LogState]:
-        """The class of the states."""
-        return type(self.operator.begin())
 
     @property
     def names(self) -> frozenset[str]:
