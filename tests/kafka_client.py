@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from tests.codec import decode_single_object, encode_single_object, wire_schema
 from tests.kafka_tail import BROKER_AWAY, Tail
@@ -174,14 +175,19 @@ class RawClient:
         records: Iterable[tuple[bytes | None, str | bytes | None, int | None, int]],
         headers: list[tuple[str, bytes]] | None = None,
     ) -> list[TopicPartition]:
-        """Publish (value, key, partition, epoch ms) records, all with the same headers, and return their places."""
-        placed: dict[int, TopicPartition] = {}
+        """Publish (value, key, partition, epoch ms) records, all with the same headers, and return their places.
+
+        A broker that is killed while it takes records may not know their offsets afterwards. If no other client writes
+        to the topic, the places are right nevertheless.
+        """
+        written: dict[int, Message] = {}
+        errors: list[KafkaError] = []
         count = 0
 
-        def delivered(number: int) -> Callable[[Any, Any], None]:
-            def note(error: Any, message: Any) -> None:
-                assert error is None, error
-                placed[number] = TopicPartition(message.topic(), message.partition(), message.offset())
+        def delivered(number: int) -> Callable[[KafkaError | None, Message], None]:
+            def note(error: KafkaError | None, message: Message) -> None:
+                written[number] = message
+                errors.extend([error] if error is not None else [])  # an exception here would be lost in the driver
 
             return note
 
@@ -191,7 +197,24 @@ class RawClient:
             self._producer.produce(topic, value, key, on_delivery=noted, timestamp=at_ms, headers=headers, **extra)  # type: ignore[arg-type]
             count += 1
         assert self._producer.flush(BROKER_AWAY) == 0, f"{topic} did not take all records"
-        return [placed[number] for number in range(count)]
+        assert not errors, errors[0]
+        return self._places([written[number] for number in range(count)])
+
+    def _places(self, messages: list[Message]) -> list[TopicPartition]:
+        """Return the places of records; unknown offsets are counted back from the ends of the partitions."""
+        counts = Counter((str(each.topic()), each.partition() or 0) for each in messages)
+        ends: dict[tuple[str, int], int] = {}
+        if any(each.offset() is None for each in messages):
+            asked = {TopicPartition(*place): OffsetSpec.latest() for place in counts}
+            for place, future in self.admin.list_offsets(asked).items():
+                ends[place.topic, place.partition] = future.result(DEADLINE).offset
+        places = []
+        for each in messages:
+            place = str(each.topic()), each.partition() or 0
+            offset = each.offset()
+            places.append(TopicPartition(*place, ends[place] - counts[place] if offset is None else offset))
+            counts[place] -= 1
+        return places
 
     def make_topic(self, name: str, partitions: int = 1, **config: str) -> str:
         """Create a topic, with underscores for the points in names of its configuration, and return its name.

@@ -34,6 +34,7 @@ _OFFSETS_SECONDS = 10.0
 _STUCK_SECONDS = 12.0
 _NOBODY = b"nobody"
 """The key of the records that `abort_hanging` writes and aborts."""
+_UNPLACED = "Kafka was started again while it took records, and does not say at which offsets it has them."
 _PLACE = attrgetter("topic", "partition")
 
 
@@ -159,10 +160,16 @@ class TransactionalWriter:
         last = {place: number for place, number in places.items() if place[1] >= 0}
         self._written.update(topic for topic, _ in last)
         offsets: dict[int, int] = {}
+        unplaced: list[int] = []
+        """The indexes of records that Kafka has at unknown offsets."""
 
         def report(number: int) -> Callable[[KafkaError | None, Message], None]:
-            def delivered(_: KafkaError | None, message: Message) -> None:
-                offsets[number] = message.offset() or 0
+            def delivered(error: KafkaError | None, message: Message) -> None:
+                offset = message.offset()
+                if offset is not None:
+                    offsets[number] = offset
+                elif error is None:
+                    unplaced.append(number)
 
             return delivered
 
@@ -181,6 +188,8 @@ class TransactionalWriter:
                 # The records are flushed before the offsets are sent. Then the driver sends the offsets in
                 # 3 ms. While records wait to be sent, sending the offsets takes 100 ms.
                 producer.flush(ANSWER_SECONDS)
+                if unplaced:  # the next attempt gets new offsets
+                    raise KafkaException(KafkaError(KafkaError.DUPLICATE_SEQUENCE_NUMBER, _UNPLACED))
                 if reads is not None:
                     self._send_offsets(*reads)
                 producer.commit_transaction(ANSWER_SECONDS)

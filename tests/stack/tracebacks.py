@@ -29,7 +29,10 @@ _GOES_ON = re.compile(
 )
 """Beginnings of the lines of a trace, besides the line of a Python exception itself."""
 
-KAFKA_AWAY = r"org\.apache\.kafka\.common\.errors\.|results cannot be written to Kafka|TableAway: .* cannot be read"
+KAFKA_AWAY = (
+    r"org\.apache\.kafka\.common\.errors\.|results cannot be written to Kafka|TableAway: .* cannot be read"
+    "|OperationalError: (?:source partitions (?:cannot be read|do not give all)|pins of tables were not written)"
+)
 """The stack traces of a broker that is started again, and of its clients: the broker may be away for a minute."""
 
 FULL_DISK = r"No space left on device|java\.lang\.InternalError"

@@ -120,10 +120,13 @@ class PinLog:
         failures: list[str] = []
 
         def delivered(error: object, message: Message) -> None:
-            if error is None:
-                written.append(int(message.offset() or 0))
-            else:
+            offset = message.offset()
+            if error is not None:
                 failures.append(str(error))
+            elif offset is None:  # the next attempt of the batch finds the record
+                failures.append("Kafka was started again, and does not say at which offset it has the record.")
+            else:
+                written.append(offset)
 
         try:
             body = _encode(_PinRecord(batch.query_id, batch.number, pins))
