@@ -69,7 +69,9 @@ RESTORE_SECONDS = Gauge(
     ["stream", "computation"],
 )
 SPLIT_KEYS = Gauge(
-    "cq_split_keys", "keys of PARTITION KEY that occurred in two partitions, by stream, as far as counted", ["stream"]
+    "cq_split_keys",
+    "keys, among a sample, that occurred in two or more partitions although the stream has a PARTITION KEY, by stream",
+    ["stream"],
 )
 LIVE_CQS = Gauge("cq_live_cqs", "live CQs, by stream", ["stream"])
 BEHIND = Gauge("cq_events_behind", "events published and not yet evaluated, by stream", ["stream"])
@@ -89,13 +91,16 @@ TABLE_BYTES = Gauge(
     "cq_table_bytes", "memory of the constant tables in the worker with the largest tables, by stream", ["stream"]
 )
 TABLE_MEMORY = Gauge(
-    "cq_table_memory_bytes", "memory of all tables in each worker, for the evaluator nearest to its limit"
+    "cq_table_memory_bytes",
+    "memory that constant tables and joined tables take in one worker, of the evaluator that is nearest to its limit",
 )
-TABLE_MEMORY_LIMIT = Gauge("cq_table_memory_limit_bytes", "the limit of that memory, above which CREATE is refused")
+TABLE_MEMORY_LIMIT = Gauge(
+    "cq_table_memory_limit_bytes", "the limit of cq_table_memory_bytes, above which CREATE is refused"
+)
 GROUP_CORES = Gauge("cq_group_cores", "cores that each of the ten costliest groups takes", ["stream", "group"])
 MATCHES = Counter("cq_matches", "matches found, without those of virtual CQs, by stream", ["stream"])
 RESULTS = Counter("cq_results", "results written by tasks, without digests, by stream", ["stream"])
-RESULT_BYTES = Counter("cq_result_bytes", "bytes of these results: keys, values and headers, by stream", ["stream"])
+RESULT_BYTES = Counter("cq_result_bytes", "bytes of cq_results: keys, values and headers, by stream", ["stream"])
 LATE_EVENTS = Counter(
     "cq_late_events", "events that event-time queries left out: late, or without event time; by stream", ["stream"]
 )
@@ -106,18 +111,23 @@ FUTURE_EVENTS = Counter(
 )
 MISFITS = Gauge(
     "cq_misfits",
-    "values of a lenient stream that did not fit and are NULL, by stream and column; beyond ten columns as column *",
+    "values of a lenient stream that did not fit and are NULL, by stream and column; all columns but the ten with the "
+    "most misfits are counted together as column *",
     ["stream", "column"],
 )
 REBUILDS = Counter("cq_rebuilds", "how often Redis was filled again from the catalog")
 QUARANTINED = Gauge("cq_quarantined_groups", "groups that are quarantined as a whole or in part, by stream", ["stream"])
 DIGESTS = Counter("cq_digests", "digests written")
-LATE_MATCHES = Counter("cq_late_matches", "matches in a digest that begins after their record time")
+LATE_MATCHES = Counter(
+    "cq_late_matches", "matches that came too late for the digest of their record time, and are in a later digest"
+)
 REPEATED_MATCHES = Counter(
     "cq_repeated_matches", "matches that were stored once more by a replayed batch, and left out of a digest"
 )
 LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that the evaluator did not reach in time")
-WAITING_DIGESTS = Gauge("cq_waiting_digests", "digests that wait in their cut for disk space")
+WAITING_DIGESTS = Gauge(
+    "cq_waiting_digests", "digests that are not written yet although their cut is, because of a full disk or a crash"
+)
 TICK_SECONDS = Histogram(
     "cq_tick_lateness_seconds",
     "seconds from a tick until its digests are written",

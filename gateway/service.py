@@ -25,7 +25,7 @@ from gateway.metrics import COMMIT_SECONDS
 from gateway.registry.stream_gauges import StreamGauges
 from gateway.registry.visibility import shorten_visibility
 from gateway.sources.stream_figures import StreamFigures
-from gateway.start import Succeeded, keep_lease, refuse_eviction, take_lease, tried
+from gateway.start import TakenOver, keep_lease, refuse_eviction, retried, take_lease
 from gateway.state.commit import Commits
 from gateway.state.recovery.audit import Audit
 from gateway.state.recovery.recovery import Recovery
@@ -116,7 +116,7 @@ def run_gateway(settings: Settings) -> None:
     try:
         with status.repeated("starting"):
             sign = GatewaySign(settings, lease.token, stop)
-            tried(sign.refuse_rival, stop)
+            retried(sign.refuse_rival, stop)
             service = _Service(settings, stop, status, lease, server.url)
         with sign.shown():
             service.run()
@@ -135,7 +135,7 @@ class _Service:
         self._lease = lease
         self._status = status
         self._topics = Topics(settings)
-        partitions = tried(lambda: ensure_own_topics(settings, self._topics), stop)
+        partitions = retried(lambda: ensure_own_topics(settings, self._topics), stop)
         commands = settings.topics.commands
         self._working = working = WorkingCopy(settings, lease)
         self._consumer = CommandConsumer(settings, commands, partitions[commands])
@@ -205,11 +205,11 @@ class _Service:
                 busy = self._carry_out_some()
                 self._timers.step()
                 if time.monotonic() >= upkeep_at:
-                    more = self._look_after()
+                    more = self._do_upkeep()
                     rest = _BUSY_UPKEEP_SECONDS if busy else _UPKEEP_SECONDS
                     upkeep_at = time.monotonic() + (0.0 if more else rest)
                 if time.monotonic() >= status_at:
-                    self._tell()
+                    self._report()
                     status_at = time.monotonic() + look_seconds(len(self._streams))
             except OperationalError as error:
                 log.warning("a server failed, recovering", extra={"error": str(error), "detail": error.detail})
@@ -217,7 +217,7 @@ class _Service:
                     self._recover(rebuild=isinstance(error, StoreLost))
         with suppress(OperationalError):
             self._commits.finish()
-            self._commits.counts.save(all_of_it=True)
+            self._commits.counts.save(all_blocks=True)
         self._consumer.close()
 
     def _read(self, patient: bool) -> None:
@@ -253,12 +253,12 @@ class _Service:
         """Wait until Redis and Kafka answer, and bring both to the same state.
 
         Raises:
-            Succeeded: Another gateway holds the lease.
+            TakenOver: Another gateway holds the lease.
         """
 
         def recover() -> None:
             if not self._lease.acquire():
-                raise Succeeded(
+                raise TakenOver(
                     "another gateway has taken over", detail=f"The lease is held by {self._lease.holder()}."
                 )
             self._upkeep.forget()
@@ -271,9 +271,9 @@ class _Service:
             self._timers.recover()
             self._ends.reload()
 
-        tried(recover, self._stop)
+        retried(recover, self._stop)
 
-    def _look_after(self) -> bool:
+    def _do_upkeep(self) -> bool:
         """Do the periodic work that is due, and return whether more work is due already."""
         working = self._working
         if self._store.epoch() != self._epoch:
@@ -301,7 +301,7 @@ class _Service:
         self._audit.step()
         return self._lifetimes.busy or self._ends.busy or self._stored_queries.busy
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Report the gateway's state for the supervisor, Prometheus and the next gateway."""
         self._commits.counts.save()
         quarantines = self._statements.quarantines

@@ -15,18 +15,18 @@ from gateway.kafka import RecordTooLarge
 from gateway.state.commit_mark import CatalogUnreadable
 from gateway.state.recovery.rivals import OtherRedis
 from grouping.model.errors import OperationalError
-from grouping.process.log_lines import Sparing
+from grouping.process.log_lines import LineLimit
 from grouping.settings.settings import Settings
 from grouping.store.connection import eviction_policy
 from grouping.store.lease import Lease
 
-__all__ = ["Succeeded", "keep_lease", "refuse_eviction", "take_lease", "tried"]
+__all__ = ["TakenOver", "keep_lease", "refuse_eviction", "take_lease", "retried"]
 
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-_sparing = Sparing()
+_line_limit = LineLimit()
 
 _STANDBY_SECONDS = 0.2
 """The time between two attempts of a standby to take the lease, in seconds."""
@@ -34,17 +34,17 @@ _AWAY_SECONDS = 60.0
 """How long Redis may be unreachable before the gateway ends itself. Meanwhile the gateway cannot store any work."""
 
 
-class Succeeded(OperationalError):
+class TakenOver(OperationalError):
     """Another gateway has taken over and holds the lease, so this gateway must stop."""
 
 
-_LASTING = (Succeeded, RecordTooLarge, CatalogUnreadable, OtherRedis)
+_LASTING = (TakenOver, RecordTooLarge, CatalogUnreadable, OtherRedis)
 """Errors after which another try would fail too."""
 
 
 def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
     """Refuse a Redis that evicts keys when its memory is full: without a key of a constant table, matches are lost."""
-    policy = tried(lambda: eviction_policy(settings), stop)
+    policy = retried(lambda: eviction_policy(settings), stop)
     if policy is None:
         log.warning("the maxmemory-policy of redis is unknown; unless it is noeviction, matches may be lost")
     elif policy != "noeviction":
@@ -54,7 +54,7 @@ def refuse_eviction(settings: Settings, stop: threading.Event) -> None:
         )
 
 
-def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
+def retried(call: Callable[[], _T], stop: threading.Event) -> _T:
     """Repeat a call until the servers answer, and return the call's result.
 
     Raises:
@@ -76,7 +76,7 @@ def tried(call: Callable[[], _T], stop: threading.Event) -> _T:
 def _tell_wait(state: tenacity.RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     reason = error.line if isinstance(error, OperationalError) else str(error)
-    if _sparing.due(reason):
+    if _line_limit.due(reason):
         log.warning("waiting for a server", extra={"attempt": state.attempt_number, "reason": reason})
 
 
@@ -91,7 +91,7 @@ def take_lease(lease: Lease, settings: Settings, stop: threading.Event) -> bool:
             answer, and `stop` is set.
     """
     logged = False
-    while not tried(lease.acquire, stop):
+    while not retried(lease.acquire, stop):
         if not settings.standby:
             raise OperationalError(
                 f'another gateway runs on the prefix "{settings.prefix}"',
@@ -119,7 +119,7 @@ def keep_lease(lease: Lease, stop: threading.Event) -> None:
                 log.error("another gateway has taken over", extra={"holder": lease.holder()})
                 os._exit(1)
         except OperationalError as error:
-            if _sparing.due("lease"):
+            if _line_limit.due("lease"):
                 log.warning("the lease could not be renewed", extra={"error": str(error)})
         if time.monotonic() - kept > _AWAY_SECONDS:
             log.error("redis has been away for too long")

@@ -28,15 +28,15 @@ def top(
     from rich.live import Live
 
     from gateway.top.activity import Activity, Watch
-    from gateway.top.look import Looker
+    from gateway.top.sample import TopSampler
     from gateway.top.table import tables
 
-    looker, watch = Looker(settings_of(data, kafka, redis)), Watch()
-    watch.take(looker.look())
+    sampler, watch = TopSampler(settings_of(data, kafka, redis)), Watch()
+    watch.take(sampler.take())
 
     def next_one() -> Activity:
         time.sleep(every)
-        return watch.take(looker.look())
+        return watch.take(sampler.take())
 
     console = Console()
     if as_json or once or not console.is_terminal:

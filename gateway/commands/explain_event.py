@@ -98,7 +98,10 @@ def explain_event(
             detail=f"{error}",
             hint="Try a smaller event, or publish the event and read its result.",
         ) from error
-    delivered, delivery, tick_ms = _delivery(outcome, cq, destination, not_evaluated, at_ms, now_ms)
+    obstacle = not_evaluated
+    if obstacle is None and _is_left_out(query, outcome):
+        obstacle = "FROM leaves the event out, so it is not an event of its key"
+    delivered, delivery, tick_ms = _delivery(outcome, cq, destination, obstacle, at_ms, now_ms)
     event = {
         "cq": cq.name,
         **msgspec.to_builtins(outcome),
@@ -153,17 +156,27 @@ def _rows_by_table(given: Mapping[str, str], joined: Mapping[str, Table]) -> dic
     return rows
 
 
+def _is_left_out(query: CompiledQuery, outcome: EventOutcome) -> bool:
+    """Tell whether a WHERE within FROM is not TRUE for the event, although the event has edges."""
+    before = query.plan.before
+    count = 0 if before is None else len(before.where)
+    return any(each.value is not True for each in outcome.conjuncts[len(outcome.conjuncts) - count :])
+
+
 def _delivery(
     outcome: EventOutcome,
     cq: Cq,
     destination: Destination,
-    not_evaluated: str | None,
+    obstacle: str | None,
     at_ms: int,
     now_ms: int,
 ) -> tuple[bool | None, str, int | None]:
-    """Return whether the CQ's readers would get the event now (None if unknown), an explanation, and the tick."""
-    if not_evaluated is not None:
-        return False, not_evaluated, None
+    """Return whether the CQ's readers would get the event now (None if unknown), an explanation, and the tick.
+
+    `obstacle` says why the event cannot be delivered whatever it is; None without such a reason.
+    """
+    if obstacle is not None:
+        return False, obstacle, None
     if cq.paused:
         return False, "the CQ is paused, and sees nothing until RESUME CQ", None
     if cq.start_ms is not None and at_ms < cq.start_ms:

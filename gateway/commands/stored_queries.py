@@ -1,8 +1,9 @@
 """Compares stored CQs with their texts while the gateway serves, once for each revision of the compiler.
 
-A literal is called fixed if it is a part of the plan or of the SELECT list, and not only of the row of constants. In
-earlier versions, the fast path (grouping/compiler/prepared.py) had a fault with fixed literals: later CQs of a text
-template could get the SELECT list, aggregates or join of the template's first CQ. So the texts of all CQs whose
+A literal is called fixed if it is a part of the plan or of the SELECT list, and not only of the row of constants.
+Earlier versions had two faults with fixed literals. On the fast path (grouping/compiler/prepared.py), later CQs of a
+text template could get the SELECT list, aggregates or join of the template's first CQ. And two aggregates of a query
+were taken for one if they differed only in elements of IN lists after the first. So the texts of all CQs whose
 templates have fixed literals are compiled again. If a CQ is stored with other literals than its text has, it is
 replaced as by CREATE OR REPLACE.
 """
@@ -32,7 +33,7 @@ __all__ = ["REVISION", "StoredQueries"]
 
 log = logging.getLogger(__name__)
 
-REVISION = 1
+REVISION = 2
 """The revision of the compiler. A higher number makes the next gateway compare all stored CQs again."""
 _STEP_SECONDS = 0.02
 """Approximate time of one step; commands are carried out between two steps."""

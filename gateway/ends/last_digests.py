@@ -134,7 +134,7 @@ class LastDigests:
         unwritten = [notice for notice in timed if self.needs_digest(notice)]
         homes = [notice.destination for notice in unwritten]
         living = [home for home in homes if loaded.membership(home.destination_id) is not None]
-        self._timers.retention.let_go(((notice.destination, _store(notice)) for notice in unwritten), living)
+        self._timers.retention.end_hold(((notice.destination, _store(notice)) for notice in unwritten), living)
         self._timers.retention.drop_unread(_store(notice) for notice in timed)
         incarnations = [incarnation_of(notice.destination.destination_id, notice.timed) for notice in timed]
         for incarnation in incarnations:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gateway.model.records import TriggerSpec
 from grouping.model.catalog import Stream
-from grouping.model.expression import Call, Expression
+from grouping.model.expression import Call, Expression, walk
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_part
 from grouping.plan.group import CompiledQuery
@@ -35,7 +35,7 @@ class StandingQuery:
 
 
 def without_edges(query: CompiledQuery) -> CompiledQuery:
-    """Return a query without its edges: each match is then a result, and the SELECT list has no `_edge`."""
+    """Return a query without its edges: each match is then a result, and the SELECT list has no item with `_edge`."""
     if not query.edge:
         return query
     plan, select = query.plan, query.select
@@ -43,7 +43,7 @@ def without_edges(query: CompiledQuery) -> CompiledQuery:
         plan = replace(plan, conjuncts=(*plan.conjuncts, *plan.timed.where))
     plan = replace(plan, conjuncts=plan.where)
     computation = Computation.of(plan.stream_id, plan.nodes, frames=plan.frames) if plan.nodes or plan.frames else None
-    items = tuple(item for item in select.items if item.expression != EDGE)
+    items = tuple(item for item in select.items if EDGE not in walk(item.expression))
     alone = replace(plan, computation=computation, stay=None)
     return CompiledQuery(alone, query.row, replace(select, items=items), query.views)
 

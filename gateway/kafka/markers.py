@@ -35,7 +35,7 @@ class Markers:
         self._topics = Topics(settings)
         self._reader = Consumer(reader_config(settings, settings.clients.gateway_log, isolation_level="read_committed"))
 
-    def await_behind(self, offsets: Mapping[Partition, int]) -> None:
+    def await_markers(self, offsets: Mapping[Partition, int]) -> None:
         """Wait until committed records can be read.
 
         Args:

@@ -211,7 +211,7 @@ class TransactionalWriter:
     def _see_markers(self) -> None:
         """Wait until the records of the last transaction can be read."""
         if self._unseen:
-            self._markers.await_behind(self._unseen)
+            self._markers.await_markers(self._unseen)
             self._unseen = {}
 
     def abort_hanging(self, topics: Collection[str], consumer: CommandConsumer) -> frozenset[Partition]:

@@ -74,7 +74,10 @@ def cache_folder(settings: JarSettings) -> Path:
 
 
 def ensure_jars(
-    name: str, settings: JarSettings, progress: DownloadProgress = lambda there, of: None, package: str = __package__
+    name: str,
+    settings: JarSettings,
+    progress: DownloadProgress = lambda *_: None,
+    package: str = __package__,
 ) -> Path:
     """Fetch the missing jars of a lock file, and return the folder with exactly its jars.
 
@@ -153,13 +156,13 @@ def _fetch(folder: Path, jars: list[Jar], settings: JarSettings, progress: Calla
             (aside / jar.file).replace(folder / jar.file)
 
 
-def show_progress(there: int, of: int) -> None:
+def show_progress(fetched: int, total: int) -> None:
     """Show on standard error how many jars are in the folder: on a terminal in one line, otherwise in a few lines."""
     terminal = sys.stderr.isatty()
-    if terminal or there == of or there % 10 == 0:
-        end = "\n" if there == of or not terminal else ""
+    if terminal or fetched == total or fetched % 10 == 0:
+        end = "\n" if fetched == total or not terminal else ""
         start = "\r" if terminal else ""
-        print(f"{start}fetching jars: {there} of {of}", end=end, file=sys.stderr, flush=True)
+        print(f"{start}fetching jars: {fetched} of {total}", end=end, file=sys.stderr, flush=True)
 
 
 def main() -> None:

@@ -197,9 +197,9 @@ class Placement:
         """Return how many more dedicated destinations may have topics."""
         return self._topics.room(len(self._working.inventory.dedicated))
 
-    def _may_dedicate(self, name: DestinationId, by_word: bool, subscriber: Subscriber) -> bool:
+    def _may_dedicate(self, name: DestinationId, is_requested: bool, subscriber: Subscriber) -> bool:
         live = len(self._working.inventory.dedicated)
-        return self._topics.may_dedicate(name, live, by_word) and self._has_share(name, subscriber, "dedicated")
+        return self._topics.may_dedicate(name, live, is_requested) and self._has_share(name, subscriber, "dedicated")
 
     def _has_share(self, owner_id: str, subscriber: Subscriber, kind: Literal["dedicated", "virtual"]) -> bool:
         """Tell whether a subscriber may have another topic of results; an existing topic may always be used."""

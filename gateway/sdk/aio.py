@@ -255,7 +255,7 @@ class AsyncClient:
     ) -> AsyncSubscription:
         """Follow the results of CQs. See `Client.subscribe`."""
         outcomes: list[Outcome] = []
-        await self._drive(self._session.many(operations.describing(queries), outcomes.append))
+        await self._drive(self._session.send_many(operations.describing(queries), outcomes.append))
         found = operations.described(queries, outcomes)
         return AsyncSubscription(await self._thread.run(self._session.follow, found, cursor, skip_lost=skip_lost))
 

@@ -247,7 +247,7 @@ class Client:
             FilterUnavailable: A destination is virtual, and DuckDB is not installed.
         """
         outcomes: list[Outcome] = []
-        self._drive(self._session.many(operations.describing(queries), outcomes.append))
+        self._drive(self._session.send_many(operations.describing(queries), outcomes.append))
         return self._session.follow(operations.described(queries, outcomes), cursor, skip_lost=skip_lost)
 
     def close(self) -> None:

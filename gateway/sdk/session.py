@@ -55,7 +55,7 @@ class Session:
             self._bootstrap, self._extra, places(queries, cursor), skip_lost=skip_lost, describe=self.describe
         )
 
-    def many(self, texts: Iterable[str], take: Callable[[Outcome], None]) -> Pipeline:
+    def send_many(self, texts: Iterable[str], take: Callable[[Outcome], None]) -> Pipeline:
         """Return a pipeline that sends statements with the client's timeout."""
         return Pipeline(self.exchange, texts, take, timeout=self.timeout, progress=None)
 
@@ -67,7 +67,7 @@ class Session:
             ClientClosed: The connections were closed.
         """
         outcomes: list[Outcome] = []
-        pipeline = self.many(describing(names), outcomes.append)
+        pipeline = self.send_many(describing(names), outcomes.append)
         while not pipeline.advance():
             self.exchange.step(_STEP)
         return [outcome.query for outcome in outcomes if isinstance(outcome, Reply)]

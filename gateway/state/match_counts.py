@@ -60,17 +60,17 @@ class MatchCounts:
     def _key(self, stream_id: StreamId) -> str:
         return self._connection.keys.match_totals(stream_id)
 
-    def save(self, *, all_of_it: bool = False) -> None:
+    def save(self, *, all_blocks: bool = False) -> None:
         """Save the counts that have changed, for the next gateway.
 
         Args:
-            all_of_it: Whether to write all changed blocks. Otherwise, each call writes only one block of each stream,
+            all_blocks: Whether to write all changed blocks. Otherwise, each call writes only one block of each stream,
                 because the counts of a million CQs have 16 MB, which Redis also writes to its append-only file.
         """
         self._note_lost()
         for stream_id in self._changed.keys() & self._working.inventory.streams.keys():
             changed, last = self._changed[stream_id], self._saved.get(stream_id, -1)
-            blocks = sorted(changed, key=lambda block: (block <= last, block))[: None if all_of_it else 1]
+            blocks = sorted(changed, key=lambda block: (block <= last, block))[: None if all_blocks else 1]
             for block in blocks:
                 part = slice(block * _BLOCK, (block + 1) * _BLOCK)
                 body = self._counts[stream_id][part].tobytes() + self._last_ms[stream_id][part].tobytes()

@@ -81,7 +81,7 @@ class BigTicks:
         """The stream of the tick under way; None without a tick."""
         self._ordering_still = False
         self._job: Job | None = None
-        self._alone_on = ""
+        self._only_redis = ""
         """The run id of the Redis server through which all jobs for these orders were requested; empty if there was
         more than one server, or if this is unknown."""
         self._asked_ms = 0
@@ -161,7 +161,7 @@ class BigTicks:
             self._ordering.begin(StreamId(""), 0)
             leader = self._leader()
             if leader is not None and self._orders.open:
-                self._alone_on = self._ask(leader)
+                self._only_redis = self._ask(leader)
             else:
                 self._give_up()
 
@@ -207,7 +207,7 @@ class BigTicks:
         self._lost_ms = None
         if found is None or found.job_id != job.job_id:
             # Redis has lost the request. The evaluator may still run the lost job; the new job runs afterwards.
-            self._alone_on = ""
+            self._only_redis = ""
             self._ask(Owner(job.name, job.evaluator))
         elif found.state == "asked" and now_ms >= self._asked_ms + _PATIENCE_MS and not self._needs_spark:
             self._withdraw(job)
@@ -226,8 +226,8 @@ class BigTicks:
 
     def _withdraw(self, job: Job) -> bool:
         """Carry the orders out here if certainly no evaluator took the request; return whether this is certain."""
-        if not self._alone_on or self._jobs.withdraw(job) != self._alone_on:
-            self._alone_on = ""
+        if not self._only_redis or self._jobs.withdraw(job) != self._only_redis:
+            self._only_redis = ""
             return False
         log.info(
             "no evaluator takes the orders, the gateway carries them out", extra={"orders": len(self._orders.open)}

@@ -127,7 +127,7 @@ class TickRun:
         done: list[tuple[DestinationId, Membership]] = []
         quiet, letters, size = dict[str, Cursor](), list[OutgoingRecord](), 0
         moves = MovedCursors(covered)
-        for each, answer in self._gathering.answers([each.behind_gap(covered) for each in served], covered):
+        for each, answer in self._gathering.answers([each.after_gap(covered) for each in served], covered):
             membership, tick, cursor = each.membership, each.tick, each.cursor
             if tick is not None and isinstance(answer, DigestRefused):
                 letters.append(self._delivery.refusal(membership.destination, tick, answer))
@@ -285,7 +285,7 @@ class TickRun:
         ]
         cursors = self._state.cursors([each.incarnation for each in known])
         left = [
-            each._replace(cursor=cursor, gap=each.name in cut.gaps).behind_gap(cut.covered)
+            each._replace(cursor=cursor, gap=each.name in cut.gaps).after_gap(cut.covered)
             for each, cursor in zip(known, cursors, strict=True)
             # A cursor at the tick shows that the digest is written: while the cut is open, no later digest moves it.
             if cursor.tick_ms != each.tick

@@ -12,7 +12,7 @@ from gateway.timers.aggregate_guard import AggregateGuard
 from gateway.timers.intake import Intake
 from gateway.timers.pending_index import store_key
 from grouping.digests.answers import DigestAnswer
-from grouping.digests.cursor import Cursor, SourceOffsets, behind_gap
+from grouping.digests.cursor import Cursor, SourceOffsets, after_gap
 from grouping.digests.gather import DigestQuestion, gather
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.plan.group import GroupPlan, SelectList
@@ -36,12 +36,12 @@ class DueDestination(NamedTuple):
     """Whether matches of missed ticks are in no digest, because they are older than the window of OVER LAST at
     `tick`."""
 
-    def behind_gap(self, covered: SourceOffsets) -> DueDestination:
+    def after_gap(self, covered: SourceOffsets) -> DueDestination:
         """Return the destination with a cursor that skips the missed matches; without a gap, the destination itself."""
         if not self.gap or self.tick is None:
             return self
         trigger = self.membership.destination.trigger
-        cursor = behind_gap(self.cursor, self.tick, trigger.every_ms, trigger.over_ms, covered)
+        cursor = after_gap(self.cursor, self.tick, trigger.every_ms, trigger.over_ms, covered)
         return self._replace(cursor=cursor)
 
 

@@ -165,7 +165,7 @@ class Retention:
         self.last_digests[destination_id] += 1
         self._intake.held[store] += 1
 
-    def let_go(self, done: Iterable[tuple[Destination, bytes]], living: Iterable[Destination]) -> None:
+    def end_hold(self, done: Iterable[tuple[Destination, bytes]], living: Iterable[Destination]) -> None:
         """Undo `hold` for destinations whose last digests are written.
 
         Args:

@@ -1,4 +1,4 @@
-"""Computes rates and costs from two looks, that is from the figures at two moments."""
+"""Computes rates and costs from two samples, that is from the figures at two moments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
-from gateway.top.look import GroupLook, Look, StreamLook
+from gateway.top.sample import GroupSample, StreamSample, TopSample
 from gateway.topics.lag import Lag
 from grouping.model.ids import StreamId, Subscriber
 
@@ -18,7 +18,7 @@ _SHOWN = 10
 
 
 class StreamActivity(msgspec.Struct, frozen=True):
-    """The activity of a stream between two looks."""
+    """The activity of a stream between two samples."""
 
     stream: str
     cqs: int
@@ -71,22 +71,22 @@ class Activity(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """Compares each look with the look before."""
+    """Compares each sample with the sample before."""
 
     def __init__(self) -> None:
-        """Begin without a look. After the first look, all rates are 0."""
-        self._before: Look | None = None
+        """Begin without a sample. After the first sample, all rates are 0."""
+        self._before: TopSample | None = None
         self._lags: dict[StreamId, Lag] = {}
 
-    def take(self, look: Look) -> Activity:
-        """Return the activity between the last look and this look."""
-        before, self._before = self._before or look, look
-        self._lags = {stream_id: self._lags.get(stream_id, Lag()) for stream_id in look.streams}
-        seconds = look.at - before.at
+    def take(self, sample: TopSample) -> Activity:
+        """Return the activity between the last sample and this sample."""
+        before, self._before = self._before or sample, sample
+        self._lags = {stream_id: self._lags.get(stream_id, Lag()) for stream_id in sample.streams}
+        seconds = sample.at - before.at
         streams, groups = [], []
-        for stream_id, stream in look.streams.items():
+        for stream_id, stream in sample.streams.items():
             rate = _evaluated(before.streams.get(stream_id, stream), stream) / seconds if seconds else 0.0
-            lag = self._lags[stream_id].seconds(stream.ends, stream.evaluated, look.at)
+            lag = self._lags[stream_id].seconds(stream.ends, stream.evaluated, sample.at)
             streams.append(_stream(stream, rate, lag))
             groups += [(rate * one.load.per_event(one.load.micros), stream.name, one) for one in stream.loads]
         whole = sum(cost for cost, _, _ in groups)
@@ -94,16 +94,16 @@ class Watch:
         return Activity(
             sorted(streams, key=attrgetter("stream")),
             [_group(name, one, cost / whole if whole else 0.0) for cost, name, one in costliest],
-            _most(look.subscribers),
+            _most(sample.subscribers),
         )
 
 
-def _evaluated(before: StreamLook, after: StreamLook) -> int:
+def _evaluated(before: StreamSample, after: StreamSample) -> int:
     known = before.evaluated
     return sum(max(offset - known.get(number, offset), 0) for number, offset in after.evaluated.items())
 
 
-def _stream(stream: StreamLook, rate: float, lag: float) -> StreamActivity:
+def _stream(stream: StreamSample, rate: float, lag: float) -> StreamActivity:
     loads = [one.load for one in stream.loads]
     behind = sum(max(end - stream.evaluated.get(number, end), 0) for number, end in stream.ends.items())
     return StreamActivity(
@@ -119,7 +119,7 @@ def _stream(stream: StreamLook, rate: float, lag: float) -> StreamActivity:
     )
 
 
-def _group(stream: str, one: GroupLook, share: float) -> GroupActivity:
+def _group(stream: str, one: GroupSample, share: float) -> GroupActivity:
     load = one.load
     return GroupActivity(
         one.group_id,

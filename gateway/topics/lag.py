@@ -32,8 +32,8 @@ class Lag:
 
         Example:
             >>> lag = Lag()
-            >>> looks = ((5, 5, 0), (7, 5, 1), (9, 6, 4), (9, 9, 5))
-            >>> [lag.seconds({"0": end}, {"0": done}, at) for end, done, at in looks]
+            >>> samples = ((5, 5, 0), (7, 5, 1), (9, 6, 4), (9, 9, 5))
+            >>> [lag.seconds({"0": end}, {"0": done}, at) for end, done, at in samples]
             [0.0, 0.0, 3.0, 0.0]
         """
         self._seen = {number: self._seen.get(number) or _EndSamples() for number in ends}

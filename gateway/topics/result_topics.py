@@ -117,28 +117,28 @@ class ResultTopics:
         """Return the known topics of the same kind as a topic: dedicated or virtual topics."""
         return self._virtual if self._names.owner_kind(topic) == "group" else self._dedicated
 
-    def room(self, live: int, by_word: bool = True) -> int:
+    def room(self, live: int, is_requested: bool = True) -> int:
         """Return how many topics may still be made for dedicated destinations.
 
         The limit is for topics of live destinations. Live and ended destinations together may have twice the limit.
 
         Args:
             live: The number of live destinations with a topic.
-            by_word: Whether the CQs have PUBLISH DEDICATED. For other CQs, live and ended destinations together may
-                have only one and a half times the limit.
+            is_requested: Whether the CQs have PUBLISH DEDICATED. For other CQs, live and ended destinations together
+                may have only one and a half times the limit.
         """
         limit = self._settings.results.dedicated_limit
-        most = 2 * limit if by_word else limit + limit // 2
+        most = 2 * limit if is_requested else limit + limit // 2
         return max(min(limit - live, most - len(self._dedicated)), 0)
 
-    def may_dedicate(self, destination_id: DestinationId, live: int, by_word: bool) -> bool:
+    def may_dedicate(self, destination_id: DestinationId, live: int, is_requested: bool) -> bool:
         """Tell whether one more live destination may have a topic of its own.
 
         If the number of live destinations is below the limit, a destination may always use an existing topic.
         """
         if live >= self._settings.results.dedicated_limit:
             return False
-        return self._names.own_results(destination_id) in self._dedicated or self.room(live, by_word) > 0
+        return self._names.own_results(destination_id) in self._dedicated or self.room(live, is_requested) > 0
 
     def is_refused(self, topic: str) -> bool:
         """Tell whether Kafka would probably refuse a new topic, since it has refused others in this unit of work."""

@@ -120,9 +120,10 @@ def _shown(value: ConstantValue) -> Any:
 def _group_lines(groups: dict[str, Any], number: int) -> list[str]:
     """Return the steps of an aggregate query: partial aggregates, and HAVING at the tick."""
     by = f" by {', '.join(groups['keys'])}" if groups["keys"] else ""
-    lines = [f"  {number}. aggregated{by}: {', '.join(groups['aggregates']) or 'nothing'}; equal keys wait as one row"]
+    aggregates = ", ".join(groups["aggregates"]) or "nothing"
+    lines = [f"  {number}. aggregated{by}: {aggregates}; matches with equal keys wait for the tick as one row"]
     if groups["having"]:
-        lines.append(f"  {number + 1}. at the tick, the groups where {' AND '.join(groups['having'])}")
+        lines.append(f"  {number + 1}. at the tick, the aggregates where {' AND '.join(groups['having'])}")
     return lines
 
 

@@ -43,8 +43,8 @@ def form_of(call: Call, kinds: Sequence[SqlType], result: SqlType) -> TextMaker 
         return _arithmetic(_ARITHMETIC[call.op], kinds, result)
     if call.op in ("neg", "abs"):
         return _turned("-" if call.op == "neg" else "abs", kinds[0])
-    if call.op in _OF_LIKE:
-        return _of_like(call.op, kinds, result)
+    if call.op in _OF_ONE_TYPE:
+        return _of_one_type(call.op, kinds, result)
     if call.op in _FIELDS and kinds[0] in (DATE, TIMESTAMP):
         return _FIELDS[call.op]
     if call.op in _MOVED:
@@ -126,7 +126,7 @@ def _cast(sql_type: SqlType, result: SqlType) -> TextMaker | None:
     return (lambda args: f"CAST({args[0]} AS {to})") if sql_type == result else None
 
 
-def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
+def _of_one_type(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | None:
     """Return the SQL maker for an operator on bits, or for greatest or least, over arguments of one type."""
     if len({*kinds}) > 1 or not (_whole(kinds[0]) or (op in _CHOSEN and kinds[0] in _ORDERED)):
         return None
@@ -134,7 +134,7 @@ def _of_like(op: str, kinds: Sequence[SqlType], result: SqlType) -> TextMaker | 
         return _named(op)
     if op == "~":
         return lambda args: f"CAST(~({args[0]}) AS {_sql(result)})"
-    sign = _OF_LIKE[op]
+    sign = _OF_ONE_TYPE[op]
     if sign.isalpha():
         return lambda args: f"CAST({sign}({args[0]}, {args[1]}) AS {_sql(result)})"
     return lambda args: f"CAST(({args[0]}) {sign} ({args[1]}) AS {_sql(result)})"
@@ -208,7 +208,7 @@ def _field(name: str, added: str = "") -> TextMaker:
 
 _CHOSEN = frozenset(("greatest", "least"))
 _ORDERED = frozenset((DOUBLE, STRING, DATE, TIMESTAMP, BOOLEAN))
-_OF_LIKE = {"&": "&", "|": "|", "^": "xor", "~": "~", "greatest": "greatest", "least": "least"}
+_OF_ONE_TYPE = {"&": "&", "|": "|", "^": "xor", "~": "~", "greatest": "greatest", "least": "least"}
 _ARITHMETIC = {"+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "div": "//"}
 _TIMES = frozenset(((DATE, STRING), (DATE, TIMESTAMP), (TIMESTAMP, DATE)))
 _MOVED = {

@@ -15,7 +15,7 @@ __all__ = [
     "Cursor",
     "DigestedPositions",
     "MovedCursors",
-    "behind_gap",
+    "after_gap",
     "SourceOffsets",
     "VisibilityInterval",
     "Window",
@@ -186,13 +186,13 @@ def window_base(cursor: Cursor, tick_ms: int, over_ms: int) -> DigestCoverage | 
     return begun[-1] if begun else None
 
 
-def behind_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covered: SourceOffsets) -> Cursor:
+def after_gap(cursor: Cursor, tick_ms: int, every_ms: int, over_ms: int, covered: SourceOffsets) -> Cursor:
     """Return a cursor as if each missed tick within the window of `tick_ms` had had a digest of its matches.
 
     A match belongs to the digest of the first missed tick after its record time.
 
     Example:
-        >>> [one.tick_ms for one in behind_gap(Cursor(tick_ms=2), 30, 2, 4, {"0": 7}).window]
+        >>> [one.tick_ms for one in after_gap(Cursor(tick_ms=2), 30, 2, 4, {"0": 7}).window]
         [26, 28]
     """
     reached = highest(covered, cursor.covered)

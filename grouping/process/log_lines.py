@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TextIO
 
-__all__ = ["Sparing", "change_level_by_signals", "last_error", "log_to"]
+__all__ = ["LineLimit", "change_level_by_signals", "last_error", "log_to"]
 
 _LONGEST = 500
 """The largest number of characters of the last error that a report shows."""
@@ -72,7 +72,7 @@ def last_error() -> dict[str, str] | None:
     return _last.line
 
 
-class Sparing:
+class LineLimit:
     """Decides when a repeated line is written: the first time at once, and then at most once a minute."""
 
     _EVERY_SECONDS = 60.0
@@ -90,16 +90,16 @@ class Sparing:
         return True
 
 
-class _SparingLibraries(logging.Filter):
+class _LimitedLibraries(logging.Filter):
     """Lets each logger of aiokafka write at most one line a minute, since its clients retry without end."""
 
-    def __init__(self, sparing: Sparing) -> None:
+    def __init__(self, line_limit: LineLimit) -> None:
         super().__init__()
-        self._sparing = sparing
+        self._line_limit = line_limit
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether a record is to be written."""
-        return not record.name.startswith("aiokafka") or self._sparing.due(record.name)
+        return not record.name.startswith("aiokafka") or self._line_limit.due(record.name)
 
 
 def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "text") -> None:
@@ -113,7 +113,7 @@ def log_to(stream: TextIO, level: int | str, form: Literal["text", "json"] = "te
     handler = logging.StreamHandler(stream)
     text = "%(asctime)s %(levelname)s %(name)s %(message)s"
     handler.setFormatter(JsonFormatter() if form == "json" else FieldFormatter(text))
-    handler.addFilter(_SparingLibraries(Sparing()))
+    handler.addFilter(_LimitedLibraries(LineLimit()))
     logging.basicConfig(level=level, handlers=[handler, _last], force=True)
     logging.captureWarnings(capture=form == "json")
     if form == "json":  # Python's default hooks would write text instead

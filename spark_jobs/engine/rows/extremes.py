@@ -57,7 +57,7 @@ def stored_column(name: str) -> tuple[str, bool]:
     return name[len(_ABOVE) :], name.startswith(_ABOVE)
 
 
-class _Chain:
+class _Chains:
     """For each key, the events whose value is greater than the values of all later events: a stack, called a chain.
 
     The latest event, which has the smallest value, is at the top. Each event has a link to the event below it in the
@@ -142,7 +142,7 @@ class ExtremesBuilder:
 
     def __init__(self, count: int) -> None:
         """Begin without events; `count` is the number of rows of the batch."""
-        self._peaks, self._lows = _Chain(), _Chain()
+        self._peaks, self._lows = _Chains(), _Chains()
         self._tops = np.zeros((2, count), np.int64)
         self._peak = self._low = _ROOT
 
@@ -196,8 +196,8 @@ class ExtremesBuilder:
 class Extremes:
     """The peaks and lows of each row's key before the row."""
 
-    _peaks: _Chain
-    _lows: _Chain
+    _peaks: _Chains
+    _lows: _Chains
     _tops: Ints
     peak_values: pa.Array
     """The value of the column at each node of the chain of peaks."""

@@ -210,7 +210,7 @@ class LogStates:
             if state.whole and not state.torn:
                 state.position, state.complete = end, True
                 if end > state.began:  # changes by a mark without events are not stored: the next task gets it again
-                    self._snapshots.leave_changes(_place_of(needs, stream, partition), state)
+                    self._snapshots.store_changes(_place_of(needs, stream, partition), state)
         self._measure(_PartitionPlace(stream.stream_id, stream.source_id, partition), states)
 
     def forget(self, stream_id: str) -> None:

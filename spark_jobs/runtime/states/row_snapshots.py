@@ -131,7 +131,7 @@ class RowSnapshots:
         except _FAULTS as error:
             self._pause(error)
 
-    def leave_changes(self, place: SnapshotPlace, state: LogState) -> None:
+    def store_changes(self, place: SnapshotPlace, state: LogState) -> None:
         """Store the changes of a task that has ended, for other workers of this machine."""
         if self._folder is None or self._clock() < self._away_until:
             return

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from grouping.model.catalog import Stream
 from grouping.model.errors import OperationalError
 from grouping.model.ids import StreamId
-from grouping.process.log_lines import Sparing
+from grouping.process.log_lines import LineLimit
 from grouping.process.pacing import look_seconds
 from grouping.settings.assignment import Assignment
 from grouping.settings.settings import Settings
@@ -94,7 +94,7 @@ class Streams:
         """For topics whose streams are new in this call of `reconcile`: the topic's partitions, offsets and id."""
         self._epoch: int | None = None
         self._compare_at = 0.0
-        self._sparing = Sparing(clock)
+        self._line_limit = LineLimit(clock)
 
     def reconcile(self) -> Iterator[str]:
         """Start, restart and stop queries as needed, and report the progress of each stream.
@@ -169,7 +169,7 @@ class Streams:
         try:
             at_fault = self._lane.attend()
         except OperationalError as error:
-            if self._sparing.due("lane"):
+            if self._line_limit.due("lane"):
                 log.warning("the lane is not attended to", extra={"reason": error.line})
             return
         for running in self._running.values():
@@ -262,7 +262,7 @@ class Streams:
                     running.compare(self._clock(), form.earliest, form.ends)
         except OperationalError as error:
             # No query is stopped here: if its topic cannot be read, a query fails by itself.
-            if self._sparing.due("offsets"):
+            if self._line_limit.due("offsets"):
                 log.warning("offsets not compared", extra={"reason": error.message})
 
     def _start(self, running: EvaluatedStream) -> None:
@@ -328,7 +328,7 @@ class Streams:
             running.failures += 1
         running.start_at = self._clock() + backoff
         running.reason = reason
-        if self._sparing.due(f"{running.stream.stream_id} {reason}"):
+        if self._line_limit.due(f"{running.stream.stream_id} {reason}"):
             log.warning(
                 "stream does not run, will be tried again",
                 extra={"stream": running.stream.name, "reason": reason, "seconds": backoff},

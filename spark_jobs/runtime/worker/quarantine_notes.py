@@ -41,19 +41,19 @@ class QuarantineNotes:
         hour."""
         self.failed: set[str] = set()
         """Units that raised an error in this worker."""
-        self.slow: dict[str, Quarantine] = {}
+        self.quarantined: dict[str, Quarantine] = {}
         """Units that this worker quarantined: they were too slow, or the state of their computation was too large."""
 
     def left_out(self) -> set[str]:
         """Return the units that this worker does not try now."""
         now_ms = self._clock_ms()
-        return {unit for unit, state in self.slow.items() if state.leaves_out(now_ms)}
+        return {unit for unit, state in self.quarantined.items() if state.leaves_out(now_ms)}
 
     def selection(self, guard: HangGuard) -> UnitSelection:
         """Select the units that a task evaluates, by the notes of only this worker."""
         now_ms = self._clock_ms()
-        self.slow = {unit: state for unit, state in self.slow.items() if not state.is_over(now_ms)}
-        return self._selected(self.slow, None, None, guard)
+        self.quarantined = {unit: state for unit, state in self.quarantined.items() if not state.is_over(now_ms)}
+        return self._selected(self.quarantined, None, None, guard)
 
     def shared_selection(self, task: int, guard: HangGuard, wait_seconds: float) -> UnitSelection:
         """Select the units that a task evaluates, by the notes of all workers. The call waits until Redis answers.
@@ -71,7 +71,7 @@ class QuarantineNotes:
                 time.sleep(wait_seconds)
                 continue
             suspects = search.suspects if search.careful else None
-            return self._selected(self.slow | known, suspects, self.mark, guard)
+            return self._selected(self.quarantined | known, suspects, self.mark, guard)
 
     def _selected(
         self,
@@ -127,12 +127,12 @@ class QuarantineNotes:
             log.warning("quarantines not read", extra={"stream": self._stream_id, "reason": error.message})
         states: dict[str, Quarantine] = {}
         for unit in units:
-            before = known.get(unit) or self.slow.get(unit)
+            before = known.get(unit) or self.quarantined.get(unit)
             if before is None or not before.leaves_out(now_ms):  # otherwise another worker has quarantined the unit
                 before = Quarantine.begun(now_ms, before, reason, user)
                 if user:
                     self._stopped[user] += 1
-            states[unit] = self.slow[unit] = before
+            states[unit] = self.quarantined[unit] = before
         self._put(states)
 
     def report_task(self, letters: Mapping[str, int], reasons: Mapping[str, str]) -> None:

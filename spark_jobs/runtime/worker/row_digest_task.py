@@ -60,14 +60,14 @@ class RowDigestTask:
             OperationalError: Kafka or Redis failed.
         """
         settings: Settings = pickle.loads(self.settings)
-        tables, notes = _FoldedTables(settings), TableStore(settings, self.fences).snapshots
+        tables, notes = _RowCache(settings), TableStore(settings, self.fences).snapshots
         for batch in batches:
             for offset, body in zip(batch["offset"].to_pylist(), batch["value"], strict=True):
                 yield from self._carried_out(offset, _decode(body.as_py()), settings, tables, notes)
         MEMORY.task_done()
 
     def _carried_out(
-        self, offset: int, order: Order, settings: Settings, tables: _FoldedTables, notes: SnapshotStore
+        self, offset: int, order: Order, settings: Settings, tables: _RowCache, notes: SnapshotStore
     ) -> Iterator[pa.RecordBatch]:
         records = OrderRecords(offset, order, settings)
         yield from records.of_pending(MEMORY.log(settings))
@@ -83,7 +83,7 @@ class RowDigestTask:
         notes.release(name)
 
     def _of_rows(
-        self, order: Order, cut: TableCut, settings: Settings, tables: _FoldedTables, records: OrderRecords
+        self, order: Order, cut: TableCut, settings: Settings, tables: _RowCache, records: OrderRecords
     ) -> Iterator[pa.RecordBatch]:
         """Yield the records of digests of a table's rows."""
         stream = msgspec.json.decode(cut.stream, type=Stream)
@@ -102,7 +102,7 @@ class RowDigestTask:
             yield from row_digests(order, matches, records.of_digest, run)
 
     def _matches(
-        self, stream: Stream, cut: TableCut, tables: _FoldedTables, opened: Callable[[], TaskRun]
+        self, stream: Stream, cut: TableCut, tables: _RowCache, opened: Callable[[], TaskRun]
     ) -> Generator[pa.RecordBatch, None, RowMatches]:
         """Yield the dead letters of the rows of a table, and return the matches among the rows.
 
@@ -136,7 +136,7 @@ class _TableUnreadable(Exception):
     """The topic of a table is gone, was created again with fewer records, or its records cannot be read."""
 
 
-class _FoldedTables:
+class _RowCache:
     """A cache of rows with one place for each partition number.
 
     A place has the rows of this partition of one table: the table whose partition with this number was read last.
@@ -167,6 +167,6 @@ class _FoldedTables:
         try:
             return read_rows(stream, partition, end, self._settings).events()
         except PartitionUnreadable as error:
-            return _TableUnreadable(f"{error.topic} is gone, or was created again")
+            return _TableUnreadable(f"{error.topic} is gone, was created again, or may not be read")
         except OperationalError as error:
             return _TableUnreadable(error.detail or error.message)

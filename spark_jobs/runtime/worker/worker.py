@@ -166,7 +166,7 @@ class TaskRun:
         watch.schemas.begin_task()
         notes = watch.notes
         self._hang_guard = guard = HangGuard(settings.evaluator.hang_seconds, self._watch_budget, WATCHDOG.rest)
-        ask = cautious or notes.slow
+        ask = cautious or notes.quarantined
         selection = notes.shared_selection(_task_number(), guard, WAIT_SECONDS) if ask else notes.selection(guard)
         self._budget = CpuBudget(
             settings.evaluator.group_seconds, settings.limits.residual_micros / 1e6, part_of=notes.part_of_budget
@@ -332,7 +332,7 @@ def _states(
     if not any(each.has_state for each in snapshot.computations):
         return {}
     partition, first = begin.partition, begin.first + stream.base
-    left_out, parts = watch.notes.left_out(), snapshot.by_computation() if watch.notes.slow else {}
+    left_out, parts = watch.notes.left_out(), snapshot.by_computation() if watch.notes.quarantined else {}
     stopped = [name for name, part in parts.items() if name and left_out.issuperset(part.groups)]
     states = PROCESS.log_states(settings).begun(stream, snapshot, tables.views, partition, first, stopped, clock)
     _stop_full(states, tables, watch, settings)

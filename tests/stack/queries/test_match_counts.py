@@ -49,12 +49,12 @@ def test_a_block_is_saved_at_a_time_and_all_when_asked(settings: Settings) -> No
         store.counts.add([TaskCount("s_1", MatchTally.of(np.array([7]), 2000), 0, f"q/{batch}")])
         counts.step()
     assert [[b"0"], [b"0", b"1"], [b"0", b"1", b"2"], [b"0", b"1", b"2"]] == saved
-    counts.save(all_of_it=True)
+    counts.save(all_blocks=True)
     again = MatchCounts(working)
     again.open()
     assert [(7, 2000), (1, 1000), (2, 1000)] == [again.of("s_1", number) for number in (7, 70_000, 150_000)]
     again.forget([("s_1", 70_000)])
-    again.save(all_of_it=True)
+    again.save(all_blocks=True)
     third = MatchCounts(working)
     third.open()
     assert (0, None) == third.of("s_1", 70_000)

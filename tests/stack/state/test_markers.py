@@ -27,7 +27,7 @@ def test_a_commit_is_awaited(ground: Ground, by_admin: bool, monkeypatch: pytest
         producer.produce(topic, b"a", partition=partition)
     producer.flush(DEADLINE)
     with ThreadPoolExecutor(1) as pool:
-        seen = pool.submit(markers.await_behind, {(topic, 0): 0, (topic, 1): 0})
+        seen = pool.submit(markers.await_markers, {(topic, 0): 0, (topic, 1): 0})
         with pytest.raises(TimeoutError):
             seen.result(0.5)
         producer.commit_transaction(DEADLINE)
@@ -40,4 +40,4 @@ def test_a_partition_that_is_not_there(ground: Ground) -> None:
     topic = f"{ground.settings.prefix}alone"
     ground.make_topic(topic, 1)
     with pytest.raises(OperationalError):
-        Markers(ground.settings).await_behind({(topic, 3): 0})
+        Markers(ground.settings).await_markers({(topic, 3): 0})

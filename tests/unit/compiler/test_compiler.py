@@ -176,8 +176,8 @@ def test_explain_shows_groups() -> None:
         "stored_by": ["INTC"],
     }
     assert explained["text"].splitlines()[3:6] == [
-        "  2. aggregated by name: count(*), sum(volume); equal keys wait as one row",
-        "  3. at the tick, the groups where count(*) > :c1",
+        "  2. aggregated by name: count(*), sum(volume); matches with equal keys wait for the tick as one row",
+        "  3. at the tick, the aggregates where count(*) > :c1",
         "  4. name, s to the destinations",
     ]
     assert explained["plan"]["tree"]["constants"] == [

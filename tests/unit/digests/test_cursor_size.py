@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grouping.digests.cursor import Cursor, behind_gap, cursor_encoder, moved, window_base
+from grouping.digests.cursor import Cursor, after_gap, cursor_encoder, moved, window_base
 
 _TICK_MS = 1_000
 _LARGEST = 4 << 20
@@ -31,7 +31,7 @@ def test_the_cursor_of_a_long_window_is_bounded(window: int, partitions: int) ->
         base = window_base(cursor, tick_ms, over_ms)
         assert base is not None
         assert 0 <= tick_ms - over_ms - base.tick_ms <= over_ms // 60
-        gap = behind_gap(cursor, tick_ms, _TICK_MS, over_ms, cursor.covered)
+        gap = after_gap(cursor, tick_ms, _TICK_MS, over_ms, cursor.covered)
         assert _LARGEST > len(cursor_encoder()(gap))
         assert tick_ms - over_ms == gap.window[0].tick_ms
 
@@ -41,5 +41,5 @@ def test_a_window_of_few_ticks_is_exact() -> None:
     for cursor in _after(125, 60, 4_000)[-60:]:
         kept = [one.tick_ms for one in cursor.window]
         assert list(range(cursor.tick_ms - 60 * _TICK_MS, cursor.tick_ms + 1, _TICK_MS)) == kept
-    gap = behind_gap(cursor, cursor.tick_ms + 1, _TICK_MS, 60 * _TICK_MS, cursor.covered)
+    gap = after_gap(cursor, cursor.tick_ms + 1, _TICK_MS, 60 * _TICK_MS, cursor.covered)
     assert 60 == len(gap.window)

@@ -16,7 +16,7 @@ from gateway.testing.records import placed
 from gateway.timers.schedule import MissedTicks, has_gap
 from gateway.timers.window_ticks import WindowTicks
 from grouping.digests.answers import AggregatedMatches
-from grouping.digests.cursor import Cursor, DigestCoverage, behind_gap, moved
+from grouping.digests.cursor import Cursor, DigestCoverage, after_gap, moved
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces
 from grouping.digests.pending_log import PendingLog
@@ -115,7 +115,7 @@ def test_after_a_gap_a_window_counts_its_own_ticks() -> None:
         covered, tick_ms = {"0": tick}, START_MS + 1000 * tick
         if away:
             assert 25 == _counted(cursor, tick_ms, tick).counted
-            cursor = behind_gap(cursor, tick_ms, 1000, 4000, covered)
+            cursor = after_gap(cursor, tick_ms, 1000, 4000, covered)
         found = _counted(cursor, tick_ms, tick)
         assert 4 == found.counted
         cursor = moved(cursor, tick_ms, covered, tick, found.held, over_ms=4000)

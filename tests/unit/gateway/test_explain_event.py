@@ -9,7 +9,7 @@ import pytest
 
 from gateway.commands.explain_event import explain_event
 from gateway.evaluation.event import answered
-from gateway.model.records import Cq, Destination
+from gateway.model.records import Cq, Destination, EdgeSpec
 from gateway.testing import ACCEPTED_AT, InputError, Stream, Table
 from gateway.testing.query import checked
 from grouping.model.group import canonical_constants
@@ -46,6 +46,7 @@ def _lines(
         "shared",
         0,
         asked.trigger,
+        edges=EdgeSpec(asked.query.edge, "") if asked.query.edge else None,
     )
     cq = Cq("intel", CqText.cut(query), destination.destination_id, asked.accepted_ms, 0, asked.start_ms)
     cq = msgspec.structs.replace(cq, expire_ms=asked.expire_ms, **fields)
@@ -240,3 +241,18 @@ def test_frames_of_an_event_alone() -> None:
     assert not before["matches"]
     [conjunct] = before["conjuncts"]
     assert {"lag(price, 1)": None, "price": 99} == conjunct["columns"]
+
+
+def test_what_a_view_leaves_out_is_no_event_of_its_key() -> None:
+    """The event before does not matter then, and nothing is delivered; an expression over `_edge` is left out."""
+    stream = Stream("quotes (symbol STRING, price DOUBLE, PARTITION KEY (symbol))")
+    query = (
+        "SELECT upper(_edge) AS way, symbol FROM (SELECT * FROM quotes WHERE price > 50) AS q WHERE price < 100 "
+        "EMIT ON EXIT BY symbol"
+    )
+    left_out = _event(query, """'{"symbol": "INTC", "price": 9}'""", stream=stream)
+    assert (False, False) == (left_out["matches"], left_out["delivered"])
+    assert left_out["delivery"] == "FROM leaves the event out, so it is not an event of its key"
+    ended = _event(query, """'{"symbol": "INTC", "price": 100}'""", stream=stream)
+    assert (False, None) == (ended["matches"], ended["delivered"])
+    assert _event(query, f"'{_HIT}'", stream=stream)["results"] == [{"symbol": "INTC"}]

@@ -1,4 +1,4 @@
-"""`cq top`: rates and costs are made of two looks, and the costliest groups come first."""
+"""`cq top`: rates and costs are made of two samples, and the costliest groups come first."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import pytest
 from rich.console import Console
 
 from gateway.top.activity import Activity, Watch
-from gateway.top.look import GroupLook, Look, StreamLook
+from gateway.top.sample import GroupSample, StreamSample, TopSample
 from gateway.top.table import tables
 from gateway.topics.lag import Lag
 from grouping.access.access_path import AccessPath
 from grouping.access.stream_statistics import GroupLoad
 
 
-def _group(name: str, micros: float, matches: float) -> GroupLook:
+def _group(name: str, micros: float, matches: float) -> GroupSample:
     load = GroupLoad(AccessPath("hash", (0,)), 10, 100.0, 150.0, matches * 100, micros * 100)
-    return GroupLook(name, f"FROM quotes WHERE {name} = ?", 5, load)
+    return GroupSample(name, f"FROM quotes WHERE {name} = ?", 5, load)
 
 
-def _look(at: float, evaluated: int, end: int, groups: list[GroupLook]) -> Look:
-    stream = StreamLook("quotes", 7, 12, {"0": end, "1": 40}, {"0": evaluated, "1": 40}, groups)
+def _sample(at: float, evaluated: int, end: int, groups: list[GroupSample]) -> TopSample:
+    stream = StreamSample("quotes", 7, 12, {"0": end, "1": 40}, {"0": evaluated, "1": 40}, groups)
     subscribers = {f"s{number:02}": number for number in range(1, 13)}
-    return Look(at, {"s_1": stream}, subscribers)
+    return TopSample(at, {"s_1": stream}, subscribers)
 
 
 def test_rates_lag_and_costs() -> None:
-    """Events are counted between looks; a group costs its time for an event at that rate."""
+    """Events are counted between samples; a group costs its time for an event at that rate."""
     groups = [_group(f"g{number:02}", number, 0.5) for number in range(12)]
     watch = Watch()
-    first = watch.take(_look(10.0, 100, 100, groups))
+    first = watch.take(_sample(10.0, 100, 100, groups))
     assert [(0.0, 0, 0.0)] == [(one.events_per_second, one.behind, one.seconds_behind) for one in first.streams]
-    watch.take(_look(11.0, 100, 150, groups))
-    [stream] = (activity := watch.take(_look(13.0, 120, 300, groups))).streams
+    watch.take(_sample(11.0, 100, 150, groups))
+    [stream] = (activity := watch.take(_sample(13.0, 120, 300, groups))).streams
     assert (10.0, 60.0, 180, 2.0) == (
         stream.events_per_second, stream.matches_per_second, stream.behind, stream.seconds_behind,
     )  # fmt: skip
@@ -58,9 +58,9 @@ def _shown(activity: Activity, width: int) -> str:
 def test_a_stream_of_the_lane_is_shown() -> None:
     """The table says of each stream whether it shares its query."""
     watch = Watch()
-    shared = _look(10.0, 100, 100, []).streams["s_1"]._replace(name="orders", lane=True)
-    look = _look(10.0, 100, 100, [])
-    activity = watch.take(look._replace(streams={**look.streams, "s_2": shared}))
+    shared = _sample(10.0, 100, 100, []).streams["s_1"]._replace(name="orders", lane=True)
+    sample = _sample(10.0, 100, 100, [])
+    activity = watch.take(sample._replace(streams={**sample.streams, "s_2": shared}))
     assert {"quotes": False, "orders": True} == {each.stream: each.lane for each in activity.streams}
     rows = {line.split()[0]: line.split() for line in _shown(activity, 160).splitlines() if line.strip()}
     assert "lane" in rows["orders"] and "own" in rows["quotes"]

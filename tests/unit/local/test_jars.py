@@ -51,7 +51,7 @@ def test_locks_are_whole(name: str) -> None:
 def test_a_jar_is_fetched_once(tmp_path: Path, mirror: Path, lock: Jar) -> None:
     """A cached jar needs no network, no mirror and no progress."""
     seen: list[tuple[int, int]] = []
-    folder = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"), lambda there, of: seen.append((there, of)))
+    folder = ensure_jars(SPARK, _settings(mirror, tmp_path / "cache"), lambda *numbers: seen.append(numbers))
     assert [BODY] == [path.read_bytes() for path in folder.glob("*.jar")]
     assert seen[-1] == (1, 1)
     seen.clear()

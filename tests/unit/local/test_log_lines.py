@@ -13,7 +13,7 @@ from datetime import datetime
 
 import pytest
 
-from grouping.process.log_lines import Sparing, change_level_by_signals, last_error, log_to
+from grouping.process.log_lines import LineLimit, change_level_by_signals, last_error, log_to
 
 
 @pytest.fixture
@@ -70,12 +70,12 @@ def test_the_last_warning_is_kept(lines: io.StringIO) -> None:
 def test_a_repeated_line_is_due_once_a_minute() -> None:
     """Each kind of line has its own minute."""
     now = [0.0]
-    sparing = Sparing(lambda: now[0])
-    assert [True, False, True] == [sparing.due("kafka"), sparing.due("kafka"), sparing.due("redis")]
+    line_limit = LineLimit(lambda: now[0])
+    assert [True, False, True] == [line_limit.due("kafka"), line_limit.due("kafka"), line_limit.due("redis")]
     now[0] = 59.9
-    assert not sparing.due("kafka")
+    assert not line_limit.due("kafka")
     now[0] = 60.0
-    assert [True, False] == [sparing.due("kafka"), sparing.due("kafka")]
+    assert [True, False] == [line_limit.due("kafka"), line_limit.due("kafka")]
 
 
 def test_a_library_that_retries_is_heard_once_a_minute(lines: io.StringIO) -> None:

@@ -71,6 +71,19 @@ def test_digests_of_groups(query: str, expected: list[Any]) -> None:
     assert _shown(query) == expected
 
 
+def test_lists_that_begin_alike_are_two_conditions() -> None:
+    """Aggregates whose lists of IN differ only after the first element are counted separately."""
+    [digest] = digests(
+        "SELECT count(*) FILTER (WHERE k IN ('a', 'b')) AS ab, count(*) FILTER (WHERE k IN ('a', 'c')) AS ac,"
+        " count(*) FILTER (WHERE k IN ('a', NULL)) AS a FROM t HAVING sum(CASE WHEN v IN (5, 9) THEN v ELSE 0 END) = 14"
+        " AND sum(CASE WHEN v IN (5, 1) THEN v ELSE 0 END) = 6 EVERY '1 minute'",
+        _STREAM,
+        _ROWS,
+        accepted_at=_AT,
+    )
+    assert digest["rows"] == [{"ab": 3, "ac": 3, "a": 2}]
+
+
 _PARTS = Stream("t (k STRING, at STRUCT<a: INT>, many ARRAY<INT>, named MAP<STRING, INT>, v VARIANT)")
 _OF_PARTS = [{"k": "a", "at": {}, "many": [], "named": {"x": 1}, "v": None}, {"many": [1], "v": {"x": 1}}, {}]
 

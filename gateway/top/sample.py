@@ -1,4 +1,4 @@
-"""A look: the progress of streams, the recent costs of groups, and the numbers of CQs of a prefix at one moment."""
+"""A sample: the progress of streams, the recent costs of groups, and the numbers of CQs of a prefix at one moment."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from grouping.model.ids import GroupId, StreamId, Subscriber
 from grouping.settings.settings import Settings
 from grouping.store.role_notes import RoleNotes
 
-__all__ = ["GroupLook", "Look", "Looker", "StreamLook"]
+__all__ = ["GroupSample", "TopSample", "TopSampler", "StreamSample"]
 
 
-class GroupLook(NamedTuple):
+class GroupSample(NamedTuple):
     """A group that was evaluated recently."""
 
     group_id: GroupId
@@ -27,7 +27,7 @@ class GroupLook(NamedTuple):
     load: GroupLoad
 
 
-class StreamLook(NamedTuple):
+class StreamSample(NamedTuple):
     """The figures of a stream."""
 
     name: str
@@ -37,22 +37,22 @@ class StreamLook(NamedTuple):
     """Partition → position after the last event."""
     evaluated: dict[str, int]
     """Partition → position after the last evaluated event."""
-    loads: list[GroupLook]
+    loads: list[GroupSample]
     lane: bool = False
     """Whether the stream shares the Spark query of quiet streams."""
 
 
-class Look(NamedTuple):
+class TopSample(NamedTuple):
     """The figures of a prefix at one moment."""
 
     at: float
     """The moment, in seconds of a monotonic clock."""
-    streams: dict[StreamId, StreamLook]
+    streams: dict[StreamId, StreamSample]
     subscribers: dict[Subscriber, int]
     """Subscriber → number of its CQs."""
 
 
-class Looker:
+class TopSampler:
     """Reads the figures from Kafka, and from the notes of the gateway and the evaluator in Redis."""
 
     def __init__(self, settings: Settings) -> None:
@@ -63,7 +63,7 @@ class Looker:
         self._notes = RoleNotes(settings)
         self._signatures: dict[GroupId, str] = {}
 
-    def look(self) -> Look:
+    def take(self) -> TopSample:
         """Return the present figures.
 
         Raises:
@@ -80,7 +80,7 @@ class Looker:
         found = {}
         for stream, reached in zip(streams, evaluated, strict=True):
             known = {number: ends.get((stream.topic, int(number))) for number in reached}
-            found[stream.stream_id] = StreamLook(
+            found[stream.stream_id] = StreamSample(
                 stream.name,
                 inventory.live_cqs[stream.stream_id],
                 len(inventory.groups(stream.stream_id)),
@@ -89,9 +89,9 @@ class Looker:
                 self._loads(stream.stream_id),
                 bool(figures.get(stream.name, {}).get("lane")),
             )
-        return Look(time.monotonic(), found, cq_counts(self._settings))
+        return TopSample(time.monotonic(), found, cq_counts(self._settings))
 
-    def _loads(self, stream_id: StreamId) -> list[GroupLook]:
+    def _loads(self, stream_id: StreamId) -> list[GroupSample]:
         parts = []
         for body in self._working.evaluator.statistics([stream_id])[stream_id]:
             try:
@@ -102,7 +102,7 @@ class Looker:
         for group_id, cqs in self._working.inventory.groups(stream_id).items():
             load = statistics.group(group_id)
             if load is not None:
-                loads.append(GroupLook(group_id, self._signature(stream_id, group_id), cqs, load))
+                loads.append(GroupSample(group_id, self._signature(stream_id, group_id), cqs, load))
         return loads
 
     def _signature(self, stream_id: StreamId, group_id: GroupId) -> str:
