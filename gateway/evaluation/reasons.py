@@ -125,7 +125,7 @@ def reason(standing: StandingQuery, at_ms: int, judgement: Judgement) -> str:
     failed = [f"{text} is {value_text(value)}" for text, value in conjuncts.items() if value is not True]
     before = standing.query.plan.before
     of_from = standing.texts[-len(before.where) :] if before is not None and before.where else ()
-    if not reasons and any(conjuncts.get(text) is not True for text in of_from):
+    if not reasons and conjuncts and any(conjuncts[text] is not True for text in of_from):
         return f"FROM leaves the event out: {', '.join(failed)}"
     if not reasons and judgement.row is None and standing.query.plan.frames:
         return "a condition of WHERE that decides which events the frames hold is not TRUE"

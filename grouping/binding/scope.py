@@ -9,6 +9,7 @@ from grouping.binding.bound import Bound
 from grouping.binding.budget import Budget
 from grouping.model.catalog import RECORD_FIELDS, Stream
 from grouping.model.errors import InputError, near_name
+from grouping.model.expression import TableColumn
 from grouping.plan.computation import Computation, Node
 from grouping.plan.row_before import EDGE
 from grouping.plan.scan import Scan
@@ -51,6 +52,9 @@ class Scope(NamedTuple):
     """The nodes between the stream and the group; None for a query that reads only a stream."""
     where: tuple[Bound, ...] = ()
     """The conditions of views and subqueries, and the conditions of ON that the joins do not evaluate."""
+    row_keys: tuple[TableColumn, ...] = ()
+    """The columns of PRIMARY KEYs that differ in the joined rows of one event; empty if an event has at most one row.
+    """
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -14,11 +14,11 @@ from grouping.compiler.frames.framed_query import settled
 from grouping.compiler.from_clause import Relation
 from grouping.compiler.normalize import normalize
 from grouping.model.catalog import Stream
-from grouping.model.expression import Column, TableColumn
+from grouping.model.expression import Column, TableColumn, stored_reference
 from grouping.model.refusals import unsupported
 from grouping.model.table import Table
 from grouping.plan.computation import Computation
-from grouping.plan.expression_text import render_name
+from grouping.plan.expression_text import render_name, render_reference
 from grouping.plan.row_before import EDGE, RowBefore
 from grouping.plan.table_changes import table_changes
 from grouping.statements.clauses import EmitClause, KeyName
@@ -28,7 +28,6 @@ __all__ = [
     "bind_key",
     "changes_scope",
     "check_covered",
-    "check_single",
     "check_unconditional",
     "key_column",
     "key_columns",
@@ -76,10 +75,18 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
     Raises:
         InputError: ``unknown-column``; ``unsupported-query`` if edges are not defined for these rows or this key.
     """
-    check_single(scope, "EMIT ON ENTER or EXIT")
     assert scope.stream is not None, "a table alone was refused"
+    columns = key_columns(scope, scope.stream, names)
+    missing = [each for each in scope.row_keys if stored_reference(each) not in {column.stored for column in columns}]
+    if missing or any(node.undecided for node in scope.nodes):
+        by = f" or name {', '.join(map(render_reference, missing))} in BY" if missing else ""
+        raise unsupported(
+            "EMIT ON ENTER or EXIT over a join that may meet several rows",
+            "The previous event of a key would then have several rows.",
+            f"Join the table by its whole PRIMARY KEY{by}.",
+        )
     of_from = settled(part for condition in scope.where for part in normalize(condition))
-    return RowBefore.of(key_columns(scope, scope.stream, names), of_from)
+    return RowBefore.of(columns, of_from)
 
 
 def key_columns(scope: Scope, stream: Stream, names: Sequence[KeyName]) -> frozenset[Column]:
@@ -91,24 +98,6 @@ def key_columns(scope: Scope, stream: Stream, names: Sequence[KeyName]) -> froze
     columns = frozenset(key_column(*scope.resolve(name.qualifier, name.name, quoted=name.quoted)) for name in names)
     check_covered(stream, {column.stored for column in columns}, "BY")
     return columns
-
-
-def check_single(scope: Scope, shown: str) -> None:
-    """Refuse joins by which an event may have several rows.
-
-    Args:
-        scope: FROM with its joins.
-        shown: The clause that needs a single row, for the error.
-
-    Raises:
-        InputError: ``unsupported-query``.
-    """
-    if any(not node.single for node in scope.nodes):
-        raise unsupported(
-            f"{shown} over a join that may meet several rows",
-            "The previous event of a key would then have several rows.",
-            "Join the table by its whole PRIMARY KEY.",
-        )
 
 
 def check_unconditional(scope: Scope, shown: str) -> None:

@@ -175,7 +175,13 @@ def _joined(scope: Scope, node: exp.Join, catalog: Catalog, inline: Inline) -> S
     join = replace(join, rest=tuple(map(settle, order(free)[0])))
     assert scope.stream is not None, "the first source is a stream"
     computation = Computation.of(scope.stream.stream_id, (*scope.nodes, join))
-    return scope._replace(sources=(*scope.sources, source), computation=computation, where=(*scope.where, *bound))
+    own = tuple(TableColumn(prefix, name) for name in table.key if name not in {key.column for key in keys})
+    return scope._replace(
+        sources=(*scope.sources, source),
+        computation=computation,
+        where=(*scope.where, *bound),
+        row_keys=(*scope.row_keys, *own),
+    )
 
 
 def _kind(right: Relation) -> str:

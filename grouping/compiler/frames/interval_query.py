@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from grouping.binding.bound import Bound, without_positions
 from grouping.binding.scope import Scope
 from grouping.compiler.edge_key import (
-    check_single,
     check_unconditional,
     key_columns,
     row_key,
@@ -54,7 +53,7 @@ def with_interval(
     if aggregation:
         raise unsupported(f"{shown} with aggregates", aggregated, "Name the columns.")
     assert scope is not None and scope.stream is not None, "a table is read as the stream of its changes"
-    check_single(scope, shown)
+    _check_single(scope, shown)
     by = _row_key(scope.stream, emit) if scope.stream.changes_of else _key(scope, scope.stream, emit)
     if emit.edge == "silence":
         placed = place_conditions(by, where)
@@ -114,3 +113,21 @@ def _lasting(
         others.remove(chosen)
     below = settled(others)
     return LastingMatches.of(by, milliseconds, compared, below), tuple(above)
+
+
+def _check_single(scope: Scope, shown: str) -> None:
+    """Refuse joins by which an event may have several rows.
+
+    Args:
+        scope: FROM with its joins.
+        shown: The clause that needs a single row, for the error.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    if any(not node.single for node in scope.nodes):
+        raise unsupported(
+            f"{shown} over a join that may meet several rows",
+            "The previous event of a key would then have several rows.",
+            "Join the table by its whole PRIMARY KEY.",
+        )

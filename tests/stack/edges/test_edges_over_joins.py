@@ -63,3 +63,30 @@ def test_edges_over_a_join_with_a_table(lab: Lab) -> None:
     lab.results.until(lambda: _edges(lab, inner) == wanted, "the key's edge in its second partition")
     assert missing == _edges(lab, left)
     source.fence()  # a task that begins while its stream is dropped loses its lease, which is a stack trace
+
+
+def test_each_row_of_a_join_has_its_own_edges(lab: Lab) -> None:
+    """BY has the table's key: a row enters and exits whatever the other rows of its event do."""
+    source = lab.stream("device STRING, temp DOUBLE, n INT, PARTITION KEY (device)", partitions=2)
+    table = LabTable(lab, "machine STRING, watcher STRING, least DOUBLE, PRIMARY KEY (machine, watcher)")
+    table.put(*({"machine": "m0", "watcher": name, "least": least} for name, least in (("ann", 90), ("bob", 96))))
+    made = lab.create(
+        "watched",
+        f"SELECT n, watcher FROM {source.name} JOIN {table.name} ON device = machine WHERE temp > least "
+        "EMIT ON ENTER OR EXIT BY device, watcher",
+    )
+    _publish(source, *(("m0", temp, n) for n, temp in enumerate((80, 95, 97, 92, 20))), ("m1", 99, 5))
+    table.put({"machine": "m0", "watcher": "cid", "least": 10})
+    _publish(source, ("m0", 30, 6))
+    edges = [(1, 0, "enter"), (2, 1, "enter"), (3, 1, "exit"), (4, 0, "exit"), (6, 2, "enter")]
+    wanted = [(n, ("ann", "bob", "cid")[row], row, edge) for n, row, edge in edges]
+
+    def found() -> list[tuple[int, str, int, str]]:
+        return [
+            (one.row["n"], one.row["watcher"], int(one.headers["ce_id"].rpartition("/")[2]), one.headers["edge"])
+            for one in lab.results.of(made["destination"])
+        ]
+
+    lab.results.until(lambda: len(found()) >= len(wanted), "edges of each joined row")
+    source.fence()
+    assert wanted == found()
