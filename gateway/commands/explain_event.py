@@ -158,8 +158,8 @@ def _rows_by_table(given: Mapping[str, str], joined: Mapping[str, Table]) -> dic
 
 def _is_left_out(query: CompiledQuery, outcome: EventOutcome) -> bool:
     """Tell whether a WHERE within FROM is not TRUE for the event, although the event has edges."""
-    before = query.plan.before
-    count = 0 if before is None else len(before.where)
+    computation = query.plan.computation
+    count = 0 if computation is None else len(computation.of_from)
     return any(each.value is not True for each in outcome.conjuncts[len(outcome.conjuncts) - count :])
 
 

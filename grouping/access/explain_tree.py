@@ -143,7 +143,7 @@ def _silence(silence: SilentKeys) -> dict[str, Any]:
 
 def _lasting(lasting: LastingMatches) -> dict[str, Any]:
     """Return the key and the interval of stays, and the conditions that the computation decides."""
-    conditions = lasting.where if lasting.switch is None else lasting.switch.expressions
+    conditions = (*(lasting.where if lasting.switch is None else lasting.switch.expressions), *lasting.of_from)
     constants, by = _decided(conditions, "stays"), list(map(render_part, lasting.by))
     return {"lasting_by": by, "lasting_milliseconds": lasting.milliseconds, "constants": constants}
 

@@ -6,6 +6,7 @@ import hashlib
 
 import msgspec
 
+from grouping.model.expression import Expression
 from grouping.model.ids import StreamId
 from grouping.plan.frames import Frames
 from grouping.plan.lasting import LastingMatches
@@ -76,6 +77,13 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
         """The conditions of WHERE and UNTIL that the computation decides; None if its groups decide them."""
         node = self.before or self.lasting
         return None if node is None else node.switch
+
+    @property
+    def of_from(self) -> tuple[Expression, ...]:
+        """The conditions of FROM that decide which events exist for edges."""
+        if self.before is not None:
+            return self.before.where
+        return () if self.lasting is None else self.lasting.of_from
 
     @property
     def single(self) -> bool:

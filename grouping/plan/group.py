@@ -71,9 +71,10 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.computation is None:
             return self.conjuncts
         below = self.computation.switch.enters if self.computation.switch else ()
-        if self.before is not None:
-            below = (*below, *(self.frames.where if self.frames else ()), *self.before.where)
-        return (*(each for each in self.conjuncts if each not in _OF_COMPUTATIONS), *below)
+        if self.before is not None and self.frames is not None:
+            below = (*below, *self.frames.where)
+        above = (each for each in self.conjuncts if each not in _OF_COMPUTATIONS)
+        return (*above, *below, *self.computation.of_from)
 
     @property
     def computation_id(self) -> str:

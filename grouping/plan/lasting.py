@@ -46,6 +46,9 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     empty."""
     switch: Switch | None = None
     """If `height` has the column `SWITCH`, the conditions of this column; otherwise None."""
+    of_from: tuple[Expression, ...] = ()
+    """The conditions of views, subqueries and joins of FROM, as in `RowBefore.where`. A row for which one of them is
+    not TRUE neither begins nor ends a stay, but it moves the watermark."""
 
     @classmethod
     def of(
@@ -74,17 +77,19 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions over the rows below that the node computes with."""
         compared = () if self.height is None else (self.height.column,)
-        return (*self.by, *(compared if self.switch is None else self.switch.expressions), *self.where)
+        return (*self.by, *(compared if self.switch is None else self.switch.expressions), *self.where, *self.of_from)
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields that are hashed to an id."""
         height = None if self.height is None else [self.height.column.stored, self.height.above]
         by = [column.stored for column in self.by]
-        until: dict[str, Any] = {"until": True} if self.until else {}
+        more: dict[str, Any] = {"until": True} if self.until else {}
         if self.switch is not None:
-            until["switch"] = [self.switch.enters, self.switch.leaves]
-        return {"for": self.milliseconds, "by": by, "height": height, "where": self.where, **until}
+            more["switch"] = [self.switch.enters, self.switch.leaves]
+        if self.of_from:
+            more["from"] = self.of_from
+        return {"for": self.milliseconds, "by": by, "height": height, "where": self.where, **more}
 
     @property
     def signature(self) -> str:

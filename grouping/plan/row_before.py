@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from grouping.model.expression import Column, Expression
-from grouping.plan.expression_text import render_reference, without_values
+from grouping.plan.expression_text import render_reference
 from grouping.plan.switch import Switch
 
 __all__ = ["EDGE", "RowBefore"]
@@ -56,11 +56,6 @@ class RowBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of the node over the rows below."""
         return (*self.by, *self.where, *(self.switch.expressions if self.switch else ()))
-
-    @property
-    def conditions(self) -> list[Expression]:
-        """The conditions of FROM, in which slot 0 stands for each constant, since signatures hide constants."""
-        return [without_values(each) for each in self.where]
 
     @property
     def signature(self) -> str:

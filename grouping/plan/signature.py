@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Value
 from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
-from grouping.plan.expression_text import HIDDEN, all_of, render_part
+from grouping.plan.expression_text import HIDDEN, all_of, render_part, without_values
 from grouping.plan.frames import PASSES, Frames
 from grouping.plan.scan import Scan
 from grouping.plan.stay import Stay
@@ -93,6 +93,7 @@ def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[s
     """
     nodes = computation.nodes if computation else ()
     text = scan.signature + "".join(node.signature(lifted or {}) for node in nodes)
-    if computation is None or computation.before is None or not computation.before.where:
+    if computation is None or not computation.of_from:
         return text
-    return f"(SELECT … FROM {text} WHERE {_conjunction([(each, HIDDEN) for each in computation.before.conditions])})"
+    conditions = [(without_values(each), HIDDEN) for each in computation.of_from]
+    return f"(SELECT … FROM {text} WHERE {_conjunction(conditions)})"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from grouping.binding.bound import Bound, without_positions
 from grouping.binding.scope import Scope
 from grouping.compiler.edge_key import (
@@ -41,7 +43,7 @@ def with_interval(
     Args:
         scope: The scope of FROM; a table without a stream is the stream of its changes.
         emit: EMIT.
-        where: The conditions of WHERE, of the query and of views.
+        where: The conditions of FROM (`scope.where`), and then the condition of WHERE.
         until: The condition of UNTIL; None without UNTIL.
         aggregation: Whether the query has aggregates.
 
@@ -60,8 +62,11 @@ def with_interval(
         silence = SilentKeys.of(placed.key, emit.interval_ms, placed.below)
         computation, above = Computation.of(scope.stream.stream_id, scope.nodes, silence=silence), placed.above
     else:
-        check_unconditional(scope, "EMIT … FOR over a view or join with conditions")
-        lasting, above = _lasting(by, emit.interval_ms, where, until)
+        if scope.stream.changes_of:
+            check_unconditional(scope, "EMIT … FOR over a view of a table with conditions")
+        lasting, above = _lasting(by, emit.interval_ms, where[len(scope.where) :], until)
+        of_from = settled(part for condition in scope.where for part in normalize(condition))
+        lasting = replace(lasting, of_from=of_from)
         computation = Computation.of(scope.stream.stream_id, scope.nodes, lasting=lasting)
     return scope._replace(computation=computation), above
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.testing import Record, Stream, Table, digests, evaluate
 from grouping.model.errors import InputError
@@ -149,3 +152,38 @@ def test_a_row_is_told_by_rows_of_a_later_task(emit: str) -> None:
     outcomes = evaluate(f"SELECT device FROM machines WHERE temp > 90 EMIT {emit}", _STREAM, records)
     assert outcomes[0].results == [{"device": "a"}]
     assert (outcomes[0].matches, outcomes[0].result, outcomes[0].why) == (True, {"device": "a"}, None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from("ab"),
+            st.sampled_from([80.0, 88.0, 92.0, None]),
+            st.sampled_from(["x", "y", None]),
+            st.sampled_from([0, 1, 2, 4]),
+        ),
+        max_size=20,
+    ),
+    edges=st.sampled_from(["ENTER", "EXIT", "ENTER OR EXIT"]),
+    until=st.sampled_from(["", " UNTIL temp < 85", " UNTIL temp < 85 OR room = 'z'"]),
+    where=st.sampled_from(["temp > 90", "temp > 90 AND device = 'a'", "temp > 90 OR temp IS NULL"]),
+)
+def test_what_a_view_leaves_out_is_no_event(
+    rows: list[tuple[str, float | None, str | None, int]], edges: str, until: str, where: str
+) -> None:
+    """The results over a view are those over a stream that has only the events of the view."""
+    minutes = accumulate(after for *_, after in rows)
+    records = [
+        Record({"device": device, "temp": temp, "room": room}, time=_BEGIN + timedelta(minutes=at), partition=0)
+        for (device, temp, room, _), at in zip(rows, minutes, strict=True)
+    ]
+    last = Record({"device": "c", "room": "x"}, time=_BEGIN + timedelta(minutes=100), partition=0)
+    query = f"SELECT device, temp FROM {{}} WHERE {where} EMIT ON {edges} BY device FOR '3 minutes'{until}"
+    found = evaluate(query.format("(SELECT * FROM machines WHERE room = 'x') m"), _STREAM, [*records, last])
+    kept = [place for place, (_, _, room, _) in enumerate(rows) if room == "x"]
+    alone = evaluate(query.format("machines"), _STREAM, [*(records[place] for place in kept), last])
+    by_place = {place: (row.result, row.edge) for place, row in zip(kept, alone, strict=False)}
+    assert [by_place.get(place, (None, None)) for place in range(len(rows))] == [
+        (row.result, row.edge) for row in found[:-1]
+    ]

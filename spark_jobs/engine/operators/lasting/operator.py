@@ -71,6 +71,8 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         rows = switched_rows(rows, self.node.switch, self.value_bytes)
         timed = self.clock.timed(state, rows, known, noted=undoable)
         counting = self._counting(rows, known, timed)
+        if self.node.of_from:
+            counting = counting[holds(self.node.of_from, EventColumns(rows, self.value_bytes), counting)]
         if self.node.until and self.node.height is not None:  # a row without a value changes nothing
             column = rows.column(self.node.height.column.reference).take(pa.array(counting))
             counting = counting[column.is_valid().to_numpy(zero_copy_only=False)]
