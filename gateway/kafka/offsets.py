@@ -22,7 +22,7 @@ _WAIT_SECONDS = 10.0
 """The longest time that the gateway's main loop may wait for the admin client. During a longer wait, the
 supervisor would conclude that the gateway hangs."""
 _NO_LEADERS = KafkaError._NOENT  # noqa: SLF001  # the driver's own code, which has a name with an underscore
-_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # the driver's own
+_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001  # likewise a code of the driver
 """The driver's code for a partition that is missing in the driver's copy of the cluster's metadata.
 
 The driver does not renew its copy for a request, so the partition may exist if it was added a moment ago.

@@ -172,7 +172,7 @@ class Topics:
             config: The configuration of new topics.
 
         Raises:
-            TopicRefusal: Kafka refuses one of the topics. The other topics exist.
+            TopicRefusal: Kafka refuses one or several of the topics. All other topics exist.
             KafkaUnavailable: Kafka failed. Some topics may have been created.
         """
         made, refused = self.create_each(wanted, config)
@@ -251,7 +251,10 @@ class Topics:
         return kept
 
     def _reached(self) -> AdminClient:
-        """Return an admin client that has just got an answer, for requests for changes, which are not repeated."""
+        """Return an admin client that has just got an answer.
+
+        Requests that change topics use it. They are sent only once, so the connection must work.
+        """
         self._admin.ask(_count_brokers, ANSWER_SECONDS)
         return self._admin.client
 
@@ -268,7 +271,7 @@ def _error(answer: Future[None]) -> KafkaException | None:
 
 
 def _count_brokers(admin: AdminClient) -> int:
-    described: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # the annotation is wrong
+    described: Any = admin.describe_cluster(request_timeout=QUESTION_SECONDS)  # the driver annotates another type
     return len(described.result(ANSWER_SECONDS).nodes)
 
 

@@ -84,7 +84,7 @@ class Dependency(NamedTuple):
 
     @classmethod
     def on(cls, definition: Definition) -> Dependency:
-        """Return the dependency that has a definition."""
+        """Return the dependency whose content is `definition`."""
         match definition:
             case GroupPlan():
                 return cls(DependencyKind.GROUP, definition.group_id)

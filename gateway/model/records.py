@@ -301,7 +301,7 @@ class Cq(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CatalogCq(msgspec.Struct, frozen=True):
-    """A record of `cq.catalog`, key `cq/<subscriber>/<name>`; a tombstone removes the CQ."""
+    """A record of `cq.catalog` under the key `CatalogKey.cq(subscriber, name)`; a tombstone removes the CQ."""
 
     subscriber: str
     cq: Cq

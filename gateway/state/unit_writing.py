@@ -218,9 +218,9 @@ def _write_dependencies(unit: Unit, pipeline: Any, keys: RedisKeys) -> None:
         if stream_id not in unit.inventory.streams:
             continue
         if count := unit.inventory.dependencies[stream_id][key.kind].get(key.item_id):
-            pipeline.hset(keys.parts(stream_id), key.name, count)
+            pipeline.hset(keys.dependencies(stream_id), key.name, count)
         else:
-            pipeline.hdel(keys.parts(stream_id), key.name)
+            pipeline.hdel(keys.dependencies(stream_id), key.name)
             if definition_hash(keys, stream_id, key.kind):
                 # A replayed micro-batch may still ask for the plan, so `TableUpkeep` removes it later.
                 pipeline.zadd(keys.unused(stream_id), {key.name: unit.inventory.versions[stream_id] + 1})

@@ -113,7 +113,7 @@ class WorkingCopy:
             inventory.versions = {name.decode(): int(body) for name, body in versions.items() if name != VERSIONS_MARK}
             inventory.next_numbers = {name.decode(): int(number) for name, number in numbers.items()}
             for name in inventory.streams:
-                counts = redis.hgetall(keys.parts(name))
+                counts = redis.hgetall(keys.dependencies(name))
                 inventory.dependencies[name] = DependencyCounts.read(counts)
                 users = redis.hgetall(keys.sole_users(name))
                 inventory.sole_users[name] = {item.decode(): sole_user(text) for item, text in users.items()}

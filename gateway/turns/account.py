@@ -1,4 +1,4 @@
-"""An account: the waiting commands of a subscriber, and its budget of CPU time."""
+"""An account: the waiting commands of one or several subscribers, and their common budget of CPU time."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ class Account:
         self.queues.setdefault(subscriber, deque()).append(record)
         self.bytes += size_of(record)
 
-    def push_back(self, subscriber: bytes | None, record: Record | SpilledRecord) -> None:
-        """Add a command before the subscriber's other commands."""
+    def return_first(self, subscriber: bytes | None, record: Record | SpilledRecord) -> None:
+        """Put a command before the subscriber's other commands, and give the subscriber the account's next turn."""
         self.queues.setdefault(subscriber, deque()).appendleft(record)
         self.queues.move_to_end(subscriber, last=False)
         self.bytes += size_of(record)
@@ -114,7 +114,7 @@ class Account:
         for spilled in reversed(wanted):
             again = found.get(spilled.place, spilled)  # without an answer in time, the record stays spilled
             if again is not None:
-                self.push_back(subscriber, again)
+                self.return_first(subscriber, again)
         return [place for place, again in found.items() if again is None]
 
 

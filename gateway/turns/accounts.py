@@ -12,7 +12,7 @@ NEWCOMERS, UNPROVEN = "newcomers", "unproven"
 """The names of the shared accounts. The type is str, so that no subscriber, whose name is bytes, has an equal name."""
 _MOST_KNOWN = 20_000
 """The largest number of subscribers with an account of their own. If there are more, the subscriber that has sent no
-command for the longest time becomes a newcomer again."""
+command for the longest time becomes a newcomer again, unless some of its commands still wait."""
 
 
 class Accounts:
@@ -30,7 +30,7 @@ class Accounts:
         self._shared = {NEWCOMERS: Account(now), UNPROVEN: Account(now)}
 
     def of_subscriber(self, subscriber: bytes | None) -> tuple[bytes | str, Account]:
-        """Return the name and the account for commands of a subscriber; None is for records without a key."""
+        """Return the name and the account of a subscriber; None is for records without a proven subscriber."""
         if subscriber is None:
             return UNPROVEN, self._shared[UNPROVEN]
         account = self._known.get(subscriber)
@@ -45,7 +45,7 @@ class Accounts:
 
     @property
     def unproven(self) -> Account:
-        """The account of records without a subscriber."""
+        """The account of records without a proven subscriber."""
         return self._shared[UNPROVEN]
 
     def promote(self, subscriber: bytes, now: float) -> None:

@@ -255,7 +255,7 @@ class CommandQueue:
             forged = self._under_way.pop((record.partition, record.offset)) == UNPROVEN
             subscriber = None if forged else record.key
             name, account = self._accounts.of_subscriber(subscriber)
-            account.push_back(subscriber, record)
+            account.return_first(subscriber, record)
             self._turns[name] = account
             self._turns.move_to_end(name, last=False)
 

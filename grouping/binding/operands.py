@@ -1,4 +1,4 @@
-"""Operands of an operator: checks of their types, types of constants from the other operands, and CAST."""
+"""Checks the types of an operator's operands, gives constants the types of the other operands, and binds CAST."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def cast(operand: Bound, sql_type: SqlType) -> Bound:
     if not sql_type.is_ordered:
         raise unsupported(f"CAST of {operand.type} to {sql_type}", f"Only a VARIANT is CAST to {sql_type.name}.")
     castable = CASTS.get(operand.type.name, frozenset())
-    # An untyped NULL stays in a CAST in which a string literal would stay, so that both queries share a signature.
+    # CAST(NULL AS t) stays a CAST wherever CAST('text' AS t) does, so that both queries have one signature.
     if is_null(operand) and (operand.type != STRING or sql_type.name not in castable or sql_type in (DATE, TIMESTAMP)):
         return Constant(None, sql_type)
     if sql_type.name not in castable:

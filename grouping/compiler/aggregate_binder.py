@@ -136,8 +136,8 @@ class AggregateBinder(Binder):
     def having(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
         """Return the condition of HAVING, which may name items of the SELECT list by their aliases.
 
-        As in Spark, a name that a column and an alias have in common means the column within an aggregate or a key. In
-        all other places, the name means the alias.
+        As in Spark, if a name is both a column and an alias, it means the column within an aggregate or a key, and the
+        alias in all other places.
         """
         self._aliases = aliases
         self._shadowed = frozenset(
@@ -191,13 +191,13 @@ class AggregateBinder(Binder):
         args = [without_positions(self._plain.bind(argument)) for argument in called.arguments]
         whole = called.whole
         if called.name == "count" and args and not called.distinct:
-            wanted = (*wanted, *(_there(each) for each in args if not each.type.is_ordered))
+            wanted = (*wanted, *(_not_null(each) for each in args if not each.type.is_ordered))
             # A constant is never NULL: count(1) is count(*).
-            args = [each for each in args if each.type.is_ordered and not _is_there(each)]
+            args = [each for each in args if each.type.is_ordered and not _is_non_null_constant(each)]
             whole = not args
         bound = _arguments(called.name, args, whole=whole)
         if called.ignore_nulls:
-            wanted = (*wanted, _there(bound[0]))
+            wanted = (*wanted, _not_null(bound[0]))
         return self._noted(called.name, bound, wanted, distinct=called.distinct)
 
     def _noted(self, name: str, args: Sequence[Bound], wanted: Sequence[Bound], *, distinct: bool) -> Column:
@@ -246,11 +246,11 @@ def _canonical(bound: Bound) -> Expression | None:
         return None
 
 
-def _there(bound: Bound) -> Bound:
+def _not_null(bound: Bound) -> Bound:
     return Term("not", (Term("is_null", (bound,), BOOLEAN),), BOOLEAN)
 
 
-def _is_there(bound: Bound) -> bool:
+def _is_non_null_constant(bound: Bound) -> bool:
     return isinstance(bound, Constant) and bound.value is not None
 
 

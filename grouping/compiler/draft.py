@@ -61,7 +61,10 @@ class Draft(NamedTuple):
     kept: tuple[Expression, ...] = ()
     """The conjuncts of HAVING; their slots come last."""
     stay: Stay | None = None
-    """The bounds of WHERE and UNTIL; UNTIL's slot follows the slots of WHERE."""
+    """For UNTIL, the comparison with which a key enters and the comparison with which it leaves; None without UNTIL.
+    The slot of UNTIL follows the slots of WHERE. If the computation decides UNTIL, the value is `SWITCH_STAY`, without
+    slots.
+    """
     row: ConstantRow = ConstantRow((), ())
     constants: tuple[Constant, ...] = ()
     """The constants that the row was made from, by slot."""

@@ -52,11 +52,12 @@ class AggregateQuestion(NamedTuple):
 
 
 class AggregatePart(NamedTuple):
-    """The parts of a record that belong to questions."""
+    """The partial aggregates of a record that belong to questions."""
 
     record: PendingMatches
     rows: QuestionNumbers
-    """Numbers of rows in the record's table of states. A row that belongs to several questions is repeated."""
+    """Numbers of rows in the record's table of states (`PendingMatches.values`). A row that belongs to several
+    questions is repeated."""
     question: QuestionNumbers
     """By row: the number of the question to which the row belongs."""
     late: Flags
@@ -74,7 +75,7 @@ def gather_aggregates(
     Args:
         log: The log with the aggregates.
         questions: The questions of destinations.
-        take: Called several times, each time with the parts of some records, in the order of the log.
+        take: A function that is called for some records at a time, with a part of each record, in the order of the log.
         bounds: Limits on the records in memory.
     """
     sweep = _Sweep(questions)

@@ -25,7 +25,7 @@ class LaterMatches(msgspec.Struct, frozen=True, kw_only=True):
     """The number of repeated matches, which replayed micro-batches have written."""
     reached: int | None = None
     """The offset of the log up to which aggregates were gathered; None for matches. If the answer to an equal
-    earlier question is used again, the offset is the one of that answer.
+    earlier question is used again, the value is the offset of the earlier answer.
     """
     positions: DigestedPositions = ()
     """For computed results (`PendingMatches.computed`), the highest positions in this digest and all earlier digests;

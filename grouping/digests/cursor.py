@@ -41,7 +41,7 @@ VisibilityInterval = tuple[int, int, list[Window]]
 
 
 MOST_HELD = 64
-"""The largest number of records in `Cursor.held`. If there are more, the log is read again from the first record on."""
+"""The largest number of records in `Cursor.held`. If there are more, the log is read again from the first one on."""
 
 
 _MOST_OFFSETS = 200_000

@@ -20,7 +20,8 @@ class Bounds(NamedTuple):
     """Limits on the number of records in memory at the same time."""
 
     one: int = 64
-    """The largest number of records of one destination that are read together. More records are read one by one."""
+    """The largest number of records of one destination that are read together. If the destination has more records,
+    they are read one by one."""
     together: int = 256
     """The largest number of records of several destinations that are read together."""
 

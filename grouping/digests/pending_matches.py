@@ -42,7 +42,7 @@ class PendingAggregates(NamedTuple):
     times: NDArray[np.int64]
     """When the pane begins, epoch milliseconds."""
     rows: NDArray[np.int32]
-    """The number of the item's row in the table of states."""
+    """The number of the item's row in the table of states (`PendingMatches.values`)."""
 
     def at(self, places: NDArray[np.int64]) -> PendingAggregates:
         """Return the items at the given places."""

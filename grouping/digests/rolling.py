@@ -1,9 +1,10 @@
-"""Decides which stored aggregates may be merged, so that each later digest of each reader has both or neither.
+"""Decides which stored aggregates may be merged: aggregates of which each later digest has all or none.
 
 Two aggregates may be merged under these conditions. They have the same pane and source partition. Their ranges of
-offsets are committed, so each later cut covers both. Each reader saw both or neither at the versions of the tables by
-which the aggregates were found. Each earlier digest of a reader that still matters had both or neither. The last range
-of a source partition is never merged, since a later record may continue or repeat the range.
+offsets are committed, so each later cut covers both. Each reader has the same visible times at the two versions of the
+constant tables with which the aggregates were found, so it sees both or neither. Each earlier digest that a cursor
+still names (`StoreReaders.covered`) had both or neither. The last range of a source partition is never merged, since a
+later record may continue or repeat the range.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from grouping.digests.question_columns import Flags, QuestionNumbers
 __all__ = ["Piece", "RolledParts", "StoreReaders", "plan_roll"]
 
 _NEVER_REPEATED = np.iinfo(np.int32).max
-"""The ordinal of a merged aggregate. With this ordinal, a repeat of its first range never counts as new."""
+"""The ordinal of a merged aggregate: the highest, so that `FirstTimes` takes a replayed aggregate with the same first
+offset for a repeat."""
 
 
 class StoreReaders(NamedTuple):
@@ -34,7 +36,7 @@ class StoreReaders(NamedTuple):
     versions: tuple[tuple[int, int], ...]
     """Epochs and versions of the tables at which the visible times of a reader change; ascending."""
     covered: tuple[SourceOffsets, ...]
-    """The cuts of the readers' digests."""
+    """The cuts of earlier digests that the cursors of the readers still name."""
 
     @classmethod
     def of(
@@ -64,10 +66,11 @@ class StoreReaders(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Rows of one record's table of states that are merged with others."""
+    """The partial aggregates of one record that are merged with others."""
 
     record: PendingMatches
     rows: QuestionNumbers
+    """The numbers of their rows in the record's table of states (`PendingMatches.values`)."""
     parts: QuestionNumbers
     """By row: the number of the row's part. Rows of one part with the same key become a single row."""
 
@@ -92,7 +95,8 @@ class _Items(NamedTuple):
 
     store: QuestionNumbers
     sight: QuestionNumbers
-    """The number of `StoreReaders.versions` up to the version at which the item was found."""
+    """How many of the store's `StoreReaders.versions` are not after the version with which the item was found. Readers
+    see items of a store with the same number in the same way."""
     version: QuestionNumbers
     aggregates: PendingAggregates
 

@@ -73,20 +73,20 @@ class EvaluatorSettings(BaseModel):
     watermark_delay_seconds: float = Field(
         2.0,
         ge=0,
-        description="how far the watermark of a source partition is behind its latest event time; an event behind the "
-        "watermark is late; for streams without WATERMARK FOR",
+        description="seconds that the watermark of a source partition is behind its latest event time, for streams "
+        "without WATERMARK FOR; an event behind the watermark is late",
     )
     idle_seconds: float = Field(
         60.0,
         ge=1,
-        description="after how long without new events the clock moves the watermark of a source partition on; for "
-        "streams without the option `idle`",
+        description="seconds without new events after which the watermark of a source partition advances with the "
+        "clock, for streams without the option `idle`",
     )
     future_seconds: float = Field(
         3600.0,
         ge=0,
-        description="how far the event time of an event may be ahead of the time of its record; an event that "
-        "is further ahead moves no watermark and counts as future",
+        description="seconds that the event time of an event may be ahead of the time of its record; an event that is "
+        "further ahead moves no watermark and counts as future",
     )
     hang_seconds: float = Field(
         60.0,

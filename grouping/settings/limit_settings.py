@@ -1,4 +1,4 @@
-"""The limits on the costs of a CREATE."""
+"""The limits on the costs of commands and queries."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ __all__ = ["LimitSettings"]
 
 
 class LimitSettings(BaseModel):
-    """Limits on the costs of a CREATE."""
+    """Limits on the costs of commands and queries.
+
+    Most limits refuse a CREATE. `commands_per_second` and `statement_words` hold for all commands. `state_megabytes`
+    and `last_row_days` hold for the state of running queries.
+    """
 
     cqs_per_subscriber: int = Field(2_000_000, description="live CQs of one subscriber")
     streams_per_subscriber: int = Field(500, description="live streams that one subscriber has created")
     partitions_per_subscriber: int = Field(
         4_096,
-        description="partitions of the topics of one subscriber's live streams and tables; together with topics "
-        "created for dropped ones, twice as many are allowed",
+        description="partitions of the topics of one subscriber's live streams and tables; twice this number if the "
+        "topics that were created for the subscriber's dropped streams and tables are counted too",
     )
     tables_per_subscriber: int = Field(100, description="live tables that one subscriber has created")
     views_per_subscriber: int = Field(1_000, description="live views that one subscriber has created")
     joins_per_stream: int = Field(
         1_000,
-        description="different joins with tables, keys of edges, and frames, over all live CQs of a stream",
+        description="different computations that the live CQs of one stream need, such as joins with tables, edges "
+        "and frames",
     )
     dedicated_per_subscriber: int = Field(
         250,
@@ -37,7 +42,9 @@ class LimitSettings(BaseModel):
         0, description="commands of one subscriber a second, as an average of ten seconds; 0 for no limit"
     )
     quarantined_per_subscriber: int = Field(
-        20, description="quarantines within an hour after which a subscriber may create no new groups; 0 for no limit"
+        20,
+        description="a subscriber with this many quarantines may create no new groups; a quarantine counts until an "
+        "hour after its end; 0 for no limit",
     )
     matches_per_event: float = Field(
         10_000.0, description="expected matches per event of one group; VIRTUAL destinations are exempt"

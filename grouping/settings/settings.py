@@ -134,7 +134,7 @@ class StreamSettings(BaseModel):
     access: Literal["open", "granted"] = Field(
         "open",
         description="who may read streams, tables and views whose CREATE does not say: `open` for everybody; "
-        "`granted` for their owners, operators and those named by a GRANT",
+        "`granted` for their owners, operators and the subscribers that a GRANT names",
     )
     registries: SecretStr = Field(
         SecretStr(""),
@@ -154,8 +154,8 @@ class ResultSettings(BaseModel):
     partitions: int = Field(32, description="partitions of cq.results when the gateway creates it")
     dedicated_limit: int = Field(
         500,
-        description="largest number of dedicated destinations; 0 for none. With ended destinations, there may be "
-        "twice as many topics",
+        description="largest number of live dedicated destinations; 0 for none. If the topics of ended destinations "
+        "are counted too, twice this number",
     )
     compression: Codec = Field(
         "lz4", description="compression of results: `lz4`, `gzip` or `none`; replies, ends and digests use gzip"
@@ -165,7 +165,11 @@ class ResultSettings(BaseModel):
     )
     virtual_limit: int = Field(200, description="largest number of topics of groups with virtual destinations")
     retention_hours: float = Field(168.0, description="hours for which results are kept")
-    linger_seconds: float = Field(3600.0, description="seconds after its cq.end at which a dedicated topic is deleted")
+    linger_seconds: float = Field(
+        3600.0,
+        description="seconds from the last `cq.end` on a topic of dedicated or virtual destinations until the topic is "
+        "deleted",
+    )
 
 
 class MetricsSettings(BaseModel):

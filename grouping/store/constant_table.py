@@ -196,7 +196,7 @@ class Segment:
 
 
 class _StoredSegment(msgspec.Struct, array_like=True):
-    """The stored form of a segment; a segment of a single piece has the same bytes as in versions without pieces."""
+    """The stored form of a segment or piece. Earlier versions, without pieces, wrote no `more`."""
 
     removed: bytes
     blocks: list[tuple[Block, bytes]]

@@ -42,6 +42,7 @@ class RedisKey:
     readers: ProgramName
     """The programs that read the key, in addition to its writer."""
     content: str
+    """The content of the key: for a hash as field → value, for a sorted set as member → score."""
     kept: bool = False
     """Whether the key stays when the gateway fills Redis again from Kafka."""
 
@@ -81,6 +82,9 @@ class _OfStream(_Each[StreamId]):
 class RedisKeys:
     """The keys of a gateway, and of its evaluators.
 
+    Some patterns have words of earlier versions, such as ``founders`` for `sole_users`, ``parts`` for `dependencies`,
+    and ``settled-ticks`` for `progress`. A pattern must not change, since Redis has keys with it.
+
     Example:
         >>> RedisKeys("cq").version, RedisKeys("cq").cqs("alice")
         ('cq:version', 'cq:cqs:alice')
@@ -94,140 +98,155 @@ class RedisKeys:
     # -- who may write, and whether tables may be read: `role` is from `role_title` --
     lease = _Each[str]("lease:{role}", "string", "all", "all", "``host/pid/nonce``; lapses", kept=True)
     fence = _Each[str]("lease:{role}:fence", "string", "all", "all",
-                       "the same text without expiry: the last holder of the lease, watched by its writes", kept=True)
+                       "the lease's text without expiry: its last holder, whose writes check this key", kept=True)
     redis_id = _Single("lease:redis-id", "string", "gateway", "", "id of this Redis and of its replicas", kept=True)
     role_note = _Each[str]("told:{role}", "string", "all", "all", "`RoleNote`, a role's report on itself; lapses")
-    epoch = _Single("epoch", "string", "gateway", "all", "`EpochNote`: the run of Redis for which tables are confirmed")
+    epoch = _Single("epoch", "string", "gateway", "all",
+                    "`EpochNote`: the epoch, and the run of the Redis server for which the gateway has confirmed that "
+                    "the constant tables are complete")
     doubted = _Single("doubted", "string", "gateway", "",
                       "present when the gateway died of its own fault: the next gateway fills Redis anew")
-    compiled = _Single("compiled", "string", "gateway", "", "the compiler's revision that stored CQs were compared to")
+    compiled = _Single("compiled", "string", "gateway", "",
+                       "the revision of the compiler at the last finished pass over all CQs (gateway/state/cq_pass.py)")
 
     # -- how far Redis and Kafka agree --
     journal = _Single("journal", "string", "gateway", "", "`Journal`: the last unit of work's records for Kafka")
     settled = _Single("settled", "string", "gateway", "", "number of the last journal that is on Kafka")
     position = _Single("position", "string", "gateway", "",
-                       "`CatalogPosition`: how far Redis has `cq.catalog`, its format")
+                       "`CatalogPosition`: the offset up to which Redis has the records of `cq.catalog`, and the "
+                       "format of the catalog")
     commands_read = _Single("commands-read", "string", "gateway", "",
                             "`CommandsRead`: how far `cq.commands` was carried out")
     commands_in_hand = _Single("commands-in-hand", "string", "gateway", "",
-                               "`CommandsInHand`: commands that may end the gateway", kept=True)
+                               "`CommandsInHand`: the commands of the unit of work under way; if the gateway dies now, "
+                               "one of them may be the cause", kept=True)
     replies_read = _Each[int]("replies-read:{partition}", "string", "gateway", "",
-                              "how far replies of a partition of `cq.replies` are among `ids`")
+                              "the offset up to which the replies of a partition of `cq.replies` are noted in `ids`")
     ids = _Each[int]("ids:{generation}", "hash", "gateway", "",
-                     "hashed command ids to ``partition/offset`` of their first replies; lapses")
+                     "hashed command id → ``partition/offset`` of its first reply; lapses")
 
     # -- streams and their constant tables --
-    streams = _Single("streams", "hash", "gateway", "all", "stream ids to `Stream`")
-    version = _Single("version", "hash", "gateway", "all", "stream ids to versions of tables, and `VERSIONS_MARK`")
-    segments = _OfStream("segments:{stream}", "hash", "gateway", "workers", "versions to segments (segment_log.py)")
-    groups = _OfStream("groups:{stream}", "hash", "gateway", "all", "group ids to `GroupPlan`")
-    selects = _OfStream("selects:{stream}", "hash", "gateway", "all", "ids of SELECT lists to `SelectList`")
-    texts = _OfStream("texts:{stream}", "hash", "gateway", "", "ids of templates to `TextTemplate`")
-    parts = _OfStream("parts:{stream}", "hash", "gateway", "", "ids of all these to the number of CQs that use them")
+    streams = _Single("streams", "hash", "gateway", "all", "stream id → `Stream`")
+    version = _Single("version", "hash", "gateway", "all",
+                      "stream id → version of its constant tables; and `VERSIONS_MARK`")
+    segments = _OfStream("segments:{stream}", "hash", "gateway", "workers", "versions → segment (segment_log.py)")
+    groups = _OfStream("groups:{stream}", "hash", "gateway", "all", "group id → `GroupPlan`")
+    selects = _OfStream("selects:{stream}", "hash", "gateway", "all", "id of a SELECT list → `SelectList`")
+    texts = _OfStream("texts:{stream}", "hash", "gateway", "", "id of a template → `TextTemplate`")
+    dependencies = _OfStream("parts:{stream}", "hash", "gateway", "",
+                             "name of a dependency (gateway/model/dependencies.py) → number of CQs that need it")
     sole_users = _OfStream("founders:{stream}", "hash", "gateway", "all",
-                           "ids of groups and SELECT lists to their sole users (quarantine.py)")
+                           "id of a group or SELECT list → its sole user (quarantine.py)")
     unused = _OfStream("unused:{stream}", "sorted set", "gateway", "",
-                       "definitions without CQs, by the version from which on no CQ uses them")
+                       "definition without CQs → the version from which on no CQ uses it")
 
     # -- tables and views --
-    tables = _Single("tables", "hash", "gateway", "all", "table ids to `Table`")
+    tables = _Single("tables", "hash", "gateway", "all", "table id → `Table`")
     dropped_tables = _Single("dropped-tables", "hash", "gateway", "all",
-                             "table ids to `DroppedTable`, while batches may join them")
-    views = _Single("views", "hash", "gateway", "", "folded names to `View`")
-    quotas = _Single("quotas", "hash", "gateway", "", "subscribers to `Quota`")
+                             "table id → `DroppedTable`, while micro-batches may join the table")
+    views = _Single("views", "hash", "gateway", "", "folded name → `View`")
+    quotas = _Single("quotas", "hash", "gateway", "", "subscriber → `Quota`")
     topic_founders = _Single("topic-founders", "hash", "gateway", "",
-                             "dedicated destinations, and groups with virtual ones, to who had the topic made")
-    pauses = _Single("pauses", "hash", "gateway", "workers", "``<stream>/<group>`` to `GroupPause`")
+                             "dedicated destination, or group with virtual destinations → the subscriber for whom the "
+                             "topic was made")
+    pauses = _Single("pauses", "hash", "gateway", "workers", "``<stream>/<group>`` → `GroupPause`")
     table_pins = _OfStream("table-pins:{stream}", "hash", "workers", "all",
-                           "micro-batches under way to the offsets of tables that they see", kept=True)
+                           "micro-batch under way → the offsets of tables that it sees", kept=True)
     table_letters = _Each[str]("table-letters:{table}", "hash", "workers", "",
-                               "partitions to offsets: dead letters of records before these are written", kept=True)
+                               "partition → offset: the dead letters of all records before it are written", kept=True)
     letters_writer = _Each[str]("letters-writer:{table}", "string", "workers", "",
                                 "the worker in charge of a table's dead letters; lapses")
     held = _OfStream("held:{stream}", "string", "gateway", "workers",
-                     "present while a query with a snapshot begins: no micro-batch is pinned; lapses", kept=True)
-    snapshots = _Single("snapshots", "hash", "gateway", "all", "destinations to `SnapshotNote`s that are owed")
+                     "present while a query with a snapshot begins, so that no micro-batch is pinned; lapses",
+                     kept=True)
+    snapshots = _Single("snapshots", "hash", "gateway", "all",
+                        "destination → `SnapshotNote` of a snapshot that is still to be written")
     snapshots_made = _Single("snapshots-made", "hash", "workers", "gateway",
-                             "destinations to `SnapshotNote`s that are written, until the catalog says so")
+                             "destination → `SnapshotNote` of a snapshot that was written or given up; removed when "
+                             "the catalog has a record of this")
     snapshot_tries = _Single("snapshot-tries", "hash", "workers", "",
-                             "parts of snapshots to how often a worker has begun them")
+                             "part of a snapshot, or order of digests of rows → how often a worker has begun it")
     snapshot_parts = _Each[str]("snapshot-parts:{destination}", "hash", "workers", "",
-                                "parts of an owed snapshot that are written to their rows' number; lapses")
+                                "written part of an unfinished snapshot → its number of rows; lapses")
     snapshot_writer = _Each[str]("snapshot-writer:{part}", "string", "workers", "",
                                  "the worker that writes a part of a snapshot; lapses")
-    replicas = _Each[str]("replicas:{source}", "hash", "workers", "gateway", "workers to `ReplicaNote`; lapses")
+    replicas = _Each[str]("replicas:{source}", "hash", "workers", "gateway", "worker → `ReplicaNote`; lapses")
 
     # -- CQs and destinations (gateway/model/stored_form.py) --
-    cqs = _Each[Subscriber]("cqs:{subscriber}", "hash", "gateway", "", "folded names to CQs")
-    subscribers = _Single("subscribers", "hash", "gateway", "", "subscribers to their CQs' number, to notice lost CQs")
-    expiries = _Single("expiries", "sorted set", "gateway", "", "CQs with EXPIRE, by that time")
+    cqs = _Each[Subscriber]("cqs:{subscriber}", "hash", "gateway", "", "folded name → CQ")
+    subscribers = _Single("subscribers", "hash", "gateway", "", "subscriber → number of its CQs, to notice lost CQs")
+    expiries = _Single("expiries", "sorted set", "gateway", "", "CQ with EXPIRE → this time")
     timed = _Each[Subscriber]("timed:{subscriber}", "sorted set", "gateway", "",
-                              "names of timer-based CQs, all of the same score")
-    destinations = _Single("destinations", "hash", "gateway", "", "raw ids to destinations with their members")
+                              "names of timer-based CQs, all with the same score")
+    destinations = _Single("destinations", "hash", "gateway", "", "raw id → destination with its members")
     dedicated = _Single("dedicated", "set", "gateway", "", "ids of the dedicated destinations")
-    numbers = _Single("numbers", "hash", "gateway", "", "stream ids to the first number that no destination ever had")
-    free = _OfStream("free:{stream}", "set", "gateway", "", "numbers of destinations that are gone")
+    numbers = _Single("numbers", "hash", "gateway", "", "stream id → the lowest number that no destination ever had")
+    free = _OfStream("free:{stream}", "set", "gateway", "", "numbers of ended destinations, free for new destinations")
     match_totals = _OfStream("match-totals:{stream}", "hash", "gateway", "",
-                             "blocks of numbers to matches by destination (gateway/state/match_counts.py)")
-    leaving = _Single("leaving", "hash", "gateway", "", "ids of destinations to `Departures`")
-    ends = _Single("ends", "hash", "gateway", "", "batches to `EndNotice`s")
-    secrets = _Single("secrets", "hash", "gateway", "", "names to secrets; ``members`` is the key of members' tokens")
+                             "block of destination numbers → for each of these destinations, how many matches it had, "
+                             "and when the last (gateway/state/match_counts.py)")
+    leaving = _Single("leaving", "hash", "gateway", "", "id of a destination → `Departures`")
+    ends = _Single("ends", "hash", "gateway", "", "batch → `EndNotice`s")
+    secrets = _Single("secrets", "hash", "gateway", "",
+                      "name → secret; the secret ``members`` is the key of members' tokens")
 
     # -- timers --
     timers = _Each[StreamId]("timers:{stream}", "sorted set", "gateway", "",
-                             "timer-based destinations by their next ticks; 0: a look is due")
+                             "timer-based destination → its next tick; 0: a look is due")
     readers = _Each[DestinationId]("readers:{store}", "set", "gateway", "",
                                    "timer-based destinations that read a store of matches")
-    cursors = _Single("cursors", "hash", "gateway", "", "incarnations of destinations to `Cursor`")
-    ticks_read = _Single("ticks-read", "string", "gateway", "", "how far Redis has `cq.ticks`")
-    progress = _Single("settled-ticks", "hash", "gateway", "", "stream ids to `ProgressNote`")
+    cursors = _Single("cursors", "hash", "gateway", "", "incarnation of a destination → `Cursor`")
+    ticks_read = _Single("ticks-read", "string", "gateway", "",
+                         "the offset up to which Redis has the records of `cq.ticks`")
+    progress = _Single("settled-ticks", "hash", "gateway", "", "stream id → `ProgressNote`")
 
     # -- evaluation --
-    pins = _OfStream("pins:{stream}", "hash", "workers", "gateway", "micro-batches under way to `Pin`", kept=True)
+    pins = _OfStream("pins:{stream}", "hash", "workers", "gateway", "micro-batch under way → `Pin`", kept=True)
     committed = _OfStream("committed:{stream}", "string", "evaluator", "gateway",
                           "`CommittedNote`: how far events are evaluated", kept=True)
     next_batch = _OfStream("evaluator:next-batch:{stream}", "string", "evaluator", "",
                            "the first uncommitted micro-batch: earlier ones are no longer pinned", kept=True)
     checkpoint = _OfStream("evaluator:checkpoint:{stream}", "string", "evaluator", "",
-                           "the checkpoint that the stream was evaluated by last", kept=True)
+                           "the name of the checkpoint with which the stream was evaluated last", kept=True)
     owner = _Each[StreamId]("evaluator:owner:{stream}", "string", "evaluator", "gateway",
-                            "`Owner`: the evaluator that has the stream, watched by all writes about the stream; "
+                            "`Owner`: the evaluator that has the stream; writes about the stream check this key; "
                             "lapses after DROP STREAM", kept=True)
     statistics = _OfStream("statistics:{stream}", "hash", "workers", "gateway",
-                           "source partitions to `PartitionStatistics`")
-    states = _OfStream("states:{stream}", "hash", "workers", "gateway", "source partitions to `PartitionStates`")
+                           "source partition → `PartitionStatistics`")
+    states = _OfStream("states:{stream}", "hash", "workers", "gateway", "source partition → `PartitionStates`")
     key_samples = _OfStream("key-samples:{stream}", "hash", "workers", "gateway",
-                            "source partitions to hashes of some of their keys, to find keys in two partitions")
+                            "source partition → hashes of some of its keys, to find keys in two partitions")
     matches = _OfStream("matches:{stream}", "list", "workers", "gateway",
                         "`MatchTally`, one for each task; the gateway takes them")
     counted = _OfStream("counted:{stream}", "hash", "workers", "",
-                        "source partitions to the micro-batch that `matches` has last")
+                        "source partition → the latest micro-batch that was counted in `matches` and `output`")
     output = _OfStream("output:{stream}", "hash", "workers", "gateway",
-                       "the fields of `Output`; watermark/partition to `PartitionWatermark`")
+                       "the fields of `Output`; ``watermark/<partition>`` → `PartitionWatermark`")
     misfits = _OfStream("misfits:{stream}", "hash", "workers", "gateway",
-                        "columns of a lenient stream to the number of values that did not fit")
+                        "column of a lenient stream → number of values that did not fit")
     first_records = _OfStream("first-records:{stream}", "hash", "workers", "gateway",
                               "the fields of `FirstRecords`: dead letters among a stream's first records", kept=True)
     schema_id = _OfStream("schema-id:{stream}", "string", "workers", "gateway",
                           "the id of the schema that the stream's first record named", kept=True)
     schemas = _OfStream("schemas:{stream}", "hash", "workers", "",
-                        "ids to schemas of a registry, partitions to `UnknownIds`", kept=True)
+                        "id → schema of a registry; ``unknown/<partition>`` → `UnknownIds`", kept=True)
     headers_read = _OfStream("headers-read:{stream}", "string", "workers", "evaluator",
                              "present when a query of the stream reads `_headers`")
     clocked = _OfStream("clocked:{stream}", "string", "workers", "evaluator",
-                        "present when the stream has an event-time query, as EMIT ON SILENCE does")
-    quarantine = _OfStream("quarantine:{stream}", "hash", "workers", "all", "work units to `Quarantine`")
+                        "present when the stream has an event-time query, such as one with EMIT ON SILENCE")
+    quarantine = _OfStream("quarantine:{stream}", "hash", "workers", "all", "work unit → `Quarantine`")
     trial = _OfStream("trial:{stream}", "string", "evaluator", "", "`CulpritSearch` at the next batch (quarantine.py)")
-    in_hand = _OfStream("in-hand:{stream}", "hash", "workers", "evaluator", "tasks to the work units in hand")
-    dead_letters = _Single("dead-letters", "hash", "workers", "gateway", "codes to the number of dead letters")
+    in_hand = _OfStream("in-hand:{stream}", "hash", "workers", "evaluator", "task → the work units that it evaluates")
+    dead_letters = _Single("dead-letters", "hash", "workers", "gateway", "code → number of dead letters")
     digest_job = _Single("evaluator:digest-job", "string", "all", "all",
                          "`Job`: digests that a Spark job makes; both programs write in turns", kept=True)
     executors = _Each[str]("evaluator:executors{/evaluator}", "string", "evaluator", "gateway",
                            "`ExecutorsNote`: the executors of an evaluator's tasks", kept=True)
     lane_hand = _Each[str]("evaluator:lane-hand{/evaluator}", "hash", "workers", "evaluator",
-                           "a lane's tasks to their micro-batch and the `Stream.source_id` in hand", kept=True)
+                           "task of the lane → its micro-batch, and `Stream.source_id` of the stream that it evaluates",
+                           kept=True)
     lane_seconds = _Each[str]("evaluator:lane-seconds{/evaluator}", "hash", "workers", "evaluator",
-                              "`Stream.source_id` to seconds of evaluation in the lane", kept=True)
+                              "`Stream.source_id` → seconds of evaluation in the lane", kept=True)
     # fmt: on
 
     @classmethod
@@ -259,7 +278,7 @@ class RedisKeys:
 
     @property
     def kept_by_wipe(self) -> tuple[bytes, ...]:
-        """The beginnings of keys that stay when Redis is filled again: leases, and notes of work under way."""
+        """The beginnings of the keys with `kept`: leases, and notes that are needed later and not in the catalog."""
         words = {row.pattern.partition(":")[0] for row in self.table().values() if row.kept}
         return tuple(f"{self.start}:{word}".encode() for word in sorted(words))
 

@@ -17,7 +17,7 @@ from grouping.store.ownership import EvaluatorFences
 __all__ = ["CountWriter", "TaskCount"]
 
 _FEW_WAITING = 64
-"""The number of values of a stream up to which the values always wait singly for the gateway."""
+"""If at most this number of values of a stream wait for the gateway, they are not replaced by their sum."""
 _LOST = -1
 """The answer of the script `COUNT` if another evaluator has the fence."""
 

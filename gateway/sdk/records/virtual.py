@@ -81,7 +81,8 @@ class _EventTable:
         """Return output name → True and the column's name, or False and the constant.
 
         The SELECT list of a virtual destination has only plain columns and constants. DuckDB runs the SELECT list over
-        a row in which the value of each column is the column's own name. So the result shows which columns are used.
+        a row in which the value of each column is a STRUCT with the column's own name. No constant is a STRUCT, so the
+        result shows which values are columns.
         """
         marked = ", ".join(f"{{'column': {_text(name)}}} AS {quoted(name)}" for name in self._names)
         found = self._run(destination, f"SELECT {select} FROM (SELECT {marked})")

@@ -64,7 +64,7 @@ class Audit:
         definition_hashes: set[str] = set()
         for stream_id in stream_ids:
             counts = {kind: len(working.inventory.users(stream_id, kind)) for kind in DependencyKind}
-            wanted[keys.parts(stream_id)] = sum(counts.values())
+            wanted[keys.dependencies(stream_id)] = sum(counts.values())
             for kind, count in counts.items():
                 if count and (definitions := definition_hash(keys, stream_id, kind)) is not None:
                     wanted[definitions] = count

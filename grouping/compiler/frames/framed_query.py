@@ -173,7 +173,9 @@ def _below_edges(by: frozenset[Column], before: RowBefore, scope: Scope, where: 
     The group decides only conditions that have the same value for all events with an edge's key. All other conditions
     stay in the node, with their constants, because the node must find the events for which one of these conditions is
     not TRUE: such an event has no frames, and its key exits.
-    Conditions of FROM, with which `where` begins, are decided by `before` too.
+
+    `where` begins with the conditions of FROM (`scope.where`). They stay in the node too, although `before` decides
+    them as well.
     """
     of_from, own = (
         [part for each in some for part in normalize(each)] for some in (scope.where, where[len(scope.where) :])

@@ -41,7 +41,7 @@ def with_interval(
     """Return the scope of a query with EMIT and an interval, and the conditions that its group decides.
 
     Args:
-        scope: The scope of FROM; a table without a stream is the stream of its changes.
+        scope: The scope of FROM; if FROM names only a table, the scope of the stream of its changes.
         emit: EMIT.
         where: The conditions of FROM (`scope.where`), and then the condition of WHERE.
         until: The condition of UNTIL; None without UNTIL.
@@ -95,13 +95,15 @@ def _lasting(
     """Return the node of EMIT with FOR, and the conditions that the group decides.
 
     The group decides conditions that read only the key, and the comparison of one column with a constant. All other
-    conditions are part of the node: an event for which one of them is not TRUE ends the stay of its key. With UNTIL,
-    the group decides all conditions.
+    conditions are part of the node: an event for which one of them is not TRUE ends the stay of its key.
+
+    With UNTIL, the group decides all conditions if WHERE and UNTIL are opposite bounds of one column. Otherwise, the
+    group decides only conditions over the key, and all other conditions and UNTIL are the node's switch.
     """
     if until is not None:
         switch, above_all = switch_of(by, where, until)
         end = SWITCH_STAY.end if switch else height(normalize(until)[0])
-        assert end is not None, "without a switch, UNTIL is a bound"
+        assert end is not None, "without a switch, UNTIL compares one column with a constant"
         opposite = Height(end.column, not end.above)
         return LastingMatches.of(by, milliseconds, opposite, (), until=True, switch=switch), above_all
     exact = exact_columns(by)

@@ -1,6 +1,6 @@
-"""The begins of entries over state (edges, frames and silences): by source partition, the offset of the first event.
+"""The begin of an entry: the offset in each source partition from which on events can match the entry.
 
-Earlier events are no matches of the entry.
+Entries of groups over state (edges, frames and silences) have a begin.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Begins:
         return Begins(self.codes[rows], self.offsets)
 
     def at(self, rows: NDArray[np.integer], partitions: NDArray[np.integer]) -> Ints:
-        """Return the begin of each of some entries, in the source partition at the same place of `partitions`."""
+        """Return, for each i, the begin of entry `rows[i]` in source partition `partitions[i]`."""
         begins: Ints = self.offsets[self.codes[rows], np.minimum(partitions, self.offsets.shape[1] - 1)]
         return begins
 
@@ -72,8 +72,11 @@ class Begins:
         """Return the largest begin in a partition; the begins of entries that `take` left out may be included."""
         return int(self.offsets[:, min(partition, self.offsets.shape[1] - 1)].max())
 
-    def distinct(self, partition: int) -> Ints:
-        """Return the distinct begins in a partition; the begins of entries that `take` left out may be included."""
+    def in_partition(self, partition: int) -> Ints:
+        """Return the begins in a partition; the begins of entries that `take` left out may be included.
+
+        An offset may be repeated, since rows of `offsets` may differ only in other partitions.
+        """
         return self.offsets[:, min(partition, self.offsets.shape[1] - 1)]
 
     @property

@@ -45,9 +45,10 @@ def plain_check(sql_type: SqlType, kind: str) -> Check | None:
 class NestedChecks:
     """Checks and conversions of nested columns, in which fastavro leaves times as numbers and decimals as bytes.
 
-    A named type may occur in several places of a schema, even in fields without a column. Therefore fastavro converts
-    only the logical types of DATE and TIMESTAMP columns, and logical types in nested columns are converted here. So a
-    record is not wrong because of a bad value in a field without a column.
+    A named type may occur in several places of a schema, even in fields without a column. If fastavro converted the
+    logical types in nested columns, it would convert them in all these places, and a bad value in a field without a
+    column would make the record wrong. So fastavro converts only DATE and TIMESTAMP columns, and nested values are
+    converted here.
     """
 
     def __init__(self, types: AvroTypes) -> None:

@@ -1,4 +1,4 @@
-"""Derives from a value the SQL call that reads its form of a time, such as ``to_timestamp(column, 'dd/MM/yyyy')``."""
+"""Derives from a time as text the SQL call for texts of its form, such as ``to_timestamp(column, 'dd/MM/yyyy')``."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ def reading_calls(text: str) -> tuple[str, ...]:
 
 
 def _orders(found: re.Match[str]) -> list[str]:
-    """Return the letters of the fields "first", "last" and "year" in each possible order.
+    """Return each possible assignment of the format letters M, d and y to the fields "first", "last" and "year".
+
+    A text with the name of a month has no field "first", whose letter is then "-".
 
     If a year of four digits comes first, the month is before the day. If the parts are separated by points, the day is
     before the month. In other dates, a number above 12 is the day; without such a number, both orders are possible. A

@@ -1,8 +1,8 @@
 """The index for the texts of events that must begin with a constant row's prefix, or contain a constant row's text.
 
 For each length of prefixes, there is an equality index over the texts' first characters. A LIKE pattern that begins
-with a wildcard is looked up by its longest piece without a wildcard (`part_lookup`). The residual checks the rest of
-each pattern. For a pattern of only wildcards, every event with a text is a candidate.
+with a wildcard is looked up by its longest piece without a wildcard (`substring_lookup`). The residual checks the rest
+of each pattern. For a pattern of only wildcards, every event with a text is a candidate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grouping.values.like_pattern import like_part, like_prefix
 from spark_jobs.engine.index import EqualityIndex, Ints
 from spark_jobs.engine.index.key_codes import KeyCodes
 from spark_jobs.engine.index.lookup import AliveRows, Candidates, comparison
-from spark_jobs.engine.index.part_lookup import part_lookups
+from spark_jobs.engine.index.substring_lookup import substring_lookups
 from spark_jobs.engine.index.union_candidates import UnionCandidates
 from spark_jobs.engine.rows.event_column import EventColumns
 
@@ -47,7 +47,7 @@ class PrefixLookup:
         beginnings = _beginnings(op, constants[slot])
         parts = _parts(op, constants[slot], beginnings)
         inner = np.flatnonzero(parts.is_valid().to_numpy(zero_copy_only=False))
-        self._inner = part_lookups(key.reference, parts.take(pa.array(inner)), inner.astype(np.int32))
+        self._inner = substring_lookups(key.reference, parts.take(pa.array(inner)), inner.astype(np.int32))
         lengths = pc.if_else(parts.is_valid(), None, pc.utf8_length(beginnings))
         self._parts: list[tuple[KeyCodes, EqualityIndex, AliveRows]] = []
         for length in lengths.unique().drop_null().to_pylist():

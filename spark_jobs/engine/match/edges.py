@@ -101,7 +101,7 @@ def coded_edges(
     both = [(now.get(place), earlier.get(place)) for place in dict.fromkeys((*now, *earlier))]
     lookups = [_EdgeLookup.of(*each, rows, before, snapshot) for each in both]
     for first, last in event_slices(lookups, rows.count, limit):
-        if pairs := [found for lookup in lookups for found in lookup.meet(first, last)]:
+        if pairs := [found for lookup in lookups for found in lookup.matched_pairs(first, last)]:
             yield assembled(pairs, tuple(groups), snapshot.selects, snapshot.select_of, snapshot.mode_of)
 
 
@@ -168,7 +168,7 @@ class _EdgeLookup:
             self.earlier.lookup.add_counts(own)
             counts[self.before.of] += own
 
-    def meet(self, first: int, last: int) -> Iterator[MatchedPairs]:
+    def matched_pairs(self, first: int, last: int) -> Iterator[MatchedPairs]:
         """Yield the results of the rows in [first, last); rows are codes (`coded_edges`)."""
         began, lookup, snapshot = time.perf_counter(), self._side.lookup, self.snapshot
         kept = {ENTER: snapshot.enters, EXIT: snapshot.exits}

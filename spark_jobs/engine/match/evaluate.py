@@ -117,7 +117,7 @@ def _by_itself(
 
 def _timed_pairs(lookup: ConstantLookup, events: EventColumns, first: int, last: int) -> list[MatchedPairs]:
     began = time.perf_counter()
-    pairs = list(lookup.meet(events, first, last))
+    pairs = list(lookup.matched_pairs(events, first, last))
     lookup.took(time.perf_counter() - began)
     return pairs
 

@@ -86,7 +86,7 @@ class SharedIndexLookup:
         numbers: NDArray[np.int32] = self._group[self._shared.owner[rows]]
         return numbers
 
-    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
+    def matched_pairs(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         """Yield the matched pairs of the events in [first, last)."""
         for found, rows in self.pairs(events, first, last):
             yield MatchedPairs.of(found, self._shared.rows, rows, self.group_of(rows))

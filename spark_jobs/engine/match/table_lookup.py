@@ -32,7 +32,7 @@ RESIDUAL_PAIRS = 500_000
 def selected_events(shape: TableShape, source: PlacedColumns, events: EventColumns) -> Ints:
     """Return the events for which all of the table's conjuncts without constants are TRUE.
 
-    If all entries of the table are leaving, the events after the last events that they get are left out.
+    If the entries of the table are leaving, only events before the offsets at which they have left are returned.
     """
     everything = np.arange(source.count)
     if shape.until:
@@ -57,7 +57,7 @@ class TableLookup:
     """The events; their times decide whether they are within an entry's window."""
 
     def add_counts(self, counts: Ints) -> None:
-        """Add each event's number of candidates to `counts`."""
+        """Add each event's number of candidates to `counts`; add nothing if no pairs are made (`_by_existence`)."""
         if not self._by_existence:
             self.load.candidates += self.candidates.add_counts(counts)
 
@@ -71,9 +71,9 @@ class TableLookup:
         """Charge the seconds of the look-up to the table."""
         self.load.seconds += seconds
 
-    def meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
+    def matched_pairs(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         """Yield the matched pairs of the events in [first, last), and count them as matches of the table."""
-        for pairs in self._meet(events, first, last):
+        for pairs in self._matched_pairs(events, first, last):
             self.load.matches += pairs.event.size
             yield pairs
 
@@ -103,7 +103,7 @@ class TableLookup:
         """Return the group number of each constant row."""
         return np.full(rows.size, self.group, np.int32)
 
-    def _meet(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
+    def _matched_pairs(self, events: EventColumns, first: int, last: int) -> Iterator[MatchedPairs]:
         part = self.part
         if self._by_existence:
             # The readers of a virtual destination apply START and EXPIRE (docs/results.md).

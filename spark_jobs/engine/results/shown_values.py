@@ -34,8 +34,8 @@ from grouping.values.variant import shown
 __all__ = ["AS_DECODED", "object_maker", "shown_as_decoded", "shown_values"]
 
 AS_DECODED = frozenset({STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, DOUBLE, DATE})
-"""Types whose values the encoder writes as the decoder of records has read them."""
-_TextMaking = Callable[[Any], Any]
+"""Types whose decoded values the JSON encoder can write without a conversion."""
+_Preparation = Callable[[Any], Any]
 
 
 def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
@@ -63,7 +63,7 @@ def shown_values(array: pa.Array, sql_type: SqlType) -> list[Any]:
 
 
 @lru_cache(maxsize=1024)
-def shown_as_decoded(sql_type: SqlType) -> _TextMaking | None:
+def shown_as_decoded(sql_type: SqlType) -> _Preparation | None:
     """Return a function that prepares decoded values for the encoder; None if the values must come from Arrow arrays.
 
     A decoded struct is a dict that may lack fields, and has them in any order; a decoded map is a dict.
@@ -86,7 +86,7 @@ def shown_as_decoded(sql_type: SqlType) -> _TextMaking | None:
     return lambda value: None if value is None else {key: show(each) for key, each in value.items()}
 
 
-def _struct_shower(sql_type: SqlType) -> _TextMaking | None:
+def _struct_shower(sql_type: SqlType) -> _Preparation | None:
     names = tuple(name for name, _ in sql_type.fields)
     make = object_maker(names)
     found = [shown_as_decoded(field) for _, field in sql_type.fields]

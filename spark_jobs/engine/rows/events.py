@@ -194,7 +194,7 @@ class Events:
         return array
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, not dictionary-encoded."""
+        """Return the same array as `column`: no dictionary of repeated values is known here."""
         return self.column(name)
 
     def type_of(self, name: Reference) -> SqlType:

@@ -93,7 +93,7 @@ class RowsBefore(TakenPlaces):
         return array
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, not dictionary-encoded."""
+        """Return the same array as `column`: no dictionary of repeated values is known here."""
         return self.column(name)
 
     def _build(self, name: Reference) -> pa.Array:

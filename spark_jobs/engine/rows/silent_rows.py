@@ -178,7 +178,7 @@ class SilentRows:
         return self._found.columns[stored_reference(name)]
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, not dictionary-encoded."""
+        """Return the same array as `column`: no dictionary of repeated values is known here."""
         return self.column(name)
 
     def type_of(self, name: Reference) -> SqlType:

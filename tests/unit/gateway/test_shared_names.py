@@ -89,13 +89,14 @@ _PLAIN = (
     "position secrets settled streams subscribers ticks-read version"
 ).split()
 _OF_SOMETHING = (
-    "committed cqs free groups ids in-hand lease match-totals matches parts pins quarantine readers replies-read "
+    "committed cqs free groups ids in-hand lease match-totals matches pins quarantine readers replies-read "
     "segments selects statistics texts timed timers trial unused"
 ).split()
 _KEYS = {
     **{name.replace("-", "_"): f"cq:{name}" for name in _PLAIN},
     **{name.replace("-", "_"): f"cq:{name}:gateway" for name in _OF_SOMETHING},
     "progress": "cq:settled-ticks",
+    "dependencies": "cq:parts:gateway",
     "digest_job": "cq:evaluator:digest-job",
     "fence": "cq:lease:gateway:fence",
 }

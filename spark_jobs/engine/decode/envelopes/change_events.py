@@ -13,7 +13,7 @@ from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.change_format import ValueEncoding
 from grouping.model.column_place import RecordPath
 from spark_jobs.engine.decode.envelopes.canal import row_count
-from spark_jobs.engine.decode.envelopes.debezium import DebeziumRecord, split_record
+from spark_jobs.engine.decode.envelopes.debezium import EnvelopeRecord, split_record
 from spark_jobs.engine.decode.envelopes.row_writer import RowWriter, flat_columns
 from spark_jobs.engine.decode.json_events import JsonReader
 from spark_jobs.engine.decode.json_exact import WrongRecord
@@ -48,7 +48,7 @@ class ChangeEvents(NamedTuple):
     column: Callable[[StreamColumn], list[Any]]
     """Returns a column of the good records."""
     wrong: dict[int, str]
-    """By the row in `batch` of each bad record, its fault."""
+    """Row in `batch` of a bad record → the fault of the record."""
     misfits: Counter[str]
     """By column of a lenient stream, the number of values that did not fit and became NULL."""
 
@@ -122,8 +122,8 @@ def envelopes(values: Sequence[bytes | None], form: str) -> list[bytes | None]:
     return found
 
 
-def _split(value: bytes | None, form: str) -> DebeziumRecord | None:
-    """Return the envelope of a record; None for a tombstone."""
+def _split(value: bytes | None, form: str) -> EnvelopeRecord | None:
+    """Return a record without wrapping, of any format of change events; None for a tombstone."""
     if form == "debezium-json":
         return split_record(value)
-    return None if value is None or value.strip() == _NOTHING else DebeziumRecord(value)
+    return None if value is None or value.strip() == _NOTHING else EnvelopeRecord(value)

@@ -11,7 +11,7 @@ from spark_jobs.engine.decode.envelopes.envelope_fault import envelope_fault
 from spark_jobs.engine.decode.envelopes.json_parts import opened
 from spark_jobs.engine.decode.json_exact import WrongRecord
 
-__all__ = ["DebeziumRecord", "debezium_changes", "split_record"]
+__all__ = ["EnvelopeRecord", "debezium_changes", "split_record"]
 
 _NOTHING = b"null"
 _ABSENT = msgspec.Raw()
@@ -37,7 +37,7 @@ _split = msgspec.json.Decoder(_SchemaAndPayload).decode
 _decode = msgspec.json.Decoder(_DebeziumChange).decode
 
 
-class DebeziumRecord(NamedTuple):
+class EnvelopeRecord(NamedTuple):
     """A record without the wrapping of Kafka Connect's JSON converter."""
 
     envelope: bytes
@@ -46,7 +46,7 @@ class DebeziumRecord(NamedTuple):
     """The JSON text of the envelope's schema; empty if the record has none."""
 
 
-def split_record(value: bytes | None) -> DebeziumRecord | None:
+def split_record(value: bytes | None) -> EnvelopeRecord | None:
     """Return the envelope of a record, bare or under ``payload``; None for a tombstone.
 
     A tombstone is a record without a value, ``null``, an empty object, or a ``payload`` of null.
@@ -70,12 +70,12 @@ def split_record(value: bytes | None) -> DebeziumRecord | None:
     if payload and payload != _NOTHING:
         if payload[:1] != b"{":
             raise WrongRecord('The value is no Debezium change: its "payload" is no object.')
-        return DebeziumRecord(payload, bytes(parts.schema))
+        return EnvelopeRecord(payload, bytes(parts.schema))
     if not (bytes(parts.op) or bytes(parts.before) or bytes(parts.after)) and (
         payload or value.replace(b" ", b"") == b"{}"
     ):
         return None
-    return DebeziumRecord(value)
+    return EnvelopeRecord(value)
 
 
 def debezium_changes(value: bytes | None) -> RowChanges:

@@ -33,7 +33,7 @@ __all__ = ["kept_aggregates"]
 PAIRS = 250_000
 """The largest number of pairs of a destination and an aggregate for which HAVING is evaluated at once.
 
-Only a destination with more aggregates has more pairs.
+A single destination may have more aggregates, and is then evaluated alone.
 """
 _BYTES = 16 << 20
 """The approximate largest number of bytes of rows that are made at once, without JSON's escapes.
@@ -215,7 +215,7 @@ class _Aggregates:
         return found
 
     def encoded(self, name: Reference) -> pa.Array:
-        """Return a column as `column` does, not dictionary-encoded."""
+        """Return the same array as `column`: no dictionary of repeated values is known here."""
         return self.column(name)
 
     def declares(self, name: Reference) -> bool:

@@ -230,7 +230,7 @@ class LastingOperator(TimedOperator[PendingRises, LastingMatches]):
         """Return, ascending, the latest begin of an entry that is at most `first`, and all begins in (first, last]."""
         found = [np.empty(0, np.int64)]
         for each in self.begins:
-            begins = each.distinct(partition)
+            begins = each.in_partition(partition)
             earlier = begins <= first
             found += [begins[~earlier & (begins <= last)], begins[earlier].max(initial=NO_MATCH, keepdims=True)]
         return distinct_values(np.concatenate(found))

@@ -19,7 +19,7 @@ from spark_jobs.engine.index.lookup import AliveRows, Candidates
 from spark_jobs.engine.rows.arrays import distinct_values
 from spark_jobs.engine.rows.event_column import EventColumns
 
-__all__ = ["PartLookup", "part_lookups"]
+__all__ = ["SubstringLookup", "substring_lookups"]
 
 _WIDTHS = (8, 4, 2, 1)
 _TYPES = {8: "<u8", 4: "<u4", 2: "<u2", 1: "u1"}
@@ -32,7 +32,7 @@ The filter rejects nearly all windows that no row has. Its four million flags fi
 """
 
 
-def part_lookups(column: Reference, parts: pa.Array, rows: NDArray[np.int32]) -> list[PartLookup]:
+def substring_lookups(column: Reference, parts: pa.Array, rows: NDArray[np.int32]) -> list[SubstringLookup]:
     """Return an index of rows for each width of windows.
 
     Args:
@@ -43,10 +43,10 @@ def part_lookups(column: Reference, parts: pa.Array, rows: NDArray[np.int32]) ->
     lengths = np.diff(_offsets(parts))
     width = np.select([lengths >= size for size in _WIDTHS], _WIDTHS)
     places = {size: np.flatnonzero(width == size) for size in _WIDTHS}
-    return [PartLookup(column, parts.take(pa.array(at)), rows[at], size) for size, at in places.items() if at.size]
+    return [SubstringLookup(column, parts.take(pa.array(at)), rows[at], size) for size, at in places.items() if at.size]
 
 
-class PartLookup:
+class SubstringLookup:
     """The index of the rows whose windows have a certain width. The index does not change after it is built."""
 
     def __init__(self, column: Reference, parts: pa.Array, rows: NDArray[np.int32], width: int) -> None:
