@@ -20,7 +20,7 @@ from grouping.compiler.order import commuted, order
 from grouping.functions.functions import AGGREGATES, aggregate_type
 from grouping.functions.params import PARAMS
 from grouping.model.errors import InputError
-from grouping.model.expression import Column, Computed, Expression, Value, stored_reference
+from grouping.model.expression import Column, Computed, Expression, Value, Variable, stored_reference
 from grouping.model.refusals import mismatch, unsupported
 from grouping.model.sql_type import BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from grouping.model.wording import are, counted
@@ -228,8 +228,8 @@ class AggregateBinder(Binder):
             return key.column
         if isinstance(bound, Term):
             return Term(bound.op, tuple(map(self.finished, bound.args)), bound.type)
-        if isinstance(bound.reference, Computed):
-            return bound  # an alias has been replaced by the column of a key
+        if isinstance(bound.reference, Computed | Variable):
+            return bound  # an alias has been replaced by the column of a key; a variable is of a lambda
         shown = render_part(bound)
         raise unsupported(
             f'column "{shown}" outside GROUP BY and aggregates',

@@ -8,7 +8,7 @@ from grouping.binding.bound import Constant, Term
 from grouping.model.expression import Call, Column, Computed, Expression, Slot, Value
 from grouping.model.group import ConstantValue
 from grouping.model.sql_type import STRING, SqlType
-from grouping.plan.expression_text import placeholder, render_part, shape
+from grouping.plan.expression_text import INFIX, placeholder, render_part, shape
 
 __all__ = ["LiftedKey", "aggregate_text", "in_parentheses", "lifted_key", "marked"]
 
@@ -42,9 +42,7 @@ def marked(expression: Expression) -> Expression:
 def in_parentheses(expression: Expression) -> str:
     """Return the text of a key for use within other texts: in parentheses, unless the key is a function call."""
     text = typed_text(expression)
-    return (
-        text if text.endswith(")") and not text.startswith("(") and " " not in text.partition("(")[0] else f"({text})"
-    )
+    return text if isinstance(expression, Call) and expression.op not in INFIX and text.endswith(")") else f"({text})"
 
 
 def typed_text(expression: Expression) -> str:

@@ -32,7 +32,7 @@ from grouping.plan.frame_value import frame_values
 from grouping.plan.frames import PASSING
 from grouping.plan.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
 from grouping.plan.scan import Scan
-from grouping.plan.signature import render
+from grouping.plan.signature import hidden_types, render
 from grouping.plan.switch import SWITCH_STAY
 
 __all__ = ["STAGES", "CompilerStage", "compile_draft", "compile_select", "finish", "stage_texts"]
@@ -123,7 +123,7 @@ def _shown_signature(draft: Draft) -> str:
     """Return the signature for display, with hidden literals; the group's id is a hash of the full signature."""
     parts = (draft.expressions, draft.keys, draft.kept)
     read = [*parts, *(value.expressions for part in parts for value in frame_values(part))]
-    if not any(isinstance(node, Value) for part in read for each in part for node in walk(each)):
+    if not draft.kept and not any(isinstance(node, Value) for part in read for each in part for node in walk(each)):
         return draft.signature
     where, keys, kept = (tuple(map(hidden_literals, part)) for part in parts)
     return _signature(draft, where, keys, kept)
@@ -207,9 +207,9 @@ def finish(draft: Draft) -> CompiledQuery:
 
 
 def _distinct_text(draft: Draft) -> str:
-    """Return the text that identifies a plan: the signature, with the types of literals within frames."""
+    """Return the text that identifies a plan: the signature, with the types that it does not show."""
     values = sorted({value.column.stored for value in frame_values(draft.expressions)})
-    return "\n".join((draft.signature, *values))
+    return "\n".join((draft.signature, *values, *hidden_types((*draft.expressions, *draft.kept))))
 
 
 def _aggregation(draft: Draft) -> Aggregate | None:

@@ -7,16 +7,19 @@ Examples are the delimiter of ``split``, the path of ``get_json_object``, a key 
 from __future__ import annotations
 
 import hashlib
+import re
 
 from msgspec.structs import replace
 
-from grouping.model.expression import LEFT_ON, Call, Column, Expression, Framed, Value
+from grouping.model.expression import LEFT_ON, Call, Column, Computed, Expression, Framed, Value
 from grouping.plan.frame_value import frame_value
 
 __all__ = ["hidden_literals"]
 
 _STRUCTURE = frozenset(("field", "timestampadd", "timestampdiff", "date_part", "from_json", LEFT_ON))
 """Operators whose literals are shown, because the literals are names of the schema, units or types."""
+_LITERAL = re.compile(r"'(?:[^']|'')*+'")
+"""A text within the name of an aggregate or a key."""
 
 
 def hidden_literals(expression: Expression) -> Expression:
@@ -30,10 +33,13 @@ def hidden_literals(expression: Expression) -> Expression:
     """
     if isinstance(expression, Value):
         return _hash(expression)
-    if isinstance(expression, Column) and isinstance(reference := expression.reference, Framed):
+    reference = expression.reference if isinstance(expression, Column) else None
+    if isinstance(reference, Framed):
         value = frame_value(reference)
         condition = None if value.condition is None else hidden_literals(value.condition)
         return replace(value, args=tuple(map(hidden_literals, value.args)), condition=condition).column
+    if isinstance(expression, Column) and isinstance(reference, Computed):
+        return Column.of(Computed(_LITERAL.sub(_hashed, reference.text)), expression.type_text)
     if not isinstance(expression, Call):
         return expression
     own = expression.op in _STRUCTURE
@@ -46,3 +52,7 @@ def _hash(literal: Value) -> Value:
         return literal
     text = f"{literal.type_text} {literal.value}".encode("utf-8", "surrogatepass")
     return Value("#" + hashlib.blake2b(text, digest_size=4).hexdigest(), "STRING")
+
+
+def _hashed(literal: re.Match[str]) -> str:
+    return f"'{_hash(Value(literal[0], 'STRING')).value}'"

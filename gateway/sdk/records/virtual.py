@@ -7,6 +7,7 @@ compared exactly, and times are compared as times. The row that is handed over h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -72,6 +73,9 @@ class _EventTable:
     def __init__(self, destination: str, columns: Sequence[Mapping[str, str]]) -> None:
         self._connection = _connected(destination)
         self._names = [column["name"] for column in columns]
+        taken = {name.casefold() for name in self._names}
+        self._place = next(name for number in count() if (name := f"place{number}") not in taken)
+        """A column with the place of each event in its batch; the stream has no column of this name."""
         self._types = msgspec.json.encode(
             [{column["name"]: _duckdb_type(column["type"]) for column in columns}]
         ).decode()
@@ -100,7 +104,8 @@ class _EventTable:
         body = b"[" + b",".join(values) + b"]"
         self._run(
             destination,
-            "CREATE OR REPLACE TEMP TABLE events AS SELECT unnest(from_json($1, $2), recursive := true)",
+            f"CREATE OR REPLACE TEMP TABLE events AS SELECT unnest(range({len(values)})) AS {self._place}, "
+            "unnest(from_json($1, $2), recursive := true)",
             body.decode(),
             self._types,
         )
@@ -108,7 +113,9 @@ class _EventTable:
 
     def where(self, destination: str, condition: str) -> list[int]:
         """Return the indexes of the events that satisfy a condition."""
-        return [row[0] for row in self._run(destination, f"SELECT rowid FROM events WHERE {condition}").fetchall()]
+        return [
+            row[0] for row in self._run(destination, f"SELECT {self._place} FROM events WHERE {condition}").fetchall()
+        ]
 
     def _run(self, destination: str, text: str, *given: str) -> duckdb.DuckDBPyConnection:
         import duckdb  # noqa: PLC0415  see `_connected`

@@ -62,6 +62,12 @@ def with_interval(
         silence = SilentKeys.of(placed.key, emit.interval_ms, placed.below)
         computation, above = Computation.of(scope.stream.stream_id, scope.nodes, silence=silence), placed.above
     else:
+        if scope.stream.is_exploded:
+            raise unsupported(
+                "EMIT … FOR over a stream with explode",
+                "The elements of a record have one offset, and FOR orders the events of a key by their offsets.",
+                "EMIT ON ENTER OR EXIT without FOR reports each change.",
+            )
         if scope.stream.changes_of:
             check_unconditional(scope, "EMIT … FOR over a view of a table with conditions")
         lasting, above = _lasting(by, emit.interval_ms, where[len(scope.where) :], until)

@@ -47,7 +47,9 @@ def height(conjunct: Bound) -> Height | None:
     return None
 
 
-def switch_of(by: Iterable[Column], where: Sequence[Bound], until: Bound) -> tuple[Switch | None, tuple[Bound, ...]]:
+def switch_of(
+    by: Iterable[Column], where: Sequence[Bound], until: Bound, *, is_exploded: bool = False
+) -> tuple[Switch | None, tuple[Bound, ...]]:
     """Return the conditions that the computation decides, and the conditions of WHERE that the group decides.
 
     The group decides conditions that read only columns of the key. If WHERE and UNTIL are opposite bounds of one
@@ -57,11 +59,13 @@ def switch_of(by: Iterable[Column], where: Sequence[Bound], until: Bound) -> tup
         by: The columns of the key.
         where: The conditions of WHERE.
         until: The condition of UNTIL.
+        is_exploded: Whether an event is an element of a record. Elements of a record have one offset, so the extremes
+            that the group needs do not tell their order, and the computation decides UNTIL.
     """
     exact = exact_columns(by)
     conjuncts = [part for condition in where for part in normalize(condition)]
     ends = normalize(until)
-    if len(ends) == 1 and (end := height(ends[0])) is not None:
+    if not is_exploded and len(ends) == 1 and (end := height(ends[0])) is not None:
         begins = [each for each in conjuncts if height(each) == Height(end.column, not end.above)]
         others = [each for each in conjuncts if each not in begins]
         if len(begins) == 1 and all(columns_of(each) <= exact for each in others):
@@ -98,7 +102,7 @@ def with_until(scope: Scope, where: tuple[Bound, ...], until: Bound) -> tuple[Sc
     """Return the scope of a query with edges and UNTIL, and the conditions of WHERE that its group decides."""
     computation = scope.computation
     assert scope.stream is not None and computation is not None and computation.before is not None, "EMIT ON … BY"
-    switch, above = switch_of(computation.before.by, where, until)
+    switch, above = switch_of(computation.before.by, where, until, is_exploded=scope.stream.is_exploded)
     if switch is None:
         return scope, above
     before = RowBefore(computation.before.by, switch, computation.before.where)

@@ -167,6 +167,13 @@ def test_rows_hold_what_the_records_hold() -> None:
     assert [("amount", "1.5000000000"), ("Symbol", "é\x00"), ("one", 1)] == list(row.items())
 
 
+def test_a_column_may_have_any_name() -> None:
+    """The names by which the reader or DuckDB finds a row are free for columns."""
+    columns = {"symbol": "STRING", "rowid": "BIGINT", "Place0": "BIGINT"}
+    events = [{"symbol": "a", "rowid": 1, "Place0": 1}, {"symbol": "b", "rowid": 0, "Place0": 7}]
+    assert apply(place("\"symbol\" = 'a'", "symbol", columns), events) == [{"symbol": "a"}, None]
+
+
 @pytest.mark.parametrize(
     "destination", [place(None), place(""), place("TRUE", None), place("TRUE", columns={}), place("no SQL at all")]
 )

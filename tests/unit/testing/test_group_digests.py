@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any
 
+import msgspec
 import pytest
 
 from gateway.testing import InputError, Record, Stream, digests
+from gateway.testing.query import checked
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
 _STREAM = Stream("t (k STRING, v INT)")
@@ -82,6 +86,51 @@ def test_lists_that_begin_alike_are_two_conditions() -> None:
         accepted_at=_AT,
     )
     assert digest["rows"] == [{"ab": 3, "ac": 3, "a": 2}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("max(v * 1.5) > 8", "max(v * 1.25) > 8"),
+        ("avg(v * 100) > 1", "avg(v * 0.01) > 0.03"),
+        ("min(v + 1) >= 3", "min(v + 0.125) >= 2.625"),
+        ("max(CASE WHEN v > 4 THEN 1 ELSE 0 END) = 1", "max(CASE WHEN v > 4 THEN 'x' ELSE 'y' END) = 'x'"),
+        ("if(k > 'a', 5, 6) > 5", "if(k > 'a', 5, 6.5) > 6"),
+    ],
+)
+def test_queries_of_a_group_have_their_own_types(first: str, second: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constants decide the type of an aggregate or key; the group has the plan of either query."""
+    keys = [having.rpartition(" > ")[0] if having.startswith("if") else "k" for having in (first, second)]
+    texts = [
+        f"SELECT {key} AS key, count(*) AS n FROM t GROUP BY {key} HAVING {having} EVERY '1 minute'"
+        for key, having in zip(keys, (first, second), strict=True)
+    ]
+    queries = [checked(text, _STREAM, _AT, []) for text in texts]
+    assert queries[0].query.plan.group_id == queries[1].query.plan.group_id
+    for text, query, other in zip(texts, queries, reversed(queries), strict=True):
+        alone = _shown(text)
+        shared = replace(query, query=msgspec.structs.replace(query.query, plan=other.query.plan))
+        with monkeypatch.context() as patch:
+            patch.setattr(import_module("gateway.testing.digests"), "checked", lambda *_, made=shared: made)
+            assert alone == _shown(text)
+        assert alone, "some rows pass"
+
+
+def test_lambdas_compute_with_aggregates() -> None:
+    """The variables of a lambda are no columns outside GROUP BY."""
+    select = "SELECT k, transform(collect_list(v), x -> x + 1) AS s FROM t GROUP BY k"
+    having = "HAVING exists(collect_list(v), x -> x > 1 AND k < 'c')"
+    assert [(0, 60, 4, [("a", [2, 3]), ("b", [6])])] == _shown(f"{select} {having} EVERY '1 minute'")
+
+
+def test_an_operator_between_calls_is_no_call() -> None:
+    """Two conditions that differ in parentheses are two groups."""
+    keys = "length(k) + v, v * length(k), length(k), v"
+    plans = [
+        checked(f"SELECT count(*) AS n FROM t GROUP BY {keys} HAVING {having} = 9 EVERY '1 minute'", _STREAM, _AT, [])
+        for having in ("(length(k) + v) * length(k)", "length(k) + (v * length(k))")
+    ]
+    assert plans[0].query.plan.group_id != plans[1].query.plan.group_id
 
 
 _PARTS = Stream("t (k STRING, at STRUCT<a: INT>, many ARRAY<INT>, named MAP<STRING, INT>, v VARIANT)")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.testing import Record, Stream, Table, digests, evaluate
+from gateway.testing import InputError, Record, Stream, Table, digests, evaluate
 
 _STREAM = Stream("machines (device STRING, room STRING, temp DOUBLE, PARTITION KEY (device))")
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -82,3 +84,29 @@ def test_a_digest_and_a_join_have_such_edges() -> None:
     assert "temp > 90.0 is FALSE, and no key leaves with it" == outcomes[4].why
     [digest] = digests(f"{select} EVERY '1 hour'", _STREAM, rows, tables=[rooms])
     assert ["enter", "exit", "enter"] == [row["_edge"] for row in digest["rows"]]
+
+
+_NESTED = Stream(
+    "CREATE STREAM nested (device STRING, temp DOUBLE, PARTITION KEY (device)) "
+    "WITH (topic = 'nested', format = 'json', explode = '$.many')"
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=_ROWS, sizes=st.lists(st.integers(1, 4), min_size=20, max_size=20))
+def test_elements_of_a_record_come_one_after_the_other(rows: list[_Row], sizes: list[int]) -> None:
+    """The edges are those of the same elements as records of their own."""
+    select = "SELECT device, temp, _edge FROM {} WHERE temp > 90 EMIT ON ENTER OR EXIT BY device UNTIL temp < 80"
+    begins = [0, *accumulate(sizes)]
+    records = [
+        {"many": some} for begin, size in zip(begins, sizes, strict=False) if (some := rows[begin : begin + size])
+    ]
+    nested = evaluate(select.format("nested"), _NESTED, records)
+    alone = evaluate(select.format("machines"), _STREAM, rows)
+    assert [each for row in nested for each in row.results] == [row.result for row in alone if row.result]
+
+
+def test_an_interval_of_elements_is_refused() -> None:
+    """FOR orders the events of a key by their offsets, which elements of a record have in common."""
+    with pytest.raises(InputError, match="explode"):
+        evaluate("SELECT device FROM nested WHERE temp > 90 EMIT ON ENTER BY device FOR '5 minutes'", _NESTED, [])

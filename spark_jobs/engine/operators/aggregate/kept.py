@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from grouping.digests.digest_aggregates import AggregateDestination, DigestAggregates
 from grouping.digests.rows import DigestRow, DigestRows, RowsUnavailable
-from grouping.model.expression import Expression, Reference
-from grouping.model.sql_type import SqlType
+from grouping.functions.functions import has_rule, result_type
+from grouping.model.expression import Call, Column, Expression, Reference, Slot
+from grouping.model.sql_type import UNKNOWN, SqlType
 from grouping.model.wording import counted
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import constants_array
@@ -124,7 +125,8 @@ class _Having:
     """Evaluates HAVING for the aggregates of destinations."""
 
     def __init__(self, plan: GroupPlan, aggregates: _Aggregates) -> None:
-        self._kept = plan.kept
+        self._slots = 0 if plan.kept is None else plan.kept.slots
+        self._conditions = () if plan.kept is None else tuple(_retyped(each, aggregates) for each in plan.kept.having)
         self._columns = EventColumns(aggregates)
 
     def kept(self, destinations: Sequence[AggregateDestination], spans: _Spans) -> list[Ints]:
@@ -132,9 +134,8 @@ class _Having:
 
         Destinations whose constants have equal types are evaluated together.
         """
-        kept = self._kept
         own = [np.arange(*span) for span in spans]
-        if kept is None or not kept.having:
+        if not self._conditions:
             return own
         by_types: dict[tuple[SqlType, ...], list[int]] = {}
         for number, each in enumerate(destinations):
@@ -142,17 +143,33 @@ class _Having:
         for types, numbers in by_types.items():
             values = [destinations[number].row.values for number in numbers]
             constants = [
-                constants_array(sql_type, [value[slot] for value in values]) if slot >= kept.slots else pa.nulls(0)
+                constants_array(sql_type, [value[slot] for value in values]) if slot >= self._slots else pa.nulls(0)
                 for slot, sql_type in enumerate(types)
             ]
             sizes = [own[number].size for number in numbers]
             positions = np.concatenate([own[number] for number in numbers])
             rows = np.repeat(np.arange(len(numbers)), sizes)
-            true = holds(kept.having, self._columns, positions, types, constants, rows)
+            true = holds(self._conditions, self._columns, positions, types, constants, rows)
             ends = np.cumsum(sizes)
             for number, begin, end in zip(numbers, (ends - sizes).tolist(), ends.tolist(), strict=True):
                 own[number] = own[number][true[begin:end]]
         return own
+
+
+def _retyped(expression: Expression, aggregates: _Aggregates) -> Expression:
+    """Return a condition of HAVING with the types of a query's own aggregates and keys.
+
+    The queries of a group have HAVING in common, but constants may decide the type of an aggregate (``max(i * 1.5)``).
+    """
+    match expression:
+        case Column(stored):
+            found = aggregates.types.get(expression.reference)
+            return expression if found is None else Column(stored, str(found))
+        case Call(op, args, kind):
+            own = tuple(_retyped(each, aggregates) for each in args)
+            kinds = [UNKNOWN if isinstance(each, Slot) else each.type for each in own]
+            return Call(op, own, str(result_type(op, kinds)) if has_rule(op) else kind)
+    return expression
 
 
 class _MadeRow(NamedTuple):
@@ -204,14 +221,15 @@ class _Aggregates:
         self.count = count
         self._columns = columns
         made = (*(key.column for key in aggregation.keys), *(value.column for value in aggregation.aggregates))
-        self._types = {column.reference: column.type for column in made}
+        self.types = {column.reference: column.type for column in made}
+        """The types of the keys and of the aggregates."""
         self._arrays: dict[Reference, pa.Array] = {}
 
     def column(self, name: Reference) -> pa.Array:
         """Return a column of the aggregates."""
         found = self._arrays.get(name)
         if found is None:
-            found = self._arrays[name] = self._columns[name].to_arrow().cast(arrow_type(self._types[name]))
+            found = self._arrays[name] = self._columns[name].to_arrow().cast(arrow_type(self.types[name]))
         return found
 
     def encoded(self, name: Reference) -> pa.Array:
@@ -224,4 +242,4 @@ class _Aggregates:
 
     def text_bytes(self) -> Ints:
         """Return the number of bytes of each aggregate's texts."""
-        return sum((value_sizes(self.column(name)) for name in self._types), np.zeros(self.count, np.int64))
+        return sum((value_sizes(self.column(name)) for name in self.types), np.zeros(self.count, np.int64))
