@@ -108,11 +108,6 @@ class Stream(msgspec.Struct, frozen=True):
     """The event time; unset without WATERMARK FOR and the option `idle`."""
 
     @property
-    def is_exploded(self) -> bool:
-        """Whether an event is an element of an array of a record."""
-        return self.explode is not msgspec.UNSET
-
-    @property
     def event_time(self) -> EventTime:
         """The event time of the stream; with defaults for parts that are not declared."""
         return self.declared_time or _RECORD_TIME

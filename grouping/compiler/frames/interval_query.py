@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from grouping.binding.bound import Bound, without_positions
@@ -62,7 +63,7 @@ def with_interval(
         silence = SilentKeys.of(placed.key, emit.interval_ms, placed.below)
         computation, above = Computation.of(scope.stream.stream_id, scope.nodes, silence=silence), placed.above
     else:
-        if scope.stream.is_exploded:
+        if scope.stream.explode is not UNSET:
             raise unsupported(
                 "EMIT … FOR over a stream with explode",
                 "The elements of a record have one offset, and FOR orders the events of a key by their offsets.",

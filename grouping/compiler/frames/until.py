@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from msgspec import UNSET
 from sqlglot import exp
 
 from grouping.binding.bound import Bound, Constant, Term
@@ -102,7 +103,7 @@ def with_until(scope: Scope, where: tuple[Bound, ...], until: Bound) -> tuple[Sc
     """Return the scope of a query with edges and UNTIL, and the conditions of WHERE that its group decides."""
     computation = scope.computation
     assert scope.stream is not None and computation is not None and computation.before is not None, "EMIT ON … BY"
-    switch, above = switch_of(computation.before.by, where, until, is_exploded=scope.stream.is_exploded)
+    switch, above = switch_of(computation.before.by, where, until, is_exploded=scope.stream.explode is not UNSET)
     if switch is None:
         return scope, above
     before = RowBefore(computation.before.by, switch, computation.before.where)
