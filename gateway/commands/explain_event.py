@@ -157,10 +157,14 @@ def _rows_by_table(given: Mapping[str, str], joined: Mapping[str, Table]) -> dic
 
 
 def _is_left_out(query: CompiledQuery, outcome: EventOutcome) -> bool:
-    """Tell whether a WHERE within FROM is not TRUE for the event, although the event has edges."""
-    computation = query.plan.computation
-    count = 0 if computation is None else len(computation.of_from)
-    return any(each.value is not True for each in outcome.conjuncts[len(outcome.conjuncts) - count :])
+    """Tell whether a condition of FROM is certainly not TRUE for an event of a query with edges.
+
+    The answer is certain if the event has one row, and the outcome has the values of all conditions.
+    """
+    computation, values = query.plan.computation, outcome.conjuncts
+    if computation is None or not computation.single or len(values) != len(query.plan.where):
+        return False
+    return any(each.value is not True for each in values[len(values) - len(computation.of_from) :])
 
 
 def _delivery(

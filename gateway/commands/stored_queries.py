@@ -11,6 +11,7 @@ replaced as by CREATE OR REPLACE.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import deque
 
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 
 REVISION = 2
 """The revision of the compiler. A higher number makes the next gateway compare all stored CQs again."""
+_LIST = re.compile(r"\bIN\b", re.IGNORECASE)
 _STEP_SECONDS = 0.02
 """Approximate time of one step; commands are carried out between two steps."""
 _LOADED_AT_ONCE = 50
@@ -51,7 +53,7 @@ class StoredQueries:
         self._waiting: deque[tuple[CqKey, bytes]] = deque()
         """CQs that were read but not yet compared, with the ids of their templates."""
         self._has_fixed: dict[bytes, bool] = {}
-        """Id of a template → whether it has fixed literals, so that its CQs may be wrong."""
+        """Id of a template → whether it may have fixed literals, so that its CQs may be wrong."""
         self._compared = self._replaced = 0
 
     def reload(self) -> None:
@@ -95,7 +97,7 @@ class StoredQueries:
     def _read(self) -> bool:
         """Read further CQs, and return whether there were any."""
         while found := self._pass.next():
-            texts = ((key, cq.template) for key, cq in found if cq.template)
+            texts = ((key, cq.template) for key, cq in found)
             self._waiting += [(key, template) for key, template in texts if self._has_fixed.get(template, True)]
             if self._waiting:
                 return True
@@ -143,9 +145,13 @@ class StoredQueries:
         return None
 
     def _may_be_wrong(self, template: bytes, text: CqText) -> bool:
+        """Tell whether a text has fixed literals. Texts without a template, and texts with IN, may have them."""
+        if not template:
+            return True
         fixed = self._has_fixed.get(template)
         if fixed is None:
-            fixed = self._has_fixed[template] = self._preparer.has_fixed_literals(text)
+            has_list = _LIST.search(str(text)) is not None
+            fixed = self._has_fixed[template] = has_list or self._preparer.has_fixed_literals(text)
         return fixed
 
     def _is_wrong(self, loaded: Loaded, key: CqKey, query: CompiledQuery) -> bool:

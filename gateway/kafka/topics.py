@@ -147,13 +147,22 @@ class Topics:
                 future.result(ANSWER_SECONDS)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Raise a topic's number of partitions to `partitions`."""
+        """Raise a topic's number of partitions to `partitions`, and return when brokers know of them.
+
+        Raises:
+            KafkaUnavailable: Kafka failed, or the new partitions did not appear.
+        """
         with mapped("adding partitions"):
             futures = self._reached().create_partitions(
                 [NewPartitions(topic, partitions)], operation_timeout=ANSWER_SECONDS
             )
             for future in futures.values():
                 future.result(ANSWER_SECONDS)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while (form := self.forms([topic]).get(topic)) is not None and form.partitions < partitions:
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(f'the new partitions of topic "{topic}" did not appear')
+            time.sleep(0.01)
 
     def sampled(self, topic: str, partitions: int, read: Callable[..., _Made], *arguments: object) -> _Made:
         """Call `read` with the values of a topic's latest records (`LatestRecords.read`) and the arguments."""

@@ -196,7 +196,7 @@ class TransactionalWriter:
             except KafkaException:
                 producer.abort_transaction(ANSWER_SECONDS)
                 raise
-        self._unseen = {partition: offsets[number] for partition, number in last.items()}
+        self._unseen = {partition: offsets[number] for partition, number in last.items() if number in offsets}
         if not ahead:
             self._see_markers()
         return offsets

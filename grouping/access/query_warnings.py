@@ -55,8 +55,8 @@ def query_warnings(
     """
     parts = (*plan.conjuncts, *(plan.kept.having if plan.kept is not None else ()))
     found = [warning for call in _calls(parts) for warning in _warnings(call, row)] if _may_be_odd(row) else []
-    if plan.before is not None:  # these conditions have their constants as values
-        below = (*plan.before.expressions, *(plan.frames.where if plan.frames is not None else ()))
+    if (node := plan.before or plan.timed) is not None:  # these conditions have their constants as values
+        below = (*node.expressions, *(plan.frames.where if plan.frames is not None else ()))
         found += [warning for call in _calls(below) for warning in _warnings(call, row)]
     selected = [each for each in select.expressions if isinstance(each, Call)] if select is not None else []
     cast = (*parts, *selected) if _WHOLE_CAST in plan.signature else selected

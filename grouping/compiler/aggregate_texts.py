@@ -53,5 +53,9 @@ def typed_text(expression: Expression) -> str:
             return text if isinstance(value, bool) or kind == str(STRING) else f"{kind} {text}"
         case Call(op, args, kind):
             inner = [argument.op if isinstance(argument, Call) else "" for argument in args]
-            return shape(op, list(map(typed_text, args)), inner, kind)
+            texts = list(map(typed_text, args))
+            if op == "in" and len(texts) > 2:  # `shape` shows the first element, since a signature hides the others
+                texts[1:] = [f"({', '.join(texts[1:])})"]
+                del inner[2:]
+            return shape(op, texts, inner, kind)
     return render_part(expression)

@@ -16,7 +16,7 @@ from grouping.binding.constants import lift, settle
 from grouping.compiler.aggregate_names import named_without_constants
 from grouping.compiler.draft import Draft
 from grouping.compiler.frames.until import check_bounds, stay_of
-from grouping.compiler.hidden_literals import hidden_literals
+from grouping.compiler.hidden_literals import hidden_literals, hidden_types, unruled
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.order import order
 from grouping.compiler.plan import plan
@@ -30,9 +30,9 @@ from grouping.model.refusals import too_deep
 from grouping.plan.aggregate import Aggregate, render_aggregate
 from grouping.plan.frame_value import frame_values
 from grouping.plan.frames import PASSING
-from grouping.plan.group import AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
+from grouping.plan.group import OF_COMPUTATIONS, AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
 from grouping.plan.scan import Scan
-from grouping.plan.signature import hidden_types, render
+from grouping.plan.signature import render
 from grouping.plan.switch import SWITCH_STAY
 
 __all__ = ["STAGES", "CompilerStage", "compile_draft", "compile_select", "finish", "stage_texts"]
@@ -209,7 +209,8 @@ def finish(draft: Draft) -> CompiledQuery:
 def _distinct_text(draft: Draft) -> str:
     """Return the text that identifies a plan: the signature, with the types that it does not show."""
     values = sorted({value.column.stored for value in frame_values(draft.expressions)})
-    return "\n".join((draft.signature, *values, *hidden_types((*draft.expressions, *draft.kept))))
+    own = (each for each in draft.expressions if each not in OF_COMPUTATIONS)
+    return "\n".join((draft.signature, *values, *hidden_types(own), *hidden_types(draft.kept), *unruled(draft.kept)))
 
 
 def _aggregation(draft: Draft) -> Aggregate | None:

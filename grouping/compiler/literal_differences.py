@@ -17,12 +17,17 @@ __all__ = ["differ_in_literals"]
 def differ_in_literals(first: CompiledQuery, second: CompiledQuery) -> bool:
     """Return whether two compiled forms of one text have different literals or constants.
 
-    If both forms have the same tree, literals are compared one by one. Otherwise literals are compared as sets: the set
-    of literals in the SELECT list and its aggregates, and the set of all other literals and constants.
+    If both forms have the same tree, literals are compared one by one. Otherwise the numbers of aggregates are
+    compared, and literals as sets: the set of literals in the SELECT list and its aggregates, and the set of all other
+    literals and constants.
     """
     if _trees(first) == _trees(second):
         return _literals(first) != _literals(second) or first.row.values != second.row.values
-    return _literal_sets(first) != _literal_sets(second)
+    return _aggregates(first) != _aggregates(second) or _literal_sets(first) != _literal_sets(second)
+
+
+def _aggregates(query: CompiledQuery) -> int:
+    return 0 if query.select.aggregation is None else len(query.select.aggregation.aggregates)
 
 
 def _trees(query: CompiledQuery) -> list[object]:

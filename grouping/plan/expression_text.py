@@ -73,8 +73,6 @@ def shape(op: str, args: list[str], inner: list[str], kind: str) -> str:
         parts = zip(args, inner, strict=True)
         return f" {op.upper()} ".join(f"({arg})" if below in ("and", "or") else arg for arg, below in parts)
     sides = [f"({arg})" if below in INFIX else arg for arg, below in zip(args, inner, strict=True)]
-    if op == "in" and len(args) > 2:
-        return f"{sides[0]} IN ({', '.join(args[1:])})"
     if op in _BETWEEN_SIDES:
         return f"{sides[0]} {op.upper()} {sides[1]}"
     if op == "like":
@@ -124,8 +122,6 @@ def render_part(expression: Expression, constants: Sequence[str] = ()) -> str:
             return shape(op, [render_part(argument, constants) for argument in args], inner, kind)
         case Column():
             return render_reference(expression.reference)
-        case Value(None):
-            return "NULL"
         case Value(value):
             return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value).upper()
     raise InternalError(f"not an expression: {expression}")

@@ -18,7 +18,7 @@ from grouping.plan.silence import SilentKeys
 from grouping.plan.stay import Stay
 from grouping.plan.switch import SWITCH_STAY
 
-__all__ = ["AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
+__all__ = ["OF_COMPUTATIONS", "AggregateFilter", "CompiledQuery", "GroupPlan", "SelectItem", "SelectList"]
 
 
 class AggregateFilter(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class AggregateFilter(msgspec.Struct, frozen=True):
     """
 
 
-_OF_COMPUTATIONS = (SWITCH_STAY.begin.conjunct, PASSING)
+OF_COMPUTATIONS = (SWITCH_STAY.begin.conjunct, PASSING)
 """The conjuncts over columns that a computation makes of conditions of WHERE."""
 
 
@@ -73,7 +73,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         below = self.computation.switch.enters if self.computation.switch else ()
         if self.before is not None and self.frames is not None:
             below = (*below, *self.frames.where)
-        above = (each for each in self.conjuncts if each not in _OF_COMPUTATIONS)
+        above = (each for each in self.conjuncts if each not in OF_COMPUTATIONS)
         return (*above, *below, *self.computation.of_from)
 
     @property

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from grouping.model.expression import LEFT_ON, Call, Column, Expression, Slot, Value, walk
-from grouping.model.sql_type import STRING, SqlType
+from grouping.model.expression import LEFT_ON, Call, Column, Expression, Value
 from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import HIDDEN, all_of, render_part, without_values
@@ -14,10 +13,7 @@ from grouping.plan.scan import Scan
 from grouping.plan.stay import Stay
 from grouping.plan.switch import SWITCH
 
-__all__ = ["hidden_types", "render", "render_before", "render_frames", "render_source", "render_until"]
-
-_SHOWN_TYPES = {str: "STRING", bool: "BOOLEAN", int: "INT", float: "DOUBLE", type(None): "STRING"}
-"""Python's type of a constant that is not lifted → the SQL type that its text in a signature stands for."""
+__all__ = ["render", "render_before", "render_frames", "render_source", "render_until"]
 
 
 def render(
@@ -57,29 +53,6 @@ def render(
         text += frames.key
         text += "" if (wanted := all_of(qualify)) is None else f" QUALIFY {render_part(wanted)}"
     return text + render_before(computation) + ("" if stay is None else f" UNTIL {render_until(stay, computation)}")
-
-
-def hidden_types(expressions: Iterable[Expression]) -> Iterator[str]:
-    """Yield the types that follow from constants and are not in the text of a signature, in the order of the text.
-
-    Most signatures have no such type: STRING, BOOLEAN, INT and DOUBLE are left out where the text shows them.
-
-    Example:
-        >>> list(hidden_types([Value("1.5", "STRING"), Value("1.5", "DECIMAL(2,1)")]))
-        ['DECIMAL(2,1)']
-    """
-    for node in (node for each in expressions for node in walk(each)):
-        match node:
-            case Value(value, kind) if kind != _SHOWN_TYPES[type(value)]:
-                yield kind
-            case Call("array", _, kind) if not _is_shown(kind) and any(isinstance(each, Slot) for each in walk(node)):
-                yield kind
-
-
-def _is_shown(array: str) -> bool:
-    """Tell whether `shape` shows the type of an array of constants, or shows no type for it alone."""
-    element = SqlType.of(array).element
-    return element is not None and (element.is_number or element == STRING)
 
 
 def render_until(stay: Stay, computation: Computation | None) -> str:

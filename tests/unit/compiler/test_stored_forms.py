@@ -40,6 +40,8 @@ _RECORDED: dict[str, Any] = json.loads((_FOLDER / "ids.json").read_text())
 _STREAM = msgspec.json.decode(_RECORDED["stream"], type=Stream)
 _DERIVED: dict[str, Any] = json.loads((_FOLDER / "derived.json").read_text())
 """Joins, aggregates, lambdas and computed keys; written by commit dfe303ee, before plans had nodes."""
+_STATES: dict[str, Any] = json.loads((_FOLDER / "states.json").read_text())
+"""Queries with state, lists and NULL over the stream of `derived.json`; written by commit 018c019a."""
 _CATALOG = Catalog(
     [msgspec.json.decode(_DERIVED["stream"], type=Stream)],
     [msgspec.json.decode(table, type=Table) for table in _DERIVED["tables"]],
@@ -74,6 +76,14 @@ def test_plans_of_several_nodes_stay(recorded: dict[str, str]) -> None:
     assert recorded["items"] == msgspec.json.encode(query.select).decode()
     assert msgspec.json.decode(recorded["plan"], type=GroupPlan) == query.plan
     assert msgspec.json.decode(recorded["items"], type=SelectList) == query.select
+
+
+@pytest.mark.parametrize("recorded", _STATES["queries"], ids=lambda recorded: recorded["query"])
+def test_ids_of_queries_with_state_stay(recorded: dict[str, str]) -> None:
+    """A query with edges, frames or intervals has the recorded ids, so that it meets its state in a data folder."""
+    query = compile_select(recorded["query"], _CATALOG)
+    found = {"group": query.plan.group_id, "select": query.select.select_id, "computation": query.plan.computation_id}
+    assert recorded == {"query": recorded["query"], **found}
 
 
 @given(st.text(max_size=20), st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))

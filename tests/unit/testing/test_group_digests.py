@@ -123,6 +123,21 @@ def test_lambdas_compute_with_aggregates() -> None:
     assert [(0, 60, 4, [("a", [2, 3]), ("b", [6])])] == _shown(f"{select} {having} EVERY '1 minute'")
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("exists(collect_list(v * 1.5), x -> x > 3)", "exists(collect_list(v * 1.25), x -> x > 3)"),
+        ("to_json(struct(max(if(v > 3, '1', '2')) AS a)) <> 'x'", "to_json(struct(max(if(v > 3, 1, 2)) AS a)) <> 'x'"),
+    ],
+)
+def test_types_that_the_plan_has_are_of_its_queries(first: str, second: str) -> None:
+    """Queries whose HAVING has variables, or calls with types of the binder, of different types are two groups."""
+    text = "SELECT count(*) AS n FROM t HAVING {} EVERY '1 minute'"
+    plans = [checked(text.format(having), _STREAM, _AT, []).query.plan for having in (first, second)]
+    assert plans[0].group_id != plans[1].group_id
+    assert [4] == [count for *_, count, _ in _shown(text.format(first))]
+
+
 def test_an_operator_between_calls_is_no_call() -> None:
     """Two conditions that differ in parentheses are two groups."""
     keys = "length(k) + v, v * length(k), length(k), v"
