@@ -16,7 +16,7 @@ from grouping.binding.constants import lift, settle
 from grouping.compiler.aggregate_names import named_without_constants
 from grouping.compiler.draft import Draft
 from grouping.compiler.frames.until import check_bounds, stay_of
-from grouping.compiler.hidden_literals import hidden_literals, hidden_types, unruled
+from grouping.compiler.hidden_literals import having_types, hidden_literals, hidden_types
 from grouping.compiler.normalize import normalize, normalize_value
 from grouping.compiler.order import order
 from grouping.compiler.plan import plan
@@ -210,7 +210,9 @@ def _distinct_text(draft: Draft) -> str:
     """Return the text that identifies a plan: the signature, with the types that it does not show."""
     values = sorted({value.column.stored for value in frame_values(draft.expressions)})
     own = (each for each in draft.expressions if each not in OF_COMPUTATIONS)
-    return "\n".join((draft.signature, *values, *hidden_types(own), *hidden_types(draft.kept), *unruled(draft.kept)))
+    return "\n".join(
+        (draft.signature, *values, *hidden_types(own), *hidden_types(draft.kept), *having_types(draft.kept))
+    )
 
 
 def _aggregation(draft: Draft) -> Aggregate | None:

@@ -30,7 +30,7 @@ from grouping.model.expression import (
 from grouping.model.sql_type import STRING, SqlType
 from grouping.plan.frame_value import frame_value
 
-__all__ = ["hidden_literals", "hidden_types", "unruled"]
+__all__ = ["hidden_literals", "hidden_types", "having_types"]
 
 _SHOWN_TYPES = {str: "STRING", bool: "BOOLEAN", int: "INT", float: "DOUBLE", type(None): "STRING"}
 """Python's type of a constant that is not lifted → the SQL type that its text in a signature stands for."""
@@ -97,7 +97,7 @@ def hidden_types(expressions: Iterable[Expression]) -> Iterator[str]:
                 yield kind
 
 
-def unruled(having: Iterable[Expression]) -> Iterator[str]:
+def having_types(having: Iterable[Expression]) -> Iterator[str]:
     """Yield the types in HAVING that an evaluator does not compute from the types of a query's own aggregates.
 
     These are the types of variables of lambdas, and of calls whose binder computes the type, over aggregates or keys
