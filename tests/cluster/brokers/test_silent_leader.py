@@ -73,7 +73,7 @@ def test_ends_are_those_of_a_new_leader(brokers: Brokers, admin: AdminClient, ro
 
     assert ends() == right
     with _silent_leader(brokers, admin, "ended"):
-        wait_until(answered, "the ends of the new leader")
+        wait_until(answered, "the ends of the new leader", _SOON)
 
 
 @contextmanager
