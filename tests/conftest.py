@@ -30,7 +30,7 @@ collect_ignore = ["benchmarks/comparisons/pathway_flow.py"]
 _COSTS = ("tests/spark/", CRASHES, "tests/stack/", "tests/cluster/")
 """Later folders come later; tests outside of them are pure and come first.
 
-Crashes come before other tests on servers: a killed Kafka takes minutes to read the partitions of all earlier tests.
+Crashes come before other tests on servers: a killed Kafka starts sooner while it has the partitions of few tests.
 """
 
 

@@ -187,7 +187,8 @@ class RawClient:
         def delivered(number: int) -> Callable[[KafkaError | None, Message], None]:
             def note(error: KafkaError | None, message: Message) -> None:
                 written[number] = message
-                errors.extend([error] if error is not None else [])  # an exception here would be lost in the driver
+                if error is not None:  # an exception here would be lost in the driver
+                    errors.append(error)
 
             return note
 

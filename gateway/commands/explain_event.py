@@ -161,10 +161,10 @@ def _is_left_out(query: CompiledQuery, outcome: EventOutcome) -> bool:
 
     The answer is certain if the event has one row, and the outcome has the values of all conditions.
     """
-    computation, values = query.plan.computation, outcome.conjuncts
-    if computation is None or not computation.single or len(values) != len(query.plan.where):
+    plan, values = query.plan, outcome.conjuncts
+    if plan.computation is None or not plan.computation.single or len(values) != len(plan.where):
         return False
-    return any(each.value is not True for each in values[len(values) - len(computation.of_from) :])
+    return any(each.value is not True for each in values[len(values) - len(plan.of_from) :])
 
 
 def _delivery(

@@ -97,8 +97,7 @@ class StoredQueries:
     def _read(self) -> bool:
         """Read further CQs, and return whether there were any."""
         while found := self._pass.next():
-            texts = ((key, cq.template) for key, cq in found)
-            self._waiting += [(key, template) for key, template in texts if self._has_fixed.get(template, True)]
+            self._waiting += [(key, cq.template) for key, cq in found if self._has_fixed.get(cq.template, True)]
             if self._waiting:
                 return True
         return False
@@ -145,7 +144,7 @@ class StoredQueries:
         return None
 
     def _may_be_wrong(self, template: bytes, text: CqText) -> bool:
-        """Tell whether a text has fixed literals. Texts without a template, and texts with IN, may have them."""
+        """Tell whether a text may have fixed literals; each text without a template, or with IN, may have them."""
         if not template:
             return True
         fixed = self._has_fixed.get(template)

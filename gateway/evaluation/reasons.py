@@ -123,9 +123,7 @@ def reason(standing: StandingQuery, at_ms: int, judgement: Judgement) -> str:
     if standing.expire_ms is not None and at_ms >= standing.expire_ms:
         reasons.append(f"its time {instant(at_ms)} is not before EXPIRE {instant(standing.expire_ms)}")
     failed = [f"{text} is {value_text(value)}" for text, value in conjuncts.items() if value is not True]
-    computation = standing.query.plan.computation
-    count = len(computation.of_from) if computation is not None else 0
-    of_from = standing.texts[len(standing.texts) - count :]
+    of_from = standing.texts[len(standing.texts) - len(standing.query.plan.of_from) :]
     if not reasons and conjuncts and any(conjuncts[text] is not True for text in of_from):
         return f"FROM leaves the event out: {', '.join(failed)}"
     if not reasons and judgement.row is None and standing.query.plan.frames:

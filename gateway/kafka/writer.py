@@ -196,6 +196,7 @@ class TransactionalWriter:
             except KafkaException:
                 producer.abort_transaction(ANSWER_SECONDS)
                 raise
+        # A report that came during the commit may lack the offset; the records of its partition are not waited for.
         self._unseen = {partition: offsets[number] for partition, number in last.items() if number in offsets}
         if not ahead:
             self._see_markers()

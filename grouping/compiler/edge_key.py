@@ -12,7 +12,7 @@ from grouping.binding.budget import Budget
 from grouping.binding.scope import Scope
 from grouping.compiler.frames.framed_query import settled
 from grouping.compiler.from_clause import Relation
-from grouping.compiler.normalize import normalize
+from grouping.compiler.normalize import conjuncts_of
 from grouping.model.catalog import Stream
 from grouping.model.expression import Column, TableColumn, stored_reference
 from grouping.model.refusals import unsupported
@@ -85,8 +85,7 @@ def bind_key(scope: Scope, names: Sequence[KeyName]) -> RowBefore:
             "The previous event of a key would then have several rows.",
             f"Join the table by its whole PRIMARY KEY{by}.",
         )
-    of_from = settled(part for condition in scope.where for part in normalize(condition))
-    return RowBefore.of(columns, of_from)
+    return RowBefore.of(columns, settled(conjuncts_of(scope.where)))
 
 
 def key_columns(scope: Scope, stream: Stream, names: Sequence[KeyName]) -> frozenset[Column]:

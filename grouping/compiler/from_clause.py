@@ -19,7 +19,7 @@ from grouping.binding.constants import settle
 from grouping.binding.operands import boolean, comparable
 from grouping.binding.scope import BoundSource, Scope, stream_source
 from grouping.compiler.join_conditions import divide, find_keys, split, without_keys
-from grouping.compiler.normalize import normalize
+from grouping.compiler.normalize import conjuncts_of, normalize
 from grouping.compiler.order import order
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
@@ -234,7 +234,7 @@ def _conditions(scope: Scope, right: Relation, node: exp.Join) -> tuple[list[Bou
     If the right side is a view or a subquery, the conjuncts of its WHERE come first.
     """
     both = scope._replace(sources=(*scope.sources, right.source))
-    conditions: list[Bound] = [part for condition in right.where for part in normalize(condition)]
+    conditions = conjuncts_of(right.where)
     using = node.args.get("using") or []
     for identifier in using:
         _, left = scope.resolve("", identifier.name)

@@ -16,7 +16,7 @@ from grouping.model.expression import Column
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, BOOLEAN, NUMERIC
 
-__all__ = ["normalize", "normalize_value"]
+__all__ = ["conjuncts_of", "normalize", "normalize_value"]
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _TURNED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -31,6 +31,11 @@ def normalize(where: Bound | None) -> tuple[Bound, ...]:
     if isinstance(predicate, Term) and predicate.op == "and":
         return predicate.args
     return (predicate,)
+
+
+def conjuncts_of(conditions: Iterable[Bound]) -> list[Bound]:
+    """Return the conjuncts of several conditions, in the order of the conditions."""
+    return [part for condition in conditions for part in normalize(condition)]
 
 
 def normalize_value(value: Bound) -> Bound:

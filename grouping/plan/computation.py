@@ -81,9 +81,8 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def of_from(self) -> tuple[Expression, ...]:
         """The conditions of FROM that decide which events exist for edges."""
-        if self.before is not None:
-            return self.before.where
-        return () if self.lasting is None else self.lasting.of_from
+        node = self.before or self.lasting
+        return () if node is None else node.of_from
 
     @property
     def single(self) -> bool:

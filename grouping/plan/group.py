@@ -74,7 +74,12 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.before is not None and self.frames is not None:
             below = (*below, *self.frames.where)
         above = (each for each in self.conjuncts if each not in OF_COMPUTATIONS)
-        return (*above, *below, *self.computation.of_from)
+        return (*above, *below, *self.of_from)
+
+    @property
+    def of_from(self) -> tuple[Expression, ...]:
+        """The conditions of FROM with which `where` ends; empty without edges."""
+        return self.computation.of_from if self.computation else ()
 
     @property
     def computation_id(self) -> str:

@@ -47,7 +47,7 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     switch: Switch | None = None
     """If `height` has the column `SWITCH`, the conditions of this column; otherwise None."""
     of_from: tuple[Expression, ...] = ()
-    """The conditions of views, subqueries and joins of FROM, as in `RowBefore.where`. A row for which one of them is
+    """The conditions of views, subqueries and joins of FROM, as in `RowBefore.of_from`. A row for which one of them is
     not TRUE neither begins nor ends a stay, but it moves the watermark."""
 
     @classmethod

@@ -32,7 +32,7 @@ class RowBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     """The columns of the key, without repetitions, in the order of their stored texts."""
     switch: Switch | None = None
     """Adds the column `SWITCH` to each row; None without such a column."""
-    where: tuple[Expression, ...] = ()
+    of_from: tuple[Expression, ...] = msgspec.field(default=(), name="where")
     """The conditions of views, subqueries and joins of FROM, with their constants, in canonical order. A row for which
     one of them is not TRUE is left out, so it is not the previous row of any row."""
     reads: tuple[str, ...] = ()
@@ -40,22 +40,22 @@ class RowBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     columns share the node. Empty without `Frames`: queries that read other columns share the node."""
 
     @classmethod
-    def of(cls, by: frozenset[Column], where: tuple[Expression, ...] = ()) -> RowBefore:
+    def of(cls, by: frozenset[Column], of_from: tuple[Expression, ...] = ()) -> RowBefore:
         """Return the node for a key."""
-        return cls(tuple(sorted(by, key=lambda column: column.stored)), where=where)
+        return cls(tuple(sorted(by, key=lambda column: column.stored)), of_from=of_from)
 
     @property
     def identity(self) -> dict[str, Any]:
         """The fields that are hashed to an id."""
         switch = {} if self.switch is None else {"switch": [self.switch.enters, self.switch.leaves]}
-        where = {"where": self.where} if self.where else {}
+        where = {"where": self.of_from} if self.of_from else {}
         reads = {"reads": self.reads} if self.reads else {}
         return {"by": [column.stored for column in self.by], **switch, **where, **reads}
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of the node over the rows below."""
-        return (*self.by, *self.where, *(self.switch.expressions if self.switch else ()))
+        return (*self.by, *self.of_from, *(self.switch.expressions if self.switch else ()))
 
     @property
     def signature(self) -> str:

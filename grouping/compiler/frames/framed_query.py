@@ -11,7 +11,7 @@ from sqlglot import exp
 from grouping.binding.bound import Bound, Constant, Term, nodes, without_positions
 from grouping.binding.constants import settle
 from grouping.binding.scope import Scope
-from grouping.compiler.normalize import normalize
+from grouping.compiler.normalize import conjuncts_of, normalize
 from grouping.compiler.order import order
 from grouping.model.expression import Column, Expression
 from grouping.model.refusals import unsupported
@@ -157,7 +157,7 @@ def place_conditions(by: frozenset[Column], where: Sequence[Bound]) -> PlacedCon
         by: The columns of the key.
         where: The conditions from the WHERE clauses of the query and of the views that it reads.
     """
-    conjuncts = [part for condition in where for part in normalize(condition)]
+    conjuncts = conjuncts_of(where)
     keys = by | {column for each in conjuncts if (column := equal_column(each)) is not None}
     exact = exact_columns(keys)
     above: list[Bound] = []
@@ -177,9 +177,7 @@ def _below_edges(by: frozenset[Column], before: RowBefore, scope: Scope, where: 
     `where` begins with the conditions of FROM (`scope.where`). They stay in the node too, although `before` decides
     them as well.
     """
-    of_from, own = (
-        [part for each in some for part in normalize(each)] for some in (scope.where, where[len(scope.where) :])
-    )
+    of_from, own = conjuncts_of(scope.where), conjuncts_of(where[len(scope.where) :])
     fixed = exact_columns(by.intersection(before.by))
     above = tuple(each for each in own if columns_of(each) <= fixed)
     below = (each for each in own if not columns_of(each) <= fixed)

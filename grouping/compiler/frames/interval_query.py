@@ -16,7 +16,7 @@ from grouping.compiler.edge_key import (
 )
 from grouping.compiler.frames.framed_query import columns_of, equal_column, exact_columns, place_conditions, settled
 from grouping.compiler.frames.until import height, switch_of
-from grouping.compiler.normalize import normalize
+from grouping.compiler.normalize import conjuncts_of, normalize
 from grouping.compiler.order import order
 from grouping.model.catalog import Stream
 from grouping.model.change_format import is_change_format
@@ -72,7 +72,7 @@ def with_interval(
         if scope.stream.changes_of:
             check_unconditional(scope, "EMIT … FOR over a view of a table with conditions")
         lasting, above = _lasting(by, emit.interval_ms, where[len(scope.where) :], until)
-        of_from = settled(part for condition in scope.where for part in normalize(condition))
+        of_from = settled(conjuncts_of(scope.where))
         lasting = replace(lasting, of_from=of_from)
         computation = Computation.of(scope.stream.stream_id, scope.nodes, lasting=lasting)
     return scope._replace(computation=computation), above
@@ -116,7 +116,7 @@ def _lasting(
     exact = exact_columns(by)
     above: list[Bound] = []
     others: list[Bound] = []
-    for each in (part for condition in where for part in normalize(condition)):
+    for each in conjuncts_of(where):
         (above if equal_column(each) in by or columns_of(each) <= exact else others).append(each)
     heights = {order([without_positions(each)])[0][0]: each for each in others if height(each) is not None}
     compared: Height | None = None

@@ -13,13 +13,14 @@ import math
 from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET
+from msgspec.structs import replace
 from sqlglot import exp
 
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import has_aggregates
 from grouping.compiler.frames.framed_query import columns_of, exact_columns, settled
-from grouping.compiler.normalize import normalize
+from grouping.compiler.normalize import conjuncts_of, normalize
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Slot, TableColumn
 from grouping.model.group import ConstantRow
@@ -27,7 +28,6 @@ from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, INT, SMALLINT, TIMESTAMP, TINYINT
 from grouping.plan.computation import Computation
 from grouping.plan.lasting import Height
-from grouping.plan.row_before import RowBefore
 from grouping.plan.stay import Stay, StayBound
 from grouping.plan.switch import Switch
 from grouping.statements.select_text import read_select
@@ -64,7 +64,7 @@ def switch_of(
             that the group needs do not tell their order, and the computation decides UNTIL.
     """
     exact = exact_columns(by)
-    conjuncts = [part for condition in where for part in normalize(condition)]
+    conjuncts = conjuncts_of(where)
     ends = normalize(until)
     if not is_exploded and len(ends) == 1 and (end := height(ends[0])) is not None:
         begins = [each for each in conjuncts if height(each) == Height(end.column, not end.above)]
@@ -106,7 +106,7 @@ def with_until(scope: Scope, where: tuple[Bound, ...], until: Bound) -> tuple[Sc
     switch, above = switch_of(computation.before.by, where, until, is_exploded=scope.stream.explode is not UNSET)
     if switch is None:
         return scope, above
-    before = RowBefore(computation.before.by, switch, computation.before.where)
+    before = replace(computation.before, switch=switch)
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before)), above
 
 

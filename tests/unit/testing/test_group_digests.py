@@ -113,7 +113,7 @@ def test_queries_of_a_group_have_their_own_types(first: str, second: str, monkey
         with monkeypatch.context() as patch:
             patch.setattr(import_module("gateway.testing.digests"), "checked", lambda *_, made=shared: made)
             assert alone == _shown(text)
-        assert alone, "some rows pass"
+        assert any(rows for *_, rows in alone), "some rows pass"
 
 
 def test_lambdas_compute_with_aggregates() -> None:
@@ -135,7 +135,7 @@ def test_types_that_the_plan_has_are_of_its_queries(first: str, second: str) -> 
     text = "SELECT count(*) AS n FROM t HAVING {} EVERY '1 minute'"
     plans = [checked(text.format(having), _STREAM, _AT, []).query.plan for having in (first, second)]
     assert plans[0].group_id != plans[1].group_id
-    assert [4] == [count for *_, count, _ in _shown(text.format(first))]
+    assert [(0, 60, 4, [(4,)])] == _shown(text.format(first)) == _shown(text.format(second))
 
 
 def test_an_operator_between_calls_is_no_call() -> None:

@@ -55,8 +55,8 @@ class RowBeforeOperator(LogOperator[LastRows]):
     """The conditions of the column `SWITCH`; None without this column."""
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that a condition computes; a longer text is NULL."""
-    where: tuple[Expression, ...] = ()
-    """The conditions of FROM; other rows are left out (`RowBefore.where`)."""
+    of_from: tuple[Expression, ...] = ()
+    """The conditions of FROM; other rows are left out (`RowBefore.of_from`)."""
 
     @classmethod
     def of(
@@ -71,7 +71,7 @@ class RowBeforeOperator(LogOperator[LastRows]):
         reads, names = read_before(stream, plans), extremes_names(plans)
         if stream.changes_of:
             return cls(node.by, reads, extremes=names)
-        return cls(node.by, reads, round(last_row_days * _DAY_MINUTES), names, node.switch, value_bytes, node.where)
+        return cls(node.by, reads, round(last_row_days * _DAY_MINUTES), names, node.switch, value_bytes, node.of_from)
 
     def prepared(self, rows: RowSource) -> RowSource:
         """Return the rows that the conditions of FROM keep, with the column `SWITCH` if the operator has this column.
@@ -79,8 +79,8 @@ class RowBeforeOperator(LogOperator[LastRows]):
         Raises:
             Exception: Any exception, since conditions run code of libraries (`faults.FAULTS`).
         """
-        if self.where and rows.count:
-            kept = np.flatnonzero(holds(self.where, EventColumns(rows, self.value_bytes), np.arange(rows.count)))
+        if self.of_from and rows.count:
+            kept = np.flatnonzero(holds(self.of_from, EventColumns(rows, self.value_bytes), np.arange(rows.count)))
             rows = ExtendedRows(rows, kept, {})
         return switched_rows(rows, self.switch, self.value_bytes)
 
