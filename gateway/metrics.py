@@ -39,6 +39,7 @@ __all__ = [
     "RESULT_BYTES",
     "SECONDS_BEHIND",
     "SPLIT_KEYS",
+    "SUPPRESSED",
     "TABLE_AGE",
     "TABLE_BYTES",
     "TABLE_MEMORY",
@@ -124,6 +125,7 @@ LATE_MATCHES = Counter(
 REPEATED_MATCHES = Counter(
     "cq_repeated_matches", "matches that were stored once more by a replayed batch, and left out of a digest"
 )
+SUPPRESSED = Counter("cq_suppressed_results", "results that were left out because of AT MOST")
 LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that the evaluator did not reach in time")
 WAITING_DIGESTS = Gauge(
     "cq_waiting_digests", "digests that are not written yet although their cut is, because of a full disk or a crash"

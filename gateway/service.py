@@ -34,6 +34,7 @@ from gateway.state.stream_evaluators import StreamEvaluators
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Work
 from gateway.state.working_copy import WorkingCopy
+from gateway.throttling.throttles import Throttles
 from gateway.timers.timers import Timers
 from gateway.topics.own_topics import ensure_own_topics
 from gateway.topics.positions import TopicEnds
@@ -144,9 +145,10 @@ class _Service:
         self._upkeep = TableUpkeep(settings, working)
         self._audit = Audit(working)
         self._timers = Timers(settings, working, self._topics, self._commits, now_ms)
+        self._throttles = Throttles(settings, working, self._topics, self._commits, now_ms)
         last_digests = LastDigests(settings, working, self._timers, self._commits)
         result_topics = ResultTopics(settings, self._topics, self._commits)
-        self._ends = Ends(settings, working, result_topics, self._commits, last_digests)
+        self._ends = Ends(settings, working, result_topics, self._commits, last_digests, self._throttles)
         shared = partitions[settings.topics.results]
         positions = TopicEnds(settings, self._topics, result_topics, working, shared)
         self._commits.source_ends = positions.present_source_ends
@@ -201,9 +203,10 @@ class _Service:
         more = False
         while not self._stop.is_set():
             try:
-                self._read(patient=not (more or self._timers.busy))
+                self._read(patient=not (more or self._timers.busy or self._throttles.busy))
                 busy = self._carry_out_some()
                 self._timers.step()
+                self._throttles.step()
                 if time.monotonic() >= upkeep_at:
                     more = self._do_upkeep()
                     rest = _BUSY_UPKEEP_SECONDS if busy else _UPKEEP_SECONDS
@@ -269,6 +272,7 @@ class _Service:
             self._statements.reload()
             self._stored_queries.reload()
             self._timers.recover()
+            self._throttles.recover()
             self._ends.reload()
 
         retried(recover, self._stop)

@@ -91,6 +91,16 @@ class TopicNames:
         return f"{self.prefix}pending"
 
     @cached_property
+    def throttled(self) -> str:
+        """Results of CQs with AT MOST. The evaluator writes them, and the gateway copies them to their destinations."""
+        return f"{self.prefix}throttled"
+
+    @cached_property
+    def throttles(self) -> str:
+        """The state of AT MOST, compacted. The gateway writes the state, and reads it when it starts."""
+        return f"{self.prefix}throttles"
+
+    @cached_property
     def ticks(self) -> str:
         """Cuts and cursors of digests, compacted. The gateway writes them, and reads them when it starts."""
         return f"{self.prefix}ticks"

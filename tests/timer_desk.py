@@ -21,7 +21,8 @@ from gateway.ends.ends import Ends
 from gateway.ends.last_digests import LastDigests
 from gateway.ends.lifetimes import Lifetimes
 from gateway.kafka import LARGEST_RECORD, CommandConsumer, Topics
-from gateway.model.records import PENDING_PARTITIONS, Cq, Destination, TriggerSpec, feed_of
+from gateway.model.records import PENDING_PARTITIONS, Cq, Destination, feed_of
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.model.unit import CqKey
 from gateway.registry.visibility import shorten_visibility
 from gateway.state.catalog_records import cq_record, definition_record, source_record
@@ -30,6 +31,7 @@ from gateway.state.recovery.recovery import Recovery
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.work import Change, Work
 from gateway.state.working_copy import WorkingCopy
+from gateway.throttling.throttles import Throttles
 from gateway.timers.pending_index import store_key
 from gateway.timers.timers import Timers
 from gateway.topics.positions import TopicEnds
@@ -41,7 +43,8 @@ from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import OperationalError
 from grouping.model.group import ConstantValue, DestinationIds, canonical_constants
 from grouping.model.ids import StreamId
-from grouping.model.query import ChangeBased, DigestClause
+from grouping.model.query import DigestClause
+from grouping.model.trigger import ChangeBased
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.connection import connect
@@ -74,7 +77,8 @@ class Desk:
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
         last_digests = LastDigests(settings, self.working, self.timers, commits)
         result_topics = ResultTopics(settings, topics, commits)
-        self._ends = Ends(settings, self.working, result_topics, commits, last_digests)
+        throttles = Throttles(settings, self.working, topics, commits, lambda: self.now_ms)
+        self._ends = Ends(settings, self.working, result_topics, commits, last_digests, throttles)
         self._positions = positions = TopicEnds(
             settings, topics, result_topics, self.working, settings.results.partitions
         )

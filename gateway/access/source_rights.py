@@ -6,8 +6,7 @@ from gateway.access.roles import is_operator
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.query import SourceKind
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.settings.settings import Settings
 
 __all__ = ["Source", "SourceRights", "kind_of"]

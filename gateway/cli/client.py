@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.errors import checked_address
+from gateway.cli.scripts.script import statements_of
 from gateway.cli.scripts.subscriber_change import by_subscriber
 from gateway.sdk import Client, CommandRejection, Digest, GatewayError, Match, Reply, SigningKey, connect
 from gateway.sdk.publisher import Publisher
@@ -27,7 +28,6 @@ from grouping.settings.addresses import check_servers
 from grouping.settings.given_settings import given_settings
 from grouping.settings.kafka_options import client_options
 from grouping.settings.settings import Settings
-from grouping.statements.script import statements_of
 
 __all__ = [
     "AsJson",

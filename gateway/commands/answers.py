@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gateway.model.records import Cq, Destination, TriggerSpec, instant
+from gateway.model.records import Cq, Destination, instant
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.registry.grid import next_tick_of
 from gateway.topics.positions import topic_of
 from grouping.access.explain import shown_constants
@@ -137,6 +138,10 @@ def trigger_result(
 
 def _schedule(trigger: TriggerSpec, cq: Cq, now_ms: int) -> dict[str, object]:
     """Return the part of the trigger that says when results are published."""
+    if trigger.at_most is not None:
+        most, every_ms, columns = trigger.at_most
+        every = format_interval(timedelta(milliseconds=every_ms))
+        return {**_CHANGE, "at_most": {"results": most, "every": every, "by": columns}}
     if not trigger.timed:
         return _CHANGE
     at = next_tick_of(cq, trigger, now_ms)

@@ -1,7 +1,11 @@
-"""Checks BY in a digest clause: its names must be columns of the SELECT list; for TOP, of a type with an order."""
+"""Checks BY in a digest clause and in AT MOST: its names must be columns of the SELECT list.
+
+The column of TOP must also be of a type with an order.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
@@ -10,6 +14,7 @@ from grouping.digests.digest import column_type
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import CreateCq, DigestClause
 from grouping.model.sql_type import SqlType
+from grouping.model.trigger import ChangeBased
 from grouping.plan.group import CompiledQuery
 
 __all__ = ["with_digest_columns"]
@@ -26,12 +31,24 @@ def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int
     Raises:
         InputError: ``unknown-column``; ``type-mismatch`` and ``quota-exceeded`` for TOP.
     """
-    digest = statement.publish.digest
+    digest, trigger = statement.publish.digest, statement.trigger
+    if isinstance(trigger, ChangeBased) and trigger.throttle is not None:
+        throttle = replace(trigger.throttle, columns=_spelled(trigger.throttle.columns, query))
+        return msgspec.structs.replace(statement, trigger=ChangeBased(throttle))
     if digest is None or not digest.columns:
         return statement
+    digest = replace(digest, columns=_spelled(digest.columns, query))
+    if digest.kind == "top":
+        _check_top(digest, column_type(digest, query.select), top_rows)
+    publish = replace(statement.publish, digest=digest)
+    return msgspec.structs.replace(statement, publish=publish)
+
+
+def _spelled(written: Iterable[str], query: CompiledQuery) -> tuple[str, ...]:
+    """Return the names after BY as the SELECT list spells them, each once."""
     names = {item.name.casefold(): item.name for item in query.select.items}
     columns = []
-    for column in digest.columns:
+    for column in written:
         name = names.get(column.casefold())
         if name is None:
             raise InputError(
@@ -41,11 +58,7 @@ def with_digest_columns(statement: CreateCq, query: CompiledQuery, top_rows: int
                 hint=near_name(column, list(names.values())),
             )
         columns.append(name)
-    digest = replace(digest, columns=tuple(dict.fromkeys(columns)))
-    if digest.kind == "top":
-        _check_top(digest, column_type(digest, query.select), top_rows)
-    publish = replace(statement.publish, digest=digest)
-    return msgspec.structs.replace(statement, publish=publish)
+    return tuple(dict.fromkeys(columns))
 
 
 def _check_top(digest: DigestClause, sql_type: SqlType, most: int) -> None:

@@ -28,8 +28,7 @@ from grouping.access.function_guide import describe_function, function_item, fun
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.ids import CqName, GroupId, Subscriber
 from grouping.model.query import Describe, Show
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render_before, render_frames, render_source
 from grouping.statements.tokens import NAME_LENGTH

@@ -26,8 +26,7 @@ from gateway.topics.topic_desk import TopicDesk, TopicQuestions
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.query import AlterStream, ChangeAccess, CreateStream, CreateTable, CreateView, Describe, Drop
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.settings.settings import Settings
 
 __all__ = ["SourceStatements", "describe_source"]

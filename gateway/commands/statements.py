@@ -31,7 +31,8 @@ from grouping.compiler.reader_sql import check_virtual
 from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
-from grouping.model.query import ChangeBased, CreateCq, CreateView, ExplainSelect, Statement
+from grouping.model.query import CreateCq, CreateView, ExplainSelect, Statement
+from grouping.model.trigger import ChangeBased
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.cq_text import CqText

@@ -15,8 +15,7 @@ from gateway.model.records import CatalogCq, joined_with
 from gateway.model.unit import CqKey
 from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.settings.settings import Settings
 from grouping.store.record_keys import CatalogKey
 

@@ -22,6 +22,7 @@ from gateway.model.records import Destination, instant
 from gateway.state.commit import Commits
 from gateway.state.work import Change
 from gateway.state.working_copy import WorkingCopy
+from gateway.throttling.throttles import Throttles
 from gateway.timers.stream_progress import covers
 from gateway.topics.positions import dedicated_topic, topic_of
 from gateway.topics.result_topics import ResultTopics
@@ -46,12 +47,14 @@ class Ends:
         topics: ResultTopics,
         commits: Commits,
         last_digests: LastDigests,
+        throttles: Throttles,
     ) -> None:
         self._settings = settings
         self._working = working
         self._topics = topics
         self._commits = commits
         self._last_digests = last_digests
+        self._throttles = throttles
         self._notices = commits.notices
         self.busy = False
         """Whether the last step left many ends that are due. A few ends can wait, since each commit has a fixed
@@ -93,6 +96,9 @@ class Ends:
             if size > _UNIT_BYTES:
                 break
         records += self._last_digests.forget(loaded, over)
+        for notice in over:
+            if notice.destination.trigger.at_most is not None:
+                records += self._throttles.forget(notice, lives=_lives(loaded, notice))
         # A topic is deleted only if an earlier unit has written its ends. The ends of this unit are not written yet.
         self._delete_topics(now_ms)
         for notice in over:
@@ -135,7 +141,7 @@ class Ends:
             pin = pins[stream_id]
             # A notice may name a version that was never published. Then the latest version is used.
             version = min(notice.version, self._working.inventory.versions.get(stream_id, notice.version))
-            if pin is None or pin >= (epoch, version):
+            if (pin is None or pin >= (epoch, version)) and self._throttles.copied(notice):
                 yield notice
 
     def _committed(self, stream_id: StreamId) -> Mapping[str, int] | None:

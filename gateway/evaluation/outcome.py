@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from grouping.model.catalog import Stream
 from grouping.model.table import Table
 from grouping.plan.group import CompiledQuery

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from grouping.model.catalog import Stream
 from grouping.model.expression import Call, Expression, walk
 from grouping.plan.computation import Computation

@@ -61,6 +61,8 @@ class TaskOutput:
     """For a query with window functions: index of a piece → its rows with the values of the frames."""
     values: dict[Place, list[bytes]] = field(default_factory=dict)
     """Place of an event → its results, one for each matching row of the join with tables."""
+    times: dict[Place, list[bytes]] = field(default_factory=dict)
+    """Place of an event → `ce_time` of its results."""
     edges: dict[Place, str] = field(default_factory=dict)
     """For a query with edges: place of an event → the edge that its result reports."""
     letters: dict[Place, Letter] = field(default_factory=dict)
@@ -137,6 +139,7 @@ def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
         else:
             place = _place(headers.get("cause", headers["ce_id"]))
             output.values.setdefault(place, []).append(row["value"])
+            output.times.setdefault(place, []).append(headers["ce_time"])
             if (edge := headers.get("edge")) is not None:
                 output.edges[place] = edge.decode()
 

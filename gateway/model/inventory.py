@@ -16,8 +16,7 @@ from gateway.model.names import Names
 from gateway.model.quota import Quota
 from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, GroupId, StreamId, Subscriber
-from grouping.model.table import DroppedTable, Table
-from grouping.model.view import View
+from grouping.model.table import DroppedTable, Table, View
 from grouping.settings.limit_settings import LimitSettings
 
 __all__ = ["Inventory"]

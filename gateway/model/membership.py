@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
+from gateway.model.records import Cq, Destination, TimedNote
+from gateway.model.trigger_spec import TriggerSpec
 from grouping.digests.cursor import Window
 from grouping.model.panes import pack_bounds
 

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import msgspec
 
+from gateway.model.trigger_spec import CHANGE_BASED, TriggerSpec
 from grouping.digests.cursor import VisibilityInterval, Window
 from grouping.model.group import ConstantRow, canonical_constants, parse_constants, pending_id
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
-from grouping.model.panes import PaneBound
-from grouping.model.query import ChangeBased, CronBased, DigestClause, Edge, PackedDigest, TimerBased, Trigger
+from grouping.model.query import DigestClause, Edge, PackedDigest
 from grouping.plan.table_changes import is_changes
 from grouping.statements.cq_text import CqText
 from grouping.values.times import instant
 from schemas.partition import partition_of
 
 __all__ = [
-    "CHANGE_BASED",
     "CatalogCq",
     "Cq",
     "Destination",
     "EdgeSpec",
     "DueSnapshot",
     "PENDING_PARTITIONS",
+    "THROTTLED_PARTITIONS",
     "TimedNote",
-    "TriggerSpec",
     "feed_of",
     "incarnation_of",
     "instant",
@@ -39,98 +38,6 @@ __all__ = [
 def millis(at: datetime) -> int:
     """Return an instant as epoch milliseconds."""
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
-
-
-class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, dict=True):
-    """A trigger with its phase: CQs with equal triggers and phases fire at the same instants."""
-
-    every_ms: int = 0
-    """EVERY, in milliseconds; 0 for change-based and cron."""
-    phase_ms: int = 0
-    """The phase of the ticks, in milliseconds: START modulo EVERY. Without START, the time at which the command was
-    first tried takes the place of START, and the phase is rounded up to a multiple of EVERY / 100."""
-    cron: str = ""
-    zone: str = ""
-    over_ms: int = 0
-    """OVER LAST, in milliseconds; 0 if a digest has only the matches since the previous tick."""
-
-    @classmethod
-    def of(cls, trigger: Trigger, start_ms: int | None, asked_ms: int) -> TriggerSpec:
-        """Make the spec of a trigger.
-
-        Args:
-            trigger: The trigger.
-            start_ms: START, epoch milliseconds; None without a START.
-            asked_ms: When the command was first tried, epoch milliseconds; without START, this time gives the phase.
-
-        Example:
-            >>> TriggerSpec.of(TimerBased(timedelta(seconds=10)), None, 23_040).phase_ms
-            3100
-        """
-        match trigger:
-            case ChangeBased():
-                return CHANGE_BASED
-            case TimerBased(every, over):
-                every_ms = round(every.total_seconds() * 1000)
-                over_ms = 0 if over is None else round(over.total_seconds() * 1000)
-                phase_ms = _shared_phase(asked_ms, every_ms) if start_ms is None else start_ms % every_ms
-                return cls(every_ms, phase_ms, over_ms=over_ms)
-            case CronBased(cron, zone):
-                return cls(cron=" ".join(cron.split()), zone=zone)
-
-    @property
-    def trigger(self) -> Trigger:
-        """The trigger without its phase."""
-        if self.every_ms:
-            over = timedelta(milliseconds=self.over_ms) if self.over_ms else None
-            return TimerBased(timedelta(milliseconds=self.every_ms), over)
-        return CronBased(self.cron, self.zone) if self.cron else ChangeBased()
-
-    @cached_property
-    def timed(self) -> bool:
-        """Whether matches wait for a tick."""
-        return bool(self.every_ms or self.cron)
-
-    @property
-    def bound(self) -> PaneBound:
-        """The instants at which the timer may fire, as period and phase; cron may fire at every whole minute.
-
-        Example:
-            >>> TriggerSpec(every_ms=300_000, phase_ms=61_250).bound, TriggerSpec(cron="0 8 * * *").bound
-            ((300000, 61250), (60000, 0))
-        """
-        return (self.every_ms, self.phase_ms) if self.every_ms else (_MINUTE_MS, 0)
-
-    def anchor_ms(self, accepted_ms: int) -> int:
-        """Return the instant from which EVERY is counted for a CQ without START; all ticks of the CQ are later.
-
-        If an instant with the phase comes at most EVERY / 100 after the acceptance, the result is this instant;
-        otherwise the result is the time of the acceptance.
-
-        Example:
-            >>> trigger = TriggerSpec(every_ms=10_000, phase_ms=3_100)
-            >>> trigger.anchor_ms(23_040), trigger.anchor_ms(24_000)
-            (23100, 24000)
-        """
-        ahead_ms = (self.phase_ms - accepted_ms) % self.every_ms if self.every_ms else 0
-        return accepted_ms + ahead_ms if ahead_ms <= self.every_ms // _ANCHORS else accepted_ms
-
-
-_ANCHORS = 100
-"""The approximate largest number of phases of CQs with the same EVERY and without START. With few phases, many CQs
-share ticks and panes."""
-
-
-def _shared_phase(asked_ms: int, every_ms: int) -> int:
-    """Return the phase of an instant, rounded up to hundredths of the interval."""
-    step = max(every_ms // _ANCHORS, 1)
-    return min(-(-(asked_ms % every_ms) // step) * step, every_ms) % every_ms
-
-
-CHANGE_BASED = TriggerSpec()
-"""The trigger of nearly all destinations: a single object, so that `timed` is computed once."""
-
-_MINUTE_MS = 60_000
 
 
 class DueSnapshot(msgspec.Struct, frozen=True, array_like=True):
@@ -213,6 +120,16 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
         return DigestClause.of(self.digest)
 
     @property
+    def written_by(self) -> tuple[str, int]:
+        """The mode and the partition that the evaluator writes results by.
+
+        The gateway copies results of a throttled destination from `cq.throttled` to the destination's own topic.
+        """
+        if self.trigger.at_most is None:
+            return self.mode, self.partition
+        return "throttled", partition_of(self.destination_id.encode(), THROTTLED_PARTITIONS)
+
+    @property
     def of_rows(self) -> bool:
         """Whether each digest has the rows of a table at its tick, as for a query without EMIT over only a table."""
         return self.edges is None and is_changes(self.stream_id)
@@ -225,6 +142,9 @@ class Destination(msgspec.Struct, frozen=True, array_like=True):
 
 PENDING_PARTITIONS = 16
 """The number of partitions of `cq.pending`. The number is fixed, because it determines where matches are stored."""
+THROTTLED_PARTITIONS = 16
+"""The number of partitions of `cq.throttled`. The number is fixed, because all results of a destination must be in one
+partition, whose order decides which of them are written."""
 
 
 def joined_with(destination: Destination) -> tuple[Destination, ...]:

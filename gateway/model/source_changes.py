@@ -10,8 +10,7 @@ from gateway.model.dependencies import DependencyCounts, DependencyKind
 from gateway.model.inventory import Inventory
 from grouping.model.catalog import Stream
 from grouping.model.ids import GroupId, StreamId
-from grouping.model.table import DroppedTable, Table
-from grouping.model.view import View
+from grouping.model.table import DroppedTable, Table, View
 from grouping.store.keys import FieldHash
 
 __all__ = ["SourceChanges"]

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from gateway.model.membership import ALWAYS, Membership
-from gateway.model.records import CHANGE_BASED, Cq, Destination, EdgeSpec, TimedNote, TriggerSpec
+from gateway.model.records import Cq, Destination, EdgeSpec, TimedNote
+from gateway.model.trigger_spec import CHANGE_BASED, TriggerSpec
 from gateway.model.unit import CqKey
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
 from grouping.model.query import PackedDigest

@@ -58,16 +58,17 @@ def rows_of(destination: Destination, entries: TableEntries, bounds: bytes = b""
     if not entries.windows:
         return
     row, edges = destination.row, destination.edges
+    mode, partition = destination.written_by
     edge, since = ("", ()) if edges is None else (edges.edge if edges.own else FRAMES, edges.since)
     for until, windows in entries.windows:
-        block = _block(destination.group_id, row.type_texts, destination.select_id, destination.mode, until, edge)
+        block = _block(destination.group_id, row.type_texts, destination.select_id, mode, until, edge)
         for start, expire in windows:
             yield Entry(
                 block,
                 destination.destination_id,
                 row,
                 entries.number,
-                destination.partition,
+                partition,
                 start,
                 expire,
                 bounds,
@@ -88,8 +89,7 @@ def snapshot_note(membership: Membership) -> SnapshotNote | None:
         edges.due_snapshot.name,
         edges.due_snapshot.at_ms,
         edges.since,
-        destination.mode,
-        destination.partition,
+        *destination.written_by,
         Segment.of((), rows_of(destination, entries)).encode(),
     )
 

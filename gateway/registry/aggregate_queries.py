@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from gateway.model.records import Destination
+from gateway.model.trigger_spec import TriggerSpec
 from grouping.model.errors import InputError
-from grouping.model.query import ChangeBased, DigestClause, Edge, TimerBased, Trigger
+from grouping.model.query import DigestClause, Edge
 from grouping.model.refusals import unsupported
+from grouping.model.trigger import ChangeBased, TimerBased, Trigger
 from grouping.settings.limit_settings import LimitSettings
 from grouping.values.times import format_interval
 
-__all__ = ["check_aggregation", "check_untimed"]
+__all__ = ["check_aggregation", "check_digests", "check_untimed"]
 
 _REFUSED = {"latest": "DIGEST LATEST BY", "count": "DIGEST COUNT"}
 
@@ -76,4 +79,31 @@ def check_untimed(edge: Edge, *, timed: bool) -> None:
             "EMIT CHANGES with EVERY",
             "The rows of a digest do not tell inserts, updates and deletes apart.",
             "Leave EVERY out; or EMIT ON ENTER OR EXIT with _edge in the SELECT list.",
+        )
+
+
+def check_digests(old: Destination, trigger: TriggerSpec) -> None:
+    """Refuse an ALTER that gives a CQ digests, if its destination can have none.
+
+    Args:
+        old: The CQ's destination.
+        trigger: The new trigger.
+
+    Raises:
+        InputError: ``unsupported-query``.
+    """
+    check_untimed("" if old.edges is None else old.edges.edge, timed=trigger.timed)
+    if trigger.timed and old.mode == "virtual":
+        raise InputError(
+            "a virtual destination has no digests",
+            code="unsupported-query",
+            detail="VIRTUAL and EVERY cannot be combined.",
+            hint="Create the CQ again without VIRTUAL.",
+        )
+    if trigger.timed and old.trigger.at_most is not None:
+        raise InputError(
+            "a CQ with AT MOST has no digests",
+            code="unsupported-query",
+            detail="AT MOST and EVERY cannot be combined.",
+            hint="Write CREATE OR REPLACE CQ without AT MOST.",
         )

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from cronsim import CronSim
 
-from gateway.model.records import Cq, TriggerSpec, millis
+from gateway.model.records import Cq, millis
+from gateway.model.trigger_spec import TriggerSpec
 from grouping.values.time_zone import cron_zone
 
 __all__ = ["next_tick", "next_tick_of", "previous_tick"]

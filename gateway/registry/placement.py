@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from gateway.model.records import Destination, EdgeSpec, TriggerSpec, millis
+from gateway.model.records import Destination, EdgeSpec, millis
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.model.unit import Unit
 from gateway.registry.own_prefixes import OwnPrefixes
 from gateway.registry.partitions import partitions_of

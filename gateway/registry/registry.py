@@ -14,10 +14,11 @@ import msgspec
 from gateway.model.dependencies import DependencyKind
 from gateway.model.end_notice import EndNotice
 from gateway.model.loaded import Loaded
-from gateway.model.records import Cq, Destination, TriggerSpec, instant, millis
+from gateway.model.records import Cq, Destination, instant, millis
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.model.unit import CqKey
 from gateway.registry.admission import Admission
-from gateway.registry.aggregate_queries import check_aggregation, check_untimed
+from gateway.registry.aggregate_queries import check_aggregation, check_digests
 from gateway.registry.computations import Computations
 from gateway.registry.placement import DestinationRequest, Placement
 from gateway.registry.quarantine_quota import QuarantineQuota
@@ -295,7 +296,7 @@ class Registry:
         check_ticks(trigger, start_ms, now_ms)
         destination, moved = old, cq
         if trigger != old.trigger:
-            self._check_digest(old, trigger)
+            check_digests(old, trigger)
             request = self.placing.new_request(old, trigger, key.subscriber)
             loaded = self.load([key], [request])
             destination = self._destination(loaded, request.destination_id, key.subscriber)
@@ -305,16 +306,6 @@ class Registry:
             self._times.check(loaded, (start_ms, expire_ms), destination)
         changed = msgspec.structs.replace(moved, start_ms=start_ms, expire_ms=expire_ms)
         return self._put(loaded, key, changed, destination, now_ms)
-
-    def _check_digest(self, old: Destination, trigger: TriggerSpec) -> None:
-        check_untimed("" if old.edges is None else old.edges.edge, timed=trigger.timed)
-        if trigger.timed and old.mode == "virtual":
-            raise InputError(
-                "a virtual destination has no digests",
-                code="unsupported-query",
-                detail="VIRTUAL and EVERY cannot be combined.",
-                hint="Create the CQ again without VIRTUAL.",
-            )
 
     def recompile(self, loaded: Loaded, key: CqKey, query: CompiledQuery, now_ms: int) -> Change:
         """Give a CQ the query that the compiler now makes from its text. Trigger, times and pauses do not change.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from gateway.model.records import TriggerSpec, instant, millis
+from gateway.model.records import instant, millis
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.registry.grid import next_tick
 from grouping.model.errors import InputError
 

@@ -11,9 +11,10 @@ from gateway.state.working_copy import WorkingCopy
 from gateway.topics.positions import TopicEnds
 from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
-from grouping.model.query import ChangeBased, CreateCq, Edge, TimerBased, Trigger
+from grouping.model.query import CreateCq, Edge
 from grouping.model.refusals import unsupported
 from grouping.model.table import Table
+from grouping.model.trigger import ChangeBased, TimerBased, Trigger
 from grouping.plan.group import CompiledQuery
 from grouping.plan.table_changes import changes_id, is_changes, table_changes
 

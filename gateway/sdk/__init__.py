@@ -33,7 +33,18 @@ from gateway.sdk.errors import (
     Unavailable,
 )
 from gateway.sdk.pipeline import Tally
-from gateway.sdk.results import ContinuousQuery, Destination, Digest, End, Match, Pause, Quarantine, Reply, Trigger
+from gateway.sdk.results import (
+    ContinuousQuery,
+    Destination,
+    Digest,
+    End,
+    Match,
+    Pause,
+    Quarantine,
+    Reply,
+    Throttle,
+    Trigger,
+)
 from gateway.sdk.signing import SigningKey
 from gateway.sdk.subscription import Subscription
 from gateway.sdk.tables import Table
@@ -76,6 +87,7 @@ __all__ = [
     "Subscription",
     "Table",
     "Tally",
+    "Throttle",
     "TransportError",
     "Trigger",
     "Unavailable",

@@ -8,7 +8,28 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ContinuousQuery", "Destination", "Digest", "End", "Match", "Pause", "Quarantine", "Reply", "Trigger"]
+__all__ = [
+    "ContinuousQuery",
+    "Destination",
+    "Digest",
+    "End",
+    "Match",
+    "Pause",
+    "Quarantine",
+    "Reply",
+    "Throttle",
+    "Trigger",
+]
+
+
+class Throttle(msgspec.Struct, frozen=True):
+    """AT MOST: how many results with equal values in some columns are written in an interval."""
+
+    results: int
+    every: str
+    """ISO 8601 duration."""
+    by: list[str] = []
+    """Columns of the SELECT list; empty without BY."""
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -24,6 +45,8 @@ class Trigger(msgspec.Struct, frozen=True):
     """The EMIT clause: `enter`, `exit`, `enter or exit`, `silence` or `changes`; None if each match is a result."""
     by: list[str] = []
     """The columns of EMIT … BY."""
+    at_most: Throttle | None = None
+    """AT MOST; None if all results are written."""
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -178,6 +201,8 @@ class Match(msgspec.Struct, frozen=True):
     """For an update: the SELECT list of the row as it was before the update."""
     cause: str | None = None
     """For a CQ with FOR or EMIT ON SILENCE: the id of the event in `row`. `stream` then is the computation's id."""
+    suppressed: int = 0
+    """For a CQ with AT MOST: the number of results that were left out before this result."""
 
     @property
     def id(self) -> str:

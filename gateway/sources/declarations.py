@@ -14,8 +14,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.query import CreateStream, CreateTable, CreateView
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.model.wording import are, counted
 from grouping.settings.settings import Settings
 from grouping.statements.stream_declaration import declared_fields

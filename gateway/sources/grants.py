@@ -14,8 +14,7 @@ from grouping.model.errors import InputError
 from grouping.model.ids import Subscriber
 from grouping.model.query import ChangeAccess
 from grouping.model.source_access import Access
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 
 __all__ = ["SourceGrants", "readers_of"]
 

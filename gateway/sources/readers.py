@@ -17,8 +17,7 @@ from gateway.state.working_copy import WorkingCopy
 from grouping.compiler.plan import source_names
 from grouping.model.catalog import Stream
 from grouping.model.ids import CqName, Subscriber
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.plan.table_changes import changes_id
 from grouping.statements.clauses import cut_emit
 from grouping.statements.command import stored_select

@@ -10,7 +10,7 @@ from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog
 from grouping.model.query import CreateView
 from grouping.model.source_access import Access
-from grouping.model.view import View
+from grouping.model.table import View
 
 __all__ = ["create_view", "describe_view", "drop_view"]
 

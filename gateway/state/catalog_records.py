@@ -15,8 +15,7 @@ from gateway.model.unit import CqKey
 from gateway.state.work import CatalogChange
 from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, GroupId, StreamId
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.record_keys import CatalogKey
 

@@ -81,7 +81,7 @@ class Commits:
         self._writer = TransactionalWriter(self._settings)
         names = self._settings.topics
         return self._writer.abort_hanging(
-            (names.catalog, names.replies, names.results, names.ticks, names.orders), self._consumer
+            (names.catalog, names.replies, names.results, names.ticks, names.throttles, names.orders), self._consumer
         )
 
     def resume(self, number: int, commands_read: CommandsRead) -> None:

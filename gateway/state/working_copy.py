@@ -29,8 +29,7 @@ from gateway.state.evaluator_notes import EvaluatorNotes
 from gateway.state.unit_writing import write_unit
 from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId, Subscriber
-from grouping.model.table import DroppedTable, Table
-from grouping.model.view import View
+from grouping.model.table import DroppedTable, Table, View
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import WHOLE

@@ -16,11 +16,13 @@ from gateway.testing.query import ACCEPTED_AT, CheckedQuery, checked
 from gateway.testing.records import Row, placed
 from gateway.testing.stream import Stream
 from gateway.testing.table import Table
+from gateway.testing.throttled import ThrottledResults
 from grouping.model.errors import InputError
 
 __all__ = ["EvaluatedRow", "evaluate"]
 
 _DESTINATION = "d_" + "0" * 24
+_LEFT_OUT = "AT MOST leaves the result out"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -48,6 +50,8 @@ class EvaluatedRow:
     rows of a table."""
     edge: str | None = None
     """For a query with EMIT ON ENTER or EXIT: the edge that the result reports, ``enter`` or ``exit``."""
+    suppressed: int = 0
+    """For a query with AT MOST: the number of results that were left out before this result."""
 
 
 def evaluate(
@@ -100,11 +104,15 @@ def evaluate(
         )
     records = placed(rows, stream, accepted_at)
     found: dict[Place, EvaluatedRow] = {}
+    throttled = ThrottledResults(checked_query.trigger.throttle)
     for output in evaluated(checked_query, records, _DESTINATION, "shared"):
+        throttled.take(output)
         outcomes = dict(_outcomes(checked_query, stream, output))
         found.update(outcomes)
         for place in output.values.keys() - outcomes.keys():  # the row was in an earlier task, its result waited
             found[place] = _later(found[place], output, place)
+    for place, suppressed in throttled.suppressed.items():
+        found[place] = _throttled(found[place], suppressed)
     places = [(record.partition, record.offset) for record in records]
     return [found.get(each) or EvaluatedRow(False, None, NO_ELEMENT, id=_id(stream, each)) for each in places]
 
@@ -144,6 +152,15 @@ def _later(row: EvaluatedRow, output: TaskOutput, place: Place) -> EvaluatedRow:
     results = [*row.results, *(_decode(value) for value in output.values[place])]
     edge = output.edges.get(place)
     return replace(row, matches=True, result=results[0], why=None, results=results, edge=edge)
+
+
+def _throttled(row: EvaluatedRow, suppressed: Sequence[int | None]) -> EvaluatedRow:
+    """Return the outcome of a row without the results that AT MOST leaves out."""
+    written = [(result, count) for result, count in zip(row.results, suppressed, strict=True) if count is not None]
+    if not written:
+        return replace(row, matches=False, result=None, why=_LEFT_OUT, results=[], edge=None)
+    results = [result for result, _ in written]
+    return replace(row, result=results[0], results=results, suppressed=sum(count for _, count in written))
 
 
 def _id(stream: Stream, place: Place) -> str:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from gateway.commands.digest_columns import with_digest_columns
 from gateway.evaluation.standing_query import StandingQuery, conjunct_texts
-from gateway.model.records import TriggerSpec, millis
+from gateway.model.records import millis
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.registry.aggregate_queries import check_aggregation, check_untimed
 from gateway.registry.start_expire import check_ticks, check_window, expiry
 from gateway.testing.stream import Stream
@@ -21,9 +22,10 @@ from grouping.compiler.stage_text import value_text
 from grouping.compiler.statement_places import in_statement
 from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
-from grouping.model.query import ChangeBased, CreateCq
+from grouping.model.query import CreateCq
 from grouping.model.refusals import unsupported
-from grouping.model.view import View
+from grouping.model.table import View
+from grouping.model.trigger import ChangeBased
 from grouping.settings.limit_settings import LimitSettings
 from grouping.statements.command import parse
 from grouping.statements.tokens import Tokens

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.kafka import LARGEST_RECORD, Topics, durability
-from gateway.model.records import PENDING_PARTITIONS
+from gateway.model.records import PENDING_PARTITIONS, THROTTLED_PARTITIONS
 from gateway.topics.result_topics import result_config
 from grouping.model.errors import OperationalError
 from grouping.model.wording import counted
@@ -57,6 +57,8 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
         names.deadletters: TopicForm(1, remembered, fixed=False, free=retention),
         names.catalog: TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery needs tombstones for a day
         names.pending: TopicForm(PENDING_PARTITIONS, keep),
+        names.throttled: TopicForm(THROTTLED_PARTITIONS, keep),
+        names.throttles: TopicForm(1, compact | often),
         names.ticks: TopicForm(1, compact | often),
         names.orders: TopicForm(2, keep),
         names.positions: TopicForm(1, compact | often),

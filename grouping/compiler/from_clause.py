@@ -26,8 +26,7 @@ from grouping.model.errors import InputError
 from grouping.model.expression import LEFT_ON, Column, TableColumn, Value
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BOOLEAN, STRING
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.plan.computation import Computation
 from grouping.plan.lookup_join import LookupJoin, table_columns
 

@@ -26,8 +26,7 @@ from grouping.model.expression import Column
 from grouping.model.query import Edge
 from grouping.model.refusals import too_large, unsupported
 from grouping.model.sql_type import BOOLEAN
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.plan.aggregate import AggregateKey, AggregateValue
 from grouping.plan.computation import Computation
 from grouping.statements.clauses import EmitClause, cut_emit

@@ -18,8 +18,7 @@ from grouping.compiler.template_shape import CompiledText, TemplateShape, has_fi
 from grouping.model.catalog import Catalog, Stream
 from grouping.model.errors import InputError
 from grouping.model.query import CreateCq
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.plan.group import CompiledQuery
 from grouping.plan.table_changes import table_changes
 from grouping.statements.command import parse

@@ -13,8 +13,7 @@ from grouping.model.errors import InputError, near_name
 from grouping.model.ids import StreamId
 from grouping.model.source_access import Access
 from grouping.model.sql_type import BIGINT, BINARY, INT, STRING, TIMESTAMP, VARIANT, SqlType, map_of
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.model.wording import are, listed
 
 __all__ = ["RECORD_FIELDS", "Catalog", "Stream", "StreamColumn"]

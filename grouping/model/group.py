@@ -12,8 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from grouping.model.ids import DestinationId, GroupId, PendingId, SelectId
-from grouping.model.query import ChangeBased, CronBased, DigestClause, TimerBased, Trigger
+from grouping.model.query import DigestClause
 from grouping.model.sql_type import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, SqlType
+from grouping.model.trigger import ChangeBased, CronBased, Throttle, TimerBased, Trigger
 
 __all__ = [
     "ConstantRow",
@@ -142,13 +143,18 @@ def parse_constants(text: str) -> ConstantRow:
 
 def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
     match trigger:
-        case ChangeBased():
-            return "change"
+        case ChangeBased(throttle):
+            return "change" if throttle is None else f"change {_throttle_text(throttle)}"
         case TimerBased(every, over):
             last = "" if over is None else f" over {round(over.total_seconds() * 1000)}"
             return f"every {round(every.total_seconds() * 1000)} {phase_ms}{last}"
         case CronBased(cron, zone):
             return f"cron {' '.join(cron.split())} {zone}"
+
+
+def _throttle_text(throttle: Throttle) -> str:
+    by = msgspec.json.encode(throttle.columns).decode()
+    return f"at most {throttle.most} {round(throttle.every.total_seconds() * 1000)} {by}"
 
 
 class DestinationIds:

@@ -13,17 +13,16 @@ import msgspec
 from grouping.model.column import EventTime, StreamColumn
 from grouping.model.source_access import AccessKind
 from grouping.model.sql_type import SqlType
+from grouping.model.trigger import ChangeBased, Trigger
 
 __all__ = [
     "AlterCq",
     "AlterStream",
     "ChangeAccess",
-    "ChangeBased",
     "CreateCq",
     "CreateStream",
     "CreateTable",
     "CreateView",
-    "CronBased",
     "Describe",
     "DigestClause",
     "Drop",
@@ -41,37 +40,10 @@ __all__ = [
     "ShowQuota",
     "SourceKind",
     "Statement",
-    "TimerBased",
-    "Trigger",
 ]
 
 SourceKind = Literal["stream", "table", "view"]
 Edge = Literal["", "enter", "exit", "both", "changes", "silence"]  # "" if each match is a result
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeBased:
-    """Results are published as soon as an event matches."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimerBased:
-    """Matches are collected, and published at the ticks START + k × every."""
-
-    every: timedelta
-    over: timedelta | None = None
-    """OVER LAST: the length of the window before each tick, a multiple of `every`; None without OVER LAST."""
-
-
-@dataclass(frozen=True, slots=True)
-class CronBased:
-    """Matches are collected, and published at the times of a cron expression."""
-
-    cron: str
-    zone: str = "UTC"
-
-
-Trigger = ChangeBased | TimerBased | CronBased
 
 
 @dataclass(frozen=True, slots=True)

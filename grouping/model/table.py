@@ -1,4 +1,7 @@
-"""Tables: the latest row for each key of a topic. Queries join tables with the events of a stream."""
+"""Tables and views. A table has the latest row for each key of a topic, and a view is a name for a SELECT.
+
+Queries join tables with the events of a stream, and read FROM a view as FROM a subquery with the view's text.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from grouping.model.column import StreamColumn
 from grouping.model.ids import GroupId, StreamId
 from grouping.model.source_access import Access
 
-__all__ = ["DroppedTable", "Table"]
+__all__ = ["DroppedTable", "Table", "View"]
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -71,3 +74,18 @@ class DroppedTable(msgspec.Struct, frozen=True):
     """Groups that join the table, with their streams. The table is forgotten when no plan of these groups is left."""
     lost: bool = False
     """Whether the topic is gone too: then the groups that join the table have no further results."""
+
+
+class View(msgspec.Struct, frozen=True):
+    """A view. After its creation, only GRANT and REVOKE change it."""
+
+    name: str
+    select: str
+    """The SELECT's text."""
+    reads: tuple[str, ...]
+    """The names of the streams, tables and views after its FROM and JOIN, spelt as these were created."""
+    created_at: str
+    owner: str = ""
+    """The subscriber that created the view; the view counts against the limits of this subscriber."""
+    access: Access = Access()
+    """The subscribers besides the owner that may read the view; they need no grant on the view's sources."""

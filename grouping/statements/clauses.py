@@ -1,6 +1,7 @@
-"""The clauses after a SELECT: EMIT, then DO PUBLISH, START, EVERY and EXPIRE, in any order, each at most once.
+"""The clauses after a SELECT: EMIT, AT MOST, then DO PUBLISH, START, EVERY and EXPIRE, in any order.
 
-EMIT is a part of the query: a statement's SELECT is a text that includes EMIT, and the compiler parses it (`cut_emit`).
+Each clause may occur once. EMIT is a part of the query: a statement's SELECT is a text that includes EMIT, and the
+compiler parses it (`cut_emit`). AT MOST has a module of its own (`throttle_clause`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Literal, NamedTuple, cast
 from sqlglot.tokenizer_core import TokenType
 
 from grouping.model.errors import InputError
-from grouping.model.query import CronBased, DigestClause, Edge, Publish, TimerBased
+from grouping.model.query import DigestClause, Edge, Publish
 from grouping.model.refusals import unsupported
+from grouping.model.trigger import CronBased, TimerBased
 from grouping.statements.refused_forms import BEFORE_NAMES, CLAUSE_HINTS, check_words
 from grouping.statements.tokens import Tokens, clipped
 from grouping.values.cron.every import read_every
@@ -118,7 +120,6 @@ def _read_emit(tokens: Tokens) -> EmitClause:
     if edge != "silence" and by and tokens.accept("UNTIL"):
         until = _SELECT + tokens.rest()[len(_SELECT) :]
         return EmitClause(edge, tuple(by), until=until, interval_ms=interval // timedelta(milliseconds=1))
-    _check_emit(tokens)
     if tokens.type() is not None:
         raise without_by or tokens.unexpected(f"the end of the query, or {_CLAUSES}")
     return EmitClause(edge, tuple(by), without_by, interval_ms=interval // timedelta(milliseconds=1))
@@ -140,17 +141,6 @@ def _key_name(tokens: Tokens) -> KeyName:
             return KeyName(".".join(parts[:-1]), parts[-1], quoted)
 
 
-def _check_emit(tokens: Tokens) -> None:
-    """Refuse a part that EMIT cannot have.
-
-    Raises:
-        InputError: ``unsupported-query``.
-    """
-    word = tokens.word()
-    if (instead := _NOT_IN_EMIT.get(word)) is not None:
-        raise unsupported(f"{'AT MOST' if word == 'AT' else word} after EMIT", instead, CLAUSE_HINTS.get(word))
-
-
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
 _EDGES: dict[tuple[str, ...], Edge] = {
@@ -161,10 +151,6 @@ _EDGES: dict[tuple[str, ...], Edge] = {
     ("SILENCE",): "silence",
 }
 _OCCASIONS = frozenset(words[0] for words in _EDGES)
-_NOT_IN_EMIT = {
-    "AT": "Each edge is a result.",
-}
-"""First word of a refused part of EMIT → the rule that applies instead."""
 _EMIT_HINT = "EMIT ON ENTER BY symbol reports each symbol that becomes a match."
 _SELECT = "SELECT 1 AS a FROM s WHERE "  # must not be longer than the text before any UNTIL condition
 
@@ -175,6 +161,8 @@ def begins_clause(tokens: Tokens, ahead: int = 0) -> bool:
     The words of clauses are not reserved (a column may be called ``start``), so the token after the word decides.
     """
     word = tokens.word(ahead)
+    if word == "AT":
+        return tokens.word(ahead + 1) == "MOST" and tokens.type(ahead - 1) not in BEFORE_NAMES
     if word not in CLAUSE_READERS:
         return False
     following = tokens.word(ahead + 1)
@@ -191,7 +179,7 @@ def _is_action(tokens: Tokens, ahead: int) -> bool:
 
 
 def read_clauses(tokens: Tokens) -> Clauses:
-    """Read all clauses that follow a CREATE CQ's SELECT.
+    """Read all clauses that follow a CREATE CQ's SELECT and AT MOST.
 
     Raises:
         InputError: ``syntax-error``, ``bad-interval`` or ``bad-time``.

@@ -13,7 +13,6 @@ from sqlglot.tokenizer_core import TokenType
 from grouping.model.errors import InputError, near_name
 from grouping.model.query import (
     AlterCq,
-    ChangeBased,
     CreateCq,
     CreateView,
     Describe,
@@ -30,6 +29,7 @@ from grouping.model.query import (
 )
 from grouping.model.refusals import MAX_DEPTH, too_deep
 from grouping.model.source_access import AccessKind
+from grouping.model.trigger import ChangeBased
 from grouping.statements.access import (
     ACCESS_CHOICES,
     HIGHEST_LIMIT,
@@ -46,6 +46,7 @@ from grouping.statements.declaration import OptionValues, read_options
 from grouping.statements.refused_forms import ksqldb_declaration
 from grouping.statements.stream_declaration import read_alter_stream, read_stream
 from grouping.statements.table_declaration import read_table
+from grouping.statements.throttle_clause import check_throttle, read_throttle
 from grouping.statements.tokens import Tokens, clipped
 from grouping.statements.unknown_statement import unknown_statement
 
@@ -93,9 +94,12 @@ def stored_select(text: str) -> str:
 
 def _create_cq(tokens: Tokens, *, or_replace: bool = False) -> CreateCq:
     name, select = _named_select(tokens)
+    throttle = read_throttle(tokens)
     clauses = read_clauses(tokens)
     publish = clauses.publish or Publish()
-    trigger = clauses.trigger or ChangeBased()
+    trigger = clauses.trigger or ChangeBased(throttle)
+    if throttle is not None:
+        check_throttle(publish, trigger)
     if publish.digest and isinstance(trigger, ChangeBased):
         raise InputError(
             "DIGEST and EVEN IF EMPTY need EVERY",
@@ -176,7 +180,7 @@ def _select_alone(tokens: Tokens, whose: str, wanted: str) -> str:
     select = _select(tokens)
     if clause := tokens.word():
         raise InputError(
-            f"{clause} belongs to CREATE CQ",
+            f"{'AT MOST' if clause == 'AT' else clause} belongs to CREATE CQ",
             code="syntax-error",
             detail=f"{whose} a SELECT without clauses.",
             hint="Leave the clause out.",

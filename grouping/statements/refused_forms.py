@@ -37,7 +37,7 @@ _EMIT_FORM = "CREATE CQ name AS SELECT … WHERE … EMIT ON ENTER BY symbol."
 _COUNTED = "EVERY '10 minutes' DO PUBLISH DIGEST COUNT EVEN IF EMPTY tells the number of matches each 10 minutes."
 _STAYS = "WHERE … EMIT ON ENTER BY symbol FOR '5 minutes' reports a symbol that is a match for 5 minutes."
 _HELD = "HAVING count(*) >= 10 EVERY '5 minutes' asks how often a condition held in 5 minutes."
-_QUIET = "EVERY '10 minutes' DO PUBLISH DIGEST LATEST BY symbol publishes one digest in 10 minutes at most."
+_QUIET = "AT MOST 1 EVERY '10 minutes' BY symbol publishes one result of each symbol in 10 minutes at most."
 _ONLY_PUBLISH = "PUBLISH is the only action: results are records on a Kafka topic."
 _CONSUME = "Let a consumer of that topic send them on."
 
@@ -83,6 +83,7 @@ CLAUSE_HINTS = {
     **dict.fromkeys(("DIGEST", "EVEN"), "DIGEST comes after DO PUBLISH: EVERY '10 minutes' DO PUBLISH DIGEST ALL."),
     **dict.fromkeys(("FOR", "WITHIN", "HOLD"), _STAYS),
     **dict.fromkeys(("COOLDOWN", "THROTTLE", "SUPPRESS", "DEDUPE", "DEDUPLICATE"), _QUIET),
+    "AT": "AT MOST 1 EVERY '10 minutes' stands after the query, before DO PUBLISH, START and EXPIRE.",
     "ONCE": "EXPIRE AFTER '1 day' ends a CQ; DROP CQ name ends it after the first result.",
     **dict.fromkeys(("WEBHOOK", "MAIL", "EMAIL", "NOTIFY", "POST", "SLACK"), f"{_ONLY_PUBLISH} {_CONSUME}"),
 }

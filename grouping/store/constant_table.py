@@ -27,8 +27,9 @@ from grouping.store.arrow_types import ARROW_TYPES
 
 __all__ = ["MODES", "Block", "Entry", "Segment", "constants_array", "cut", "net", "storage_type", "unpacked_since"]
 
-MODES = ("shared", "dedicated", "virtual", "pending")
-"""Where the matches of an entry are written: `pending` is the log of matches that wait for a tick (`cq.pending`)."""
+MODES = ("shared", "dedicated", "virtual", "pending", "throttled")
+"""Where the matches of an entry are written: `pending` is the log of matches that wait for a tick (`cq.pending`), and
+`throttled` the log of results of CQs with AT MOST, which the gateway copies to their destinations (`cq.throttled`)."""
 
 
 FRAMES: Literal["frames"] = "frames"
@@ -65,7 +66,7 @@ class Entry(msgspec.Struct, frozen=True):
     that are gone, so the numbers stay small.
     """
     partition: int
-    """For mode shared the partition of `cq.results`, for mode pending the partition of `cq.pending`, else 0."""
+    """For modes shared, pending and throttled the partition of `cq.results`, `cq.pending` or `cq.throttled`; else 0."""
     start_ms: int | None = None
     expire_ms: int | None = None
     bounds: bytes = b""

@@ -24,6 +24,12 @@ the same key.
 | `settled/<stream>` | `ProgressNote` |
 | `closed/orders` | the offset of `cq.orders` before which all orders are carried out |
 
+| `cq.throttles` (forms in gateway/throttling) | |
+|---|---|
+| `reached/<partition>` | the offset of `cq.throttled` before which all results are decided |
+| `mark/<destination>/<partition>/<source>` | `Mark` |
+| `interval/<destination>/<values, hexadecimal>` | `Interval` |
+
 | others | |
 |---|---|
 | `cq.positions`: `<partition>/<number>` | a part of the checkpoint of a partition of `cq.pending` |
@@ -39,12 +45,14 @@ import msgspec
 
 from grouping.model.ids import CqName, GroupId, StreamId, Subscriber
 
-__all__ = ["ORDER", "CatalogKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
+__all__ = ["ORDER", "CatalogKey", "ThrottleKey", "TickKey", "answer_key", "order_of", "place_key", "place_of"]
 
 CatalogKind = Literal["stream", "table", "view", "part", "quota", "pause", "timed", "end", "secret", "commit"]
 """The kinds of records of `cq.catalog` except CQs."""
 TickKind = Literal["cut", "cursor", "settled", "closed"]
 """The kinds of records of `cq.ticks`."""
+ThrottleKind = Literal["reached", "mark", "interval"]
+"""The kinds of records of `cq.throttles`."""
 
 ORDER: Final = b"order"
 """The key of all orders; the topic is not compacted."""
@@ -127,6 +135,34 @@ class TickKey(NamedTuple):
     def of(kind: TickKind, name: str) -> bytes:
         """Return the key of a record. The name is the part in angle brackets in the table above."""
         return f"{kind}/{name}".encode()
+
+
+class ThrottleKey(NamedTuple):
+    """The key of a record of `cq.throttles`."""
+
+    kind: str
+    """The first word of the key. The word may be unknown here, since a later version may have further kinds."""
+    owner: str
+    """The destination, or the partition of `cq.throttled`."""
+    name: str
+    """The rest of the key: a source partition, or the values of BY."""
+
+    @classmethod
+    def parse(cls, key: bytes | None) -> ThrottleKey:
+        """Read a record's key.
+
+        Example:
+            >>> ThrottleKey.parse(ThrottleKey.of("mark", "d_1", "3/quotes"))
+            ThrottleKey(kind='mark', owner='d_1', name='3/quotes')
+        """
+        kind, _, rest = (key or b"").decode("utf-8", "surrogatepass").partition("/")
+        owner, _, name = rest.partition("/")
+        return cls(kind, owner, name)
+
+    @staticmethod
+    def of(kind: ThrottleKind, owner: str, name: str = "") -> bytes:
+        """Return the key of a record. The names are the parts in angle brackets in the table above."""
+        return f"{kind}/{owner}/{name}".encode("utf-8", "surrogatepass")
 
 
 def place_key(partition: int, number: int) -> bytes:

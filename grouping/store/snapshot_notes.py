@@ -31,9 +31,9 @@ class SnapshotNote(msgspec.Struct, frozen=True, array_like=True):
     since: tuple[int, ...]
     """By source partition, the position at which the snapshot ends. Later changes are single results."""
     mode: str
-    """``shared`` or ``dedicated``."""
+    """The mode of the entry: ``shared``, ``dedicated`` or ``throttled``."""
     partition: int
-    """The partition of the destination's topic."""
+    """The partition to which the snapshot is written."""
     segment: bytes
     """An encoded `Segment` with only the entry of the destination."""
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 import isodate
 
 from grouping.model.errors import InputError
-from grouping.model.query import TimerBased
+from grouping.model.trigger import TimerBased
 from grouping.model.wording import counted
 from grouping.values.iso8601 import parse_time
 

@@ -13,8 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from grouping.model.catalog import Catalog, StreamColumn
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from tests.quotes import QUOTES
 
 __all__ = ["filled", "inlined_catalog", "inlined_template"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from gateway.cli.scripts.script import statements_of
 from gateway.cli.scripts.subscriber_change import begins_change
 from gateway.sdk.statements import (
     create_stream,
@@ -17,7 +18,6 @@ from gateway.sdk.statements import (
     quoted,
 )
 from grouping.model.errors import InputError
-from grouping.statements.script import statements_of
 
 __all__ = ["cq_statements", "create_statement"]
 

@@ -211,6 +211,7 @@ class QueryReader:
             written_at=record.written_at,
             edge=record.headers.get("edge"),
             cause=record.headers.get("cause"),
+            suppressed=int(record.headers.get("suppressed", 0)),
             op=record.headers.get("op"),
             before=None if (before := record.headers.get("before")) is None else msgspec.json.decode(before),
         )

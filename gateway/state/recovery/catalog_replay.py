@@ -19,8 +19,7 @@ from gateway.state.commit_mark import CatalogUnreadable, CommitMark
 from gateway.state.working_copy import WorkingCopy
 from grouping.model.catalog import Stream
 from grouping.model.ids import DestinationId, StreamId
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.record_keys import CatalogKey
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from grouping.model.errors import InputError
-from grouping.model.query import TimerBased
+from grouping.model.trigger import TimerBased
 from grouping.values.cron.calendar_forms import calendar_fields
 from grouping.values.cron.fields import FIELDS, LONGEST, MACROS, check_fields, plain_fields
 from grouping.values.cron.other_forms import nearest_expression

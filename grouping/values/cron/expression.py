@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grouping.model.errors import InputError
-from grouping.model.query import CronBased
+from grouping.model.trigger import CronBased
 from grouping.values.cron.fields import LONGEST, MACROS, check_fields, plain_fields
 from grouping.values.cron.other_forms import nearest_expression
 from grouping.values.cron.zones import read_zone

@@ -34,7 +34,9 @@ __all__ = ["OUTPUT", "split"]
 
 _CHUNK_ROWS = 20_000
 _CHUNK_BYTES = 8 << 20
-_SHARED, _DEDICATED, _VIRTUAL = (MODES.index(mode) for mode in ("shared", "dedicated", "virtual"))
+_SHARED, _DEDICATED, _VIRTUAL, _THROTTLED = (
+    MODES.index(mode) for mode in ("shared", "dedicated", "virtual", "throttled")
+)
 
 Address = tuple[pa.Array, pa.Array, pa.Array]
 """The keys, topics and partitions of some records."""
@@ -57,15 +59,20 @@ def split(
     """
     if not len(matches.event):
         return
-    change = np.flatnonzero((matches.mode == _SHARED) | (matches.mode == _DEDICATED))
+    addresses = {
+        _SHARED: partial(_keyed, settings.topics.results),
+        _DEDICATED: partial(_dedicated, settings),
+        _THROTTLED: partial(_keyed, settings.topics.throttled),
+    }
+    change = np.flatnonzero(np.isin(matches.mode, list(addresses)))
     for pool in value_pools(
         events, matches.selects, matches.select[change], matches.event[change], evaluate_expression
     ):
         write = _PoolWriter(events, stream, settings, pool)
         found = change[pool.match]
-        for mode, address in ((_SHARED, _shared), (_DEDICATED, _dedicated)):
+        for mode, address in addresses.items():
             chosen = matches.mode[found] == mode
-            yield from write(pool.value[chosen], partial(address, matches, settings, found[chosen]))
+            yield from write(pool.value[chosen], partial(address, matches, found[chosen]))
     group, event = _virtual_pairs(matches)
     everything = SelectList(
         SelectId(""), tuple(SelectItem(c.name, Column(c.name, c.type_text)) for c in stream.columns)
@@ -76,14 +83,14 @@ def split(
         yield from write(pool.value, partial(_virtual, matches.groups, settings, events.partitions, *pairs))
 
 
-def _shared(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -> Address:
-    """Return the addresses of shared results: `cq.results`, the destination's partition, and the destination as key."""
+def _keyed(topic: str, matches: Matches, found: Ints, chunk: Ints) -> Address:
+    """Return the addresses of shared or throttled results: the topic, the entry's partition, the destination as key."""
     rows = found[chunk]
     keys = hex_keys("d_", matches.destination.take(pa.array(rows)))
-    return keys, pa.repeat(pa.scalar(settings.topics.results), len(rows)), pa.array(matches.partition[rows])
+    return keys, pa.repeat(pa.scalar(topic), len(rows)), pa.array(matches.partition[rows])
 
 
-def _dedicated(matches: Matches, settings: Settings, found: Ints, chunk: Ints) -> Address:
+def _dedicated(settings: Settings, matches: Matches, found: Ints, chunk: Ints) -> Address:
     """Return the addresses of dedicated results: the destination's own topic, which has one partition."""
     ids = matches.destination.take(pa.array(found[chunk]))
     topics = hex_keys(settings.topics.own_results("d_"), ids).cast(pa.string())

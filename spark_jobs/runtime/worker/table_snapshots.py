@@ -220,7 +220,7 @@ def one_query(stream_id: StreamId, note: SnapshotNote, store: TableStore) -> Sna
 
 def end_record(stream: Stream, destination: str, note: SnapshotNote, rows: int, settings: Settings) -> pa.RecordBatch:
     """Return the record ``cq.snapshot``, which comes after all rows of a snapshot and before all changes."""
-    shared = note.mode == "shared"
+    topics = {"shared": settings.topics.results, "throttled": settings.topics.throttled}
     headers = (
         ("ce_specversion", b"1.0"),
         ("ce_type", b"cq.snapshot"),
@@ -231,8 +231,8 @@ def end_record(stream: Stream, destination: str, note: SnapshotNote, rows: int, 
     columns = (
         [destination.encode()],
         [msgspec.json.encode({"rows": rows})],
-        [settings.topics.results if shared else settings.topics.own_results(destination)],
-        [note.partition if shared else 0],
+        [topics.get(note.mode) or settings.topics.own_results(destination)],
+        [note.partition],
         [packed_headers(headers)],
     )
     return pa.record_batch(

@@ -16,7 +16,7 @@ import psutil
 
 from gateway.kafka import LogReader
 from gateway.metrics import DIGESTS
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.service import collect_seldom
 from tests.benchmarks.report import Figure, Report
 from tests.ground import open_ground

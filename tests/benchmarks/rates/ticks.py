@@ -15,7 +15,7 @@ import psutil
 import pyarrow as pa
 
 from gateway.metrics import DIGESTS
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.service import collect_seldom
 from grouping.model.catalog import Stream, StreamColumn
 from grouping.model.panes import pack_bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, let_pass
 from tests.timer_desk import Desk

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.model.records import Destination, TriggerSpec
+from gateway.model.records import Destination
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.state.recovery.audit import Audit
 from gateway.topics.positions import dedicated_topic
 from grouping.store.table_store import TableStore

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from gateway.kafka import LogReader
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.timers import digest_orders
 from grouping.digests.jobs import DigestJobs, Job
 from grouping.digests.orders import ORDERS

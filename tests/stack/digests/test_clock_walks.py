@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.timers.deliver import Delivery
 from grouping.model.errors import OperationalError
 from tests.ground import Ground

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gateway.kafka import Topics
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.timers import checkpoints
 from gateway.timers.deliver import Delivery
 from gateway.topics.source_watch import SourceWatch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in, written
 from tests.timer_desk import Desk

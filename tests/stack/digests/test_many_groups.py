@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.kafka import LogReader
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from spark_jobs.engine.operators.aggregate import merging
 from spark_jobs.engine.operators.aggregate.merging import AggregateMerge
 from tests.aggregate_desk import VENUES, GroupDesk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.timers import intake
 from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.kafka import LogReader
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from tests.aggregate_desk import VENUES, GroupDesk
 from tests.ground import Ground
 from tests.stack.digests.desk import HOUR, NOW, digests, let_pass, take_in

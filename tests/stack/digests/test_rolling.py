@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.timers import rolling
 from tests.aggregate_desk import VENUES, GroupDesk
 from tests.ground import Ground

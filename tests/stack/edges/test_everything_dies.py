@@ -1,4 +1,4 @@
-"""Edges, frames, silences and stays while everything dies.
+"""Edges, frames, silences, stays and AT MOST while everything dies.
 
 They share the deaths of an evaluator, which starts anew slowly.
 """
@@ -12,6 +12,7 @@ from tests.stack.edges.joined_stays import JoinedStays
 from tests.stack.edges.machines import Machines
 from tests.stack.edges.readings import Readings
 from tests.stack.edges.silences import Silences
+from tests.stack.edges.throttled import Alarms
 from tests.stack.lab import Lab
 from tests.stack.server import Stack
 from tests.stack.tracebacks import WORKER_DEATH
@@ -27,9 +28,14 @@ def test_nothing_is_lost_or_told_twice(stack: Stack, lab: Lab) -> None:
     Edges are the same as of a fold, each once. Each reading has the values of a fold under one id, whoever evaluates
     it. A device is silent once where its worker and the evaluator die between match and silence. A stay over a join has
     the row that the table had when the stay began, although the table changes and all of them die before its end.
+    AT MOST leaves out the same results as a fold, each written result with their number.
     """
     machines, readings, silences, stays = Machines(lab, 1), Readings(lab), Silences(lab), JoinedStays(lab)
+    alarms = Alarms(lab)
     _plant(machines, readings)
+    alarms.watch("at most one", 90, 1, 5)
+    alarms.watch("at most two enters", 90, 2, 30, emit="EMIT ON ENTER BY device")
+    alarms.publish(_EVENTS)
     stack.kill_workers()
     _go_on(machines, readings, 0)
     silences.begin()
@@ -38,6 +44,7 @@ def test_nothing_is_lost_or_told_twice(stack: Stack, lab: Lab) -> None:
     killed = stack.kill("evaluator")
     machines.publish(_EVENTS)
     readings.publish()
+    alarms.publish(_EVENTS)
     stack.await_restart("evaluator", killed)
     readings.watch("more", "range", 3)
     readings.watch("more edges", "edges", 200)
@@ -49,6 +56,7 @@ def test_nothing_is_lost_or_told_twice(stack: Stack, lab: Lab) -> None:
         assert any(text in each["text"] for each in listed), text
     for number, fault in enumerate(("gateway", "redis", "workers"), 2):
         machines.publish(_EVENTS)
+        alarms.publish(_EVENTS)
         if fault == "workers":
             stack.kill_workers()
         else:
@@ -56,9 +64,12 @@ def test_nothing_is_lost_or_told_twice(stack: Stack, lab: Lab) -> None:
                 wipe_redis(stack)
             killed = stack.kill(fault)
             machines.publish(_EVENTS)
+            alarms.publish(_EVENTS)
             stack.await_restart(fault, killed)
         _go_on(machines, readings, number)
+        alarms.check()
     stays.check()
+    alarms.end()
 
 
 def _plant(machines: Machines, readings: Readings) -> None:

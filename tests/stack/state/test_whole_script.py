@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from gateway.cli.scripts.script import statements_of
 from gateway.cli.scripts.subscriber_change import by_subscriber
 from gateway.cli.scripts.whole_script import whole_script
 from gateway.doctor.catalog import read_catalog
 from grouping.settings.settings import Settings
-from grouping.statements.script import statements_of
 from tests.ground import Ground
 from tests.stack.counter import Counter
 

@@ -12,7 +12,8 @@ import pytest
 from pydantic import SecretStr
 
 from gateway.model.membership import union
-from gateway.model.records import Cq, Destination, TriggerSpec
+from gateway.model.records import Cq, Destination
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.model.unit import CqKey
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy

@@ -12,7 +12,7 @@ from grouping.compiler.compiler import compile_select
 from grouping.compiler.plan import plan_view
 from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
-from grouping.model.view import View
+from grouping.model.table import View
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 from grouping.statements.statement_size import check_words

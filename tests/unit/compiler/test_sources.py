@@ -10,8 +10,7 @@ from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.errors import InputError
 from grouping.model.expression import Column
 from grouping.model.ids import StreamId
-from grouping.model.table import Table
-from grouping.model.view import View
+from grouping.model.table import Table, View
 from grouping.plan.computation import Computation
 from grouping.plan.lookup_join import JoinKey, LookupJoin
 

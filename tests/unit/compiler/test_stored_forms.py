@@ -29,8 +29,9 @@ from grouping.model.expression import (
 )
 from grouping.model.group import DestinationIds, canonical_constants, owner_prefix, parse_constants, pending_id
 from grouping.model.ids import GroupId, SelectId
-from grouping.model.query import ChangeBased, DigestClause
+from grouping.model.query import DigestClause
 from grouping.model.table import Table
+from grouping.model.trigger import ChangeBased
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.store.constant_table import Block, Entry, Segment
 

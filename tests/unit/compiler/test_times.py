@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.model.errors import InputError
-from grouping.model.query import CronBased, TimerBased
+from grouping.model.trigger import CronBased, TimerBased
 from grouping.values.cron.expression import parse_cron
 from grouping.values.times import (
     LONGEST_INTERVAL,

@@ -12,7 +12,8 @@ from msgspec.structs import replace as replace_fields
 
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.records import PlacedRecord, source_batch
-from gateway.model.records import Destination, TriggerSpec
+from gateway.model.records import Destination
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.testing import Stream
 from gateway.testing.query import CheckedQuery
 from grouping.digests.answers import AggregatedMatches

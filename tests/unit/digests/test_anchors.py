@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.membership import Membership
-from gateway.model.records import Cq, Destination, TimedNote, TriggerSpec
+from gateway.model.records import Cq, Destination, TimedNote
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.registry.grid import next_tick_of
 from gateway.timers.schedule import digest_from, may_fire, tick_after, tick_behind
-from grouping.model.query import TimerBased
+from grouping.model.trigger import TimerBased
 from grouping.statements.cq_text import CqText
 
 

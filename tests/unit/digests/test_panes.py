@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from gateway.evaluation.records import PlacedRecord
 from gateway.model.membership import Membership
-from gateway.model.records import Cq, TriggerSpec, feed_of
+from gateway.model.records import Cq, feed_of
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.registry.grid import next_tick, previous_tick
 from gateway.testing import Record
 from gateway.testing.query import CheckedQuery, checked

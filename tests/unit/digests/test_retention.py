@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from gateway.model.membership import Membership
-from gateway.model.records import Destination, TimedNote, TriggerSpec
+from gateway.model.records import Destination, TimedNote
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.timers.pending_index import PendingIndex
 from gateway.timers.retention import Retention
 from grouping.digests.cursor import Cursor

@@ -16,20 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.model.membership import Membership
-from gateway.model.records import CHANGE_BASED, Destination, EdgeSpec, TimedNote, TriggerSpec, feed_of
+from gateway.model.records import Destination, EdgeSpec, TimedNote, feed_of
 from gateway.model.table_entries import table_entries
+from gateway.model.trigger_spec import CHANGE_BASED, TriggerSpec
 from gateway.registry.table_changes import check_row_ticks
+from gateway.timers import schedule
 from gateway.timers.digest_orders import table_cut
 from gateway.timers.pending_index import store_key
-from gateway.timers.schedule import (
-    MissedTicks,
-    digest_from,
-    following_tick,
-    is_tick,
-    missed_by,
-    tick_after,
-    tick_to_fire,
-)
 from grouping.compiler.compiler import compile_select
 from grouping.digests.cursor import Cursor
 from grouping.digests.digest import DigestTimes, column_type, parts_of
@@ -38,7 +31,8 @@ from grouping.model.catalog import Catalog
 from grouping.model.errors import InputError
 from grouping.model.group import canonical_constants
 from grouping.model.ids import DestinationId, StreamId
-from grouping.model.query import ChangeBased, CronBased, PackedDigest
+from grouping.model.query import PackedDigest
+from grouping.model.trigger import ChangeBased, CronBased
 from grouping.plan.group import CompiledQuery
 from grouping.settings.settings import Settings
 from grouping.store.notes import TableVersion
@@ -307,23 +301,29 @@ def _membership(windows: dict[str, int], *, clause: PackedDigest = _ALL, edges: 
 def test_each_tick_has_a_digest_and_expire_is_the_last_tick() -> None:
     """Rows need no event to be due, and there is a last digest at EXPIRE, also after ticks without a gateway."""
     endless, ending = _membership({",": 1}), _membership({f",{150_000}": 1})
-    assert [following_tick(endless, tick, None, tick) for tick in (60_000, 120_000)] == [120_000, 180_000]
-    assert [following_tick(ending, tick, None, tick) for tick in (60_000, 120_000, 150_000)] == [120_000, 150_000, None]
-    assert tick_to_fire(ending, 120_000, MissedTicks(70_000, 400_000)) == 150_000
-    behind = missed_by(endless, 120_000, None, 310_000)
-    assert tick_to_fire(endless, 120_000, behind) == 300_000, "the evaluator was away"
-    assert digest_from(endless, 300_000, behind, 60_000) == 60_000
-    assert is_tick(ending, 150_000) and not is_tick(endless, 150_000)
+    assert [schedule.following_tick(endless, tick, None, tick) for tick in (60_000, 120_000)] == [120_000, 180_000]
+    assert [schedule.following_tick(ending, tick, None, tick) for tick in (60_000, 120_000, 150_000)] == [
+        120_000,
+        150_000,
+        None,
+    ]
+    assert schedule.tick_to_fire(ending, 120_000, schedule.MissedTicks(70_000, 400_000)) == 150_000
+    behind = schedule.missed_by(endless, 120_000, None, 310_000)
+    assert schedule.tick_to_fire(endless, 120_000, behind) == 300_000, "the evaluator was away"
+    assert schedule.digest_from(endless, 300_000, behind, 60_000) == 60_000
+    assert schedule.is_tick(ending, 150_000) and not schedule.is_tick(endless, 150_000)
     on_a_tick = _membership({",120000": 1})
-    assert tick_after(on_a_tick, 60_000) == 120_000 and tick_after(on_a_tick, 120_000) is None
+    assert schedule.tick_after(on_a_tick, 60_000) == 120_000 and schedule.tick_after(on_a_tick, 120_000) is None
     hourly = msgspec.structs.replace(ending.destination, trigger=TriggerSpec(3_600_000, 170_000))
     before_anchor = msgspec.structs.replace(
         ending, destination=hourly, timed=TimedNote(born_ms=140_000, from_ms=140_000)
     )
-    assert following_tick(before_anchor, None, None, 140_000) == 150_000, "EVERY counts from shortly after the reply"
+    assert schedule.following_tick(before_anchor, None, None, 140_000) == 150_000, (
+        "EVERY counts from shortly after the reply"
+    )
     edges = _membership({",150000": 1}, edges=EdgeSpec("enter", "0f"))
-    assert following_tick(edges, 60_000, None, 60_000) is None
-    assert tick_after(edges, 120_000) is None
+    assert schedule.following_tick(edges, 60_000, None, 60_000) is None
+    assert schedule.tick_after(edges, 120_000) is None
 
 
 def test_digests_of_rows_have_no_entry_in_the_constant_table() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.membership import Membership, union
-from gateway.model.records import Destination, TimedNote, TriggerSpec
+from gateway.model.records import Destination, TimedNote
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.registry.grid import next_tick, previous_tick
 from gateway.state.timer_state import ProgressNote
 from gateway.timers.pending_index import PendingIndex

@@ -9,7 +9,7 @@ import pytest
 from gateway.evaluation.outcome import EventOutcome, EventQuestion
 from gateway.evaluation.process import MOST_WAITING, EvaluationProcess, Evaluations, TooCostly
 from gateway.model.held import NotYet
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.testing import ACCEPTED_AT, Stream
 from gateway.testing.query import checked
 from tests.kafka_client import wait_until

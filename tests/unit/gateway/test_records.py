@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.membership import Membership, union
-from gateway.model.records import Cq, Destination, TriggerSpec
+from gateway.model.records import Cq, Destination
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.registry.grid import next_tick
 from grouping.digests.cursor import Window
-from grouping.model.query import CronBased, TimerBased
+from grouping.model.trigger import CronBased, TimerBased
 from grouping.statements.cq_text import CqText
 
 _times = st.integers(-5, 20)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.membership import Membership
-from gateway.model.records import Cq, Destination, EdgeSpec, TimedNote, TriggerSpec
+from gateway.model.records import Cq, Destination, EdgeSpec, TimedNote
 from gateway.model.stored_form import (
     decode_cq,
     pack_cq,
@@ -16,6 +16,7 @@ from gateway.model.stored_form import (
     unpack_key,
     unpack_membership,
 )
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.model.unit import CqKey
 from grouping.statements.cq_text import CqText
 

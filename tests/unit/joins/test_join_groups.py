@@ -12,7 +12,8 @@ from hypothesis import given, settings
 
 from gateway.evaluation.one_entry import VERSION, snapshot_of
 from gateway.evaluation.standing_query import StandingQuery
-from gateway.model.records import Destination, TriggerSpec
+from gateway.model.records import Destination
+from gateway.model.trigger_spec import TriggerSpec
 from grouping.digests.cursor import Cursor
 from grouping.digests.gather import DigestQuestion
 from grouping.digests.match_places import MatchPlaces

@@ -20,7 +20,7 @@ from grouping.model.catalog import Catalog, Stream, StreamColumn
 from grouping.model.column import EventTime
 from grouping.model.errors import InputError
 from grouping.model.query import AlterStream
-from grouping.model.view import View
+from grouping.model.table import View
 from grouping.settings.settings import Settings
 from grouping.statements.command import parse
 

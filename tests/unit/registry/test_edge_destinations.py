@@ -11,17 +11,9 @@ from gateway.commands.answers import trigger_result
 from gateway.kafka import OutgoingRecord
 from gateway.model.inventory import Inventory
 from gateway.model.membership import Membership
-from gateway.model.records import (
-    CHANGE_BASED,
-    CatalogCq,
-    Cq,
-    Destination,
-    EdgeSpec,
-    TriggerSpec,
-    feed_of,
-    joined_with,
-)
+from gateway.model.records import CatalogCq, Cq, Destination, EdgeSpec, feed_of, joined_with
 from gateway.model.table_entries import rows_of, table_entries
+from gateway.model.trigger_spec import CHANGE_BASED, TriggerSpec
 from gateway.model.unit import CqKey, Unit
 from gateway.model.unit_outcome import segments
 from gateway.state.catalog_records import cq_gone, cq_record, with_destinations
@@ -32,7 +24,8 @@ from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
 from grouping.model.group import DestinationIds
 from grouping.model.ids import DestinationId, GroupId, SelectId, StreamId
-from grouping.model.query import ChangeBased, DigestClause
+from grouping.model.query import DigestClause
+from grouping.model.trigger import ChangeBased
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.statements.cq_text import CqText
 from grouping.store.constant_table import unpacked_since

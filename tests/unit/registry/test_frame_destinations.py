@@ -6,8 +6,9 @@ import pytest
 
 from gateway.commands.answers import trigger_result
 from gateway.model.membership import Membership
-from gateway.model.records import CHANGE_BASED, Cq, Destination, EdgeSpec, TriggerSpec, feed_of
+from gateway.model.records import Cq, Destination, EdgeSpec, feed_of
 from gateway.model.table_entries import rows_of, table_entries
+from gateway.model.trigger_spec import CHANGE_BASED, TriggerSpec
 from grouping.compiler.compiler import compile_draft, compile_select
 from grouping.compiler.reader_sql import check_virtual
 from grouping.model.errors import InputError

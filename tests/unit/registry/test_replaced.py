@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 from gateway.model.inventory import Inventory
 from gateway.model.loaded import Loaded
-from gateway.model.records import Cq, Destination, TriggerSpec
+from gateway.model.records import Cq, Destination
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.model.unit import CqKey, Unit
 from gateway.registry.registry import Registry
 from grouping.model.catalog import Stream

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gateway.model import membership
 from gateway.model.inventory import Inventory
-from gateway.model.records import Cq, Destination, TriggerSpec, feed_of
+from gateway.model.records import Cq, Destination, feed_of
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.model.unit import CqKey, Unit
 from gateway.model.unit_outcome import segments
 from grouping.digests.cursor import Window

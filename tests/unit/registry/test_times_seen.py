@@ -10,7 +10,8 @@ import pytest
 from gateway.model.inventory import Inventory
 from gateway.model.loaded import Loaded
 from gateway.model.membership import Membership
-from gateway.model.records import Destination, TriggerSpec
+from gateway.model.records import Destination
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.model.unit import Unit
 from gateway.registry.times_seen import MOST_TIMES, TimesSeen
 from grouping.digests.cursor import Window

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from gateway.model.records import TriggerSpec
+from gateway.model.trigger_spec import TriggerSpec
 from gateway.registry.grid import next_tick, previous_tick
 from grouping.model.errors import InputError
 from grouping.statements.clauses import read_clauses

@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.cli.scripts.definitions import cq_statements
+from gateway.cli.scripts.script import statements_of
 from gateway.cli.scripts.subscriber_change import by_subscriber, section
 from gateway.cli.scripts.whole_script import sections
 from grouping.model.errors import InputError
-from grouping.statements.script import statements_of
 from grouping.statements.tokens import PlainSql
 
 _PIECES = st.sampled_from(

@@ -1,0 +1,32 @@
+"""AT MOST in a test: decides which results are left out, as the gateway does when it copies results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from gateway.evaluation.task import Place, TaskOutput
+from gateway.throttling.intervals import Throttling, time_of, values_of
+from grouping.model.trigger import Throttle
+
+__all__ = ["ThrottledResults"]
+
+
+class ThrottledResults:
+    """The results of a query with AT MOST, over all tasks of a test."""
+
+    def __init__(self, throttle: Throttle | None) -> None:
+        """Begin without results; without a throttle, no result is left out."""
+        self._throttle = throttle
+        self._state = Throttling()
+        self.suppressed: dict[Place, list[int | None]] = defaultdict(list)
+        """Place of an event → for each of its results, the number of results that were left out before it; None for a
+        result that is left out itself. Empty without a throttle."""
+
+    def take(self, output: TaskOutput) -> None:
+        """Take the results of a task, in their order."""
+        if self._throttle is None:
+            return
+        for place, values in output.values.items():
+            for value, time in zip(values, output.times[place], strict=True):
+                key = values_of(value, self._throttle.columns)
+                self.suppressed[place].append(self._state.take(key, time_of(time), self._throttle))
