@@ -133,9 +133,11 @@ def _latest(columns: Sequence[str], rows: Iterable[DigestRow], in_memory: int) -
 
 def _plain(value: Any) -> Any:
     """Return a value whose JSON is the same for all equal values: 0.0 and -0.0 are equal, as are all NaNs."""
-    if not isinstance(value, float):
-        return value
-    return value + 0.0 if isfinite(value) else {"special": str(value)}
+    if isinstance(value, float):
+        return value + 0.0 if isfinite(value) else {"special": str(value)}
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
 
 
 def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[DigestRow], in_memory: int) -> Iterable[DigestRow]:

@@ -1,12 +1,14 @@
 """The stored form of rows that wait for a digest: a JSON object, and the numbers that JSON cannot represent.
 
 A digest shows NaN and infinities as null, but TOP and LATEST BY compare them as SQL does. A row with such values is
-stored as its object, a line end, and a second object with these values by column.
+stored as its object, a line end, and a second object with these values by column. A column of a nested type is in the
+second object as a whole, in a list: each NaN or infinity is ``{"f": text}``, and each object ``{"o": object}``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -19,14 +21,31 @@ _LINE_END = b"\n"
 """The separator of the two objects. Stored JSON contains no bare line end."""
 
 
-def stored_row(shown: bytes, specials: Mapping[str, float]) -> bytes:
-    r"""Return the stored form of a row, given its NaN and infinities by column.
+def stored_row(shown: bytes, specials: Mapping[str, Any]) -> bytes:
+    r"""Return the stored form of a row, given the columns with NaN or infinities.
 
     Example:
         >>> stored_row(b'{"d":null}', {"d": float("inf")})
         b'{"d":null}\n{"d":"inf"}'
+        >>> stored_row(b'{"a":[null,1]}', {"a": [float("inf"), 1]})
+        b'{"a":[null,1]}\n{"a":[[{"f":"inf"},1]]}'
     """
-    return shown + _LINE_END + _encode({name: str(value) for name, value in specials.items()})
+    tagged = {name: str(value) if isinstance(value, float) else [_tagged(value)] for name, value in specials.items()}
+    return shown + _LINE_END + _encode(tagged)
+
+
+def _tagged(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        return {"f": str(value)}
+    if isinstance(value, dict):
+        return {"o": {name: _tagged(part) for name, part in value.items()}}
+    return [_tagged(part) for part in value] if isinstance(value, list) else value
+
+
+def _untagged(value: Any) -> Any:
+    if isinstance(value, dict):
+        return float(value["f"]) if "f" in value else {name: _untagged(part) for name, part in value["o"].items()}
+    return [_untagged(part) for part in value] if isinstance(value, list) else value
 
 
 def shown_row(stored: bytes) -> bytes:
@@ -45,9 +64,12 @@ def stored_values(stored: bytes) -> dict[str, Any]:
     Example:
         >>> stored_values(b'{"a":1,"d":null}\n{"d":"inf"}')
         {'a': 1, 'd': inf}
+        >>> stored_values(b'{"a":[null,1]}\n{"a":[[{"f":"inf"},1]]}')
+        {'a': [inf, 1]}
     """
     shown, _, specials = stored.partition(_LINE_END)
     values = _decode(shown)
     if specials:
-        values.update({name: float(text) for name, text in _decode(specials).items()})
+        for name, special in _decode(specials).items():
+            values[name] = float(special) if isinstance(special, str) else _untagged(special[0])
     return values

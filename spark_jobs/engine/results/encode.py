@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,9 +15,10 @@ from grouping.digests.stored_rows import stored_row
 from grouping.functions.sizes import Size, constant_size
 from grouping.functions.text_size import TextSizes
 from grouping.model.expression import Column, Expression, Reference, TableColumn
-from grouping.model.sql_type import DOUBLE, FLOAT, TIMESTAMP, SqlType
+from grouping.model.sql_type import TIMESTAMP, SqlType
 from grouping.plan.group import SelectList
 from spark_jobs.engine.results.shown_values import AS_DECODED, object_maker, shown_as_decoded, shown_values
+from spark_jobs.engine.results.special_values import has_fractions, has_specials, parts_of
 from spark_jobs.engine.rows.event_column import VALUE_BYTES
 from spark_jobs.engine.rows.output import MAX_RECORD_BYTES
 from spark_jobs.engine.rows.row_source import RowSource
@@ -121,12 +121,12 @@ def _text_bytes(value: Any) -> int:
 
 def _with_specials(values: pa.BinaryArray, select: SelectList, columns: Sequence[Sequence[Any]]) -> pa.BinaryArray:
     """Return rows as they are stored until their digest, with their NaN and infinities."""
-    found: dict[int, dict[str, float]] = {}
+    found: dict[int, dict[str, Any]] = {}
     for item, column in zip(select.items, columns, strict=True):
-        if item.expression.type in (DOUBLE, FLOAT):  # type: ignore[union-attr]  # no slot stands alone
+        if has_fractions(item.expression.type):  # type: ignore[union-attr]  # no slot stands alone
             for row, value in enumerate(column):
-                if value is not None and not isfinite(value):
-                    found.setdefault(row, {})[item.name] = value
+                if has_specials(value):
+                    found.setdefault(row, {})[item.name] = parts_of(value)
     if not found:
         return values
     bodies = values.to_pylist()

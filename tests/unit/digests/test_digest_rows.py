@@ -173,6 +173,10 @@ _SPECIAL = "double(CASE k WHEN 'a' THEN 'NaN' WHEN 'b' THEN 'Infinity' WHEN 'e' 
         (f"max({_SPECIAL}) AS x FROM t GROUP BY k", "TOP 5 BY x", "abfec"),
         (f"{_SPECIAL} AS x FROM t", "LATEST BY x", "abcef"),
         (f"-{_SPECIAL} AS x FROM t", "TOP 3 BY x", "aef"),
+        (f"1 AS x, array({_SPECIAL}, 0) AS y FROM t", "LATEST BY y", "abcef"),
+        (f"1 AS x, named_struct('v', array(float({_SPECIAL})), 'w', k = 'a') AS y FROM t", "LATEST BY y", "abcef"),
+        (f"1 AS x, map('v', named_struct('v', {_SPECIAL} + double('NaN'))) AS y FROM t", "LATEST BY y", "cf"),
+        ("1 AS x, array(double(CASE k WHEN 'a' THEN '0' WHEN 'b' THEN '-0' END)) AS y FROM t", "LATEST BY y", "bf"),
     ],
 )
 def test_nan_and_infinities_are_compared_as_themselves(select: str, clause: str, expected: str) -> None:
