@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import cmp_to_key, lru_cache
 from itertools import groupby, islice
-from math import isfinite, isnan
+from math import isnan
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from grouping.digests.stored_rows import shown_row, stored_values
 from grouping.model.query import DigestClause
 from grouping.model.sql_type import BINARY, DATE, TIMESTAMP, UNKNOWN, SqlType
 from grouping.plan.group import SelectList
+from grouping.values.equal_json import equal_json
 from grouping.values.times import instant
 
 __all__ = ["PART_BYTES", "Digest", "DigestTimes", "column_type", "digest_parts", "parts_of", "shown"]
@@ -122,22 +123,13 @@ def _latest(columns: Sequence[str], rows: Iterable[DigestRow], in_memory: int) -
 
     def key_of(row: DigestRow) -> bytes:
         values = stored_values(row.body)
-        return _encode([_plain(values[column]) for column in columns])
+        return equal_json([values[column] for column in columns])
 
     def last_of_each(some: Iterable[DigestRow]) -> Iterator[DigestRow]:
         return (deque(group, maxlen=1).pop() for _, group in groupby(some, key_of))
 
     last = sorted_rows(rows, lambda row: (key_of(row), _rank(row)), last_of_each, in_memory=in_memory)
     return sorted_rows(last, lambda row: (row.partition, row.offset), lambda some: some, in_memory=in_memory)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value whose JSON is the same for all equal values: 0.0 and -0.0 are equal, as are all NaNs."""
-    if isinstance(value, float):
-        return value + 0.0 if isfinite(value) else {"special": str(value)}
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list) else value
 
 
 def _top(most: int, column: str, sql_type: SqlType, rows: Iterable[DigestRow], in_memory: int) -> Iterable[DigestRow]:

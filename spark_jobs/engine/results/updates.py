@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,16 +13,18 @@ from numpy.typing import NDArray
 from grouping.model.expression import Column
 from grouping.model.sql_type import SqlType
 from grouping.plan.group import SelectList
+from grouping.values.equal_json import equal_json
 from spark_jobs.engine.index.key_tuples import KeyTuples, plain
 from spark_jobs.engine.results.encode import EvaluateExpression
 from spark_jobs.engine.results.shown_values import shown_values
+from spark_jobs.engine.results.special_values import has_fractions, parts_of
 from spark_jobs.engine.rows.cpu_budget import charged
 from spark_jobs.engine.rows.edge_rows import UPDATE, EdgeRows
 from spark_jobs.engine.rows.events import arrow_type
 from spark_jobs.engine.rows.matches import Matches
 from spark_jobs.engine.rows.row_source import RowSource
 
-__all__ = ["without_unchanged"]
+__all__ = ["same_values", "without_unchanged"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -29,8 +32,8 @@ _encode = msgspec.json.Encoder().encode
 def without_unchanged(rows: RowSource, matches: Matches, evaluate_expression: EvaluateExpression) -> Matches:
     """Return matches without the updates that leave all values of the SELECT list unchanged.
 
-    Values are compared as GROUP BY compares them: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0. Nested values
-    and VARIANTs are compared by their JSON texts.
+    Values are compared as GROUP BY compares them: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0, also within
+    nested values. VARIANTs are compared by their JSON texts.
 
     Args:
         rows: The rows of the matches.
@@ -71,11 +74,12 @@ def _equal(
             else:
                 sides.append(plain(evaluate_expression(item.expression, source, some)))
         sql_type: SqlType = item.expression.type  # type: ignore[union-attr]  # no slot stands alone in a SELECT list
-        equal &= _same(sides[0], sides[1], sql_type)
+        equal &= same_values(sides[0], sides[1], sql_type)
     return equal
 
 
-def _same(now: pa.Array, earlier: pa.Array, sql_type: SqlType) -> NDArray[np.bool_]:
+def same_values(now: pa.Array, earlier: pa.Array, sql_type: SqlType) -> NDArray[np.bool_]:
+    """Return for each place whether two arrays of a type have equal values, as `without_unchanged` compares them."""
     if sql_type.is_ordered:
         now, earlier = (side.cast(arrow_type(sql_type)) for side in (now, earlier))
         there = now.is_valid().to_numpy(zero_copy_only=False), earlier.is_valid().to_numpy(zero_copy_only=False)
@@ -86,4 +90,9 @@ def _same(now: pa.Array, earlier: pa.Array, sql_type: SqlType) -> NDArray[np.boo
             equal[both] = KeyTuples([now.take(places)]).same(KeyTuples([earlier.take(places)]))
         return equal
     pairs = zip(shown_values(now, sql_type), shown_values(earlier, sql_type), strict=True)
-    return np.fromiter((_encode(one) == _encode(other) for one, other in pairs), np.bool_, len(now))
+    json_of = _equal_json if has_fractions(sql_type) else _encode
+    return np.fromiter((json_of(one) == json_of(other) for one, other in pairs), np.bool_, len(now))
+
+
+def _equal_json(value: Any) -> bytes:
+    return equal_json(parts_of(value))
