@@ -281,8 +281,12 @@ def _shown(value: Any) -> str:
 def _print_one(result: Match | Digest) -> None:
     if isinstance(result, Match):
         edge = f"{result.edge:<5}  " if result.edge else f"{result.op:<6}  " if result.op else ""
+        left_out = f"  {result.suppressed} suppressed before" if result.suppressed else ""
         before = "" if result.before is None else f"  before {json.dumps(result.before, ensure_ascii=False)}"
-        print(f"{result.time.isoformat()}  {edge}{json.dumps(result.row, ensure_ascii=False)}{before}", flush=True)
+        print(
+            f"{result.time.isoformat()}  {edge}{json.dumps(result.row, ensure_ascii=False)}{before}{left_out}",
+            flush=True,
+        )
         return
     print(f"{result.since.isoformat()} to {result.until.isoformat()}: {counted(result.count, 'match')}", flush=True)
     for row in result.rows:

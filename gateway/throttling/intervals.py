@@ -136,6 +136,8 @@ def time_of(text: bytes) -> int:
 def values_of(row: bytes, columns: tuple[str, ...]) -> bytes:
     """Return the values of some columns of a result as bytes of fixed size, equal exactly for equal values.
 
+    Values are compared as the result shows them, so NaN and infinities are NULL; -0.0 is 0.0.
+
     Args:
         row: The value of the result's record, a JSON object.
         columns: Columns of the SELECT list; without columns, all results have equal values.
@@ -148,4 +150,5 @@ def values_of(row: bytes, columns: tuple[str, ...]) -> bytes:
     if not columns:
         return b""
     found = msgspec.structs.astuple(_reader(columns)(row))  # type: ignore[arg-type]  # a Struct of `defstruct`
-    return hashlib.blake2b(b"\0".join(map(bytes, found)), digest_size=16).digest()
+    shown = [b"0.0" if (text := bytes(part)) == b"-0.0" else text for part in found]
+    return hashlib.blake2b(b"\0".join(shown), digest_size=16).digest()

@@ -272,7 +272,8 @@ def _fit(argument: Bound, kind: str, name: str) -> Bound:
     if kind in _CONSTANTS:
         least, most, what = _CONSTANTS[kind]
         value = argument.value if isinstance(argument, Constant) and sql_type.is_number else None
-        if not isinstance(value, int | float | Decimal) or not least <= value <= most:
+        kinds = int if kind == "ACCURACY" else int | float | Decimal
+        if not isinstance(value, kinds) or not least <= value <= most:
             hint = "Write a percentile for each percentage." if kind == "PERCENTAGE" else None
             raise mismatch(
                 f'the {kind.lower()} of "{name}" is not a constant in its range',

@@ -185,3 +185,11 @@ def test_keys_with_parts(key: str) -> None:
     with pytest.raises(InputError) as refused:
         digests(f"SELECT count(*) AS n FROM t GROUP BY {key} EVERY '1 minute'", _PARTS, _OF_PARTS)
     assert refused.value.code == "unsupported-query"
+
+
+@pytest.mark.parametrize("arguments", ["0.5, 1.5", "0.5, 2.0", "0.5, 0", "0.5, 1e2", "0.5, '7'", "1.5", "-0.1", "v"])
+def test_constants_of_a_percentile_are_in_their_ranges(arguments: str) -> None:
+    """A percentage is from 0 to 1, and an accuracy a whole number, as in Spark."""
+    with pytest.raises(InputError) as caught:
+        digests(f"SELECT approx_percentile(v, {arguments}) AS p FROM t EVERY '5 seconds'", Stream("t (v DOUBLE)"), [])
+    assert "type-mismatch" == caught.value.code
