@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from decimal import Decimal
 
 from grouping.compiler.reader_functions import TextMaker, form_of
 from grouping.functions.functions import result_type
@@ -24,6 +25,8 @@ __all__ = ["check_virtual", "filter_sql", "select_sql"]
 
 _EVERYWHERE = frozenset("= <> < <= > >= <=> in and or not is_null like case coalesce nullif".split())
 """Operators and functions that SQL engines evaluate equally if all operands have one type."""
+_MOST_DIGITS = 38
+"""The largest number of digits of a DECIMAL in Spark and in SQL engines."""
 
 
 def check_virtual(query: CompiledQuery) -> None:
@@ -50,6 +53,8 @@ def check_virtual(query: CompiledQuery) -> None:
         )
     for expression in query.plan.conjuncts:
         _check(expression, query.row.types)
+    for value in query.row.values:
+        _check_digits(value)
     for item in query.select.items:
         if isinstance(item.expression, Call):
             raise InputError(
@@ -83,6 +88,22 @@ def _check(expression: Expression, types: Sequence[SqlType]) -> None:
             detail=why,
             hint="Publish SHARED or DEDICATED, or compute it in the stream's source and compare a plain column.",
         )
+
+
+def _check_digits(value: ConstantValue) -> None:
+    if isinstance(value, tuple):
+        for member in value:
+            _check_digits(member)
+    if isinstance(value, int | Decimal):
+        _, digits, exponent = Decimal(value).as_tuple()
+        assert isinstance(exponent, int), "a DECIMAL constant is finite"
+        if max(len(digits) + exponent, 0) + max(-exponent, 0) > _MOST_DIGITS:
+            raise InputError(
+                "the query cannot be published VIRTUAL",
+                code="unsupported-query",
+                detail=f"A constant has more than {_MOST_DIGITS} digits, and engines have no exact type for it.",
+                hint="Publish SHARED or DEDICATED, or write a constant with fewer digits.",
+            )
 
 
 def _plain(sql_type: SqlType) -> bool:

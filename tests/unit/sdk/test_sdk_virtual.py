@@ -159,6 +159,17 @@ def test_a_choice_of_several_types_is_refused(where: str) -> None:
     assert "choose different common types" in (caught.value.detail or "")
 
 
+@pytest.mark.parametrize(
+    "where", ["volume < 1e39", "volume > 1e-39", "volume IN (1, 1e39)", "volume BETWEEN 1e20 AND 5e38"]
+)
+def test_a_constant_of_too_many_digits_is_refused(where: str) -> None:
+    """No engine has an exact number of more than 38 digits."""
+    with pytest.raises(InputError, match="cannot be published VIRTUAL") as caught:
+        check_virtual(_compiled(where))
+    assert "38 digits" in (caught.value.detail or "")
+    check_virtual(_compiled(where.replace("39", "5").replace("38", "25")))
+
+
 def test_rows_hold_what_the_records_hold() -> None:
     """The row is the SELECT list's, in its order, with its names; values are the record's, constants apart."""
     destination = place("TRUE", 'd AS amount, symbol AS "Symbol", 1 AS one')
