@@ -121,6 +121,14 @@ def test_a_sum_too_large_is_null() -> None:
     assert [row.result and row.result["s"] for row in evaluate(query, _STREAM, rows)] == [2**62, None, 2**62 + 1, 2]
 
 
+def test_a_mean_of_whole_numbers_is_that_of_its_frame_alone() -> None:
+    """Large values that have left the frame do not blur the mean of small ones, and overflow no sum."""
+    rows = [{"user": "a", "n": value} for value in (2**63 - 1, 2**63 - 1, 1, 2, None, None)]
+    query = "SELECT avg(n) OVER (PARTITION BY user ORDER BY _offset ROWS 1 PRECEDING) AS v FROM logins"
+    found = [row.result and row.result["v"] for row in evaluate(query, _STREAM, rows)]
+    assert [2.0**63, 2.0**63, 2.0**62, 1.5, 2.0, None] == found
+
+
 def test_the_row_before_and_why() -> None:
     """QUALIFY compares with the row before; the outcome of a row that is no result says why."""
     rows = [{"user": "a", "x": value, "ok": ok} for value, ok in ((1.0, True), (9.0, False), (1.4, True), (2.0, True))]

@@ -113,6 +113,15 @@ class _WholeSum(AggregateState):
         return pl.Series((high << _HALF) | (low & _MASK)).set(pl.Series(~fits), None)
 
 
+class _WholeMean(_WholeSum):
+    """The mean of whole numbers, from their exact sum."""
+
+    def value(self, stem: str, frame: pl.DataFrame) -> pl.Series:
+        count, high, low = (frame[f"{stem}{name}"].to_numpy() for name in "nhl")
+        total = high.astype(np.float64) * (1 << _HALF) + low
+        return (pl.Series(total) / pl.Series(count)).set(pl.Series(count == 0), None)
+
+
 def _present(values: pl.Series) -> NDArray[np.bool_]:
     """Return which values are not NULL. Without NULLs, Polars is not called, since a call is slow for few matches."""
     return values.is_not_null().to_numpy() if values.null_count() else np.ones(len(values), np.bool_)
@@ -296,6 +305,22 @@ def state_of(aggregate: AggregateValue) -> AggregateState:
     if aggregate.function in VALUE_LISTS:
         return value_list(aggregate)
     return _OTHERS[aggregate.function]()
+
+
+def frame_state_of(aggregate: AggregateValue) -> AggregateState:
+    """Return the state of an aggregate function for frames.
+
+    The state of a mean of whole numbers has their exact sum, so that a frame's state is a difference of two sums. In
+    the logs of digests this state is a sum of DOUBLEs, whose form must stay.
+    """
+    if aggregate.function == "avg" and not aggregate.distinct and _is_whole(aggregate):
+        return _WholeMean()
+    return state_of(aggregate)
+
+
+def _is_whole(aggregate: AggregateValue) -> bool:
+    sql_type: SqlType = aggregate.args[0].type  # type: ignore[union-attr]  # no argument is a slot
+    return sql_type.is_whole
 
 
 def _sum(aggregate: AggregateValue, *, mean: bool) -> AggregateState:

@@ -14,7 +14,7 @@ from grouping.plan.aggregate import AggregateValue
 from grouping.plan.frame_value import LAG, FrameValue
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.aggregate.aggregate_state import AggregateState
-from spark_jobs.engine.operators.aggregate.states import state_of
+from spark_jobs.engine.operators.aggregate.states import frame_state_of
 from spark_jobs.engine.operators.frames.key_rows import Frame, KeyRows
 from spark_jobs.engine.rows.cpu_budget import check_cpu
 from spark_jobs.engine.rows.events import arrow_type
@@ -75,7 +75,7 @@ class FrameValues:
             frame = rows.by_time(value.milliseconds, self._clock, visible)
         aggregate = AggregateValue("", value.function, value.args, value.type_text, value.distinct, value.condition)
         by_time = value.milliseconds is not None and value.function in _ORDERED
-        state, lifted = state_of(aggregate), self._lift(aggregate, by_time)
+        state, lifted = frame_state_of(aggregate), self._lift(aggregate, by_time)
         if state.is_sum and frame.exact is None:
             made = self._summed((aggregate, by_time), frame)
         else:
@@ -93,7 +93,7 @@ class FrameValues:
             if aggregate.condition is not None:
                 counted = pl.Series(columns[column_name(aggregate.condition)]).fill_null(False).to_numpy()
             order = self._rows.time_order if by_time else np.arange(self._rows.part.size)
-            found = self._lifted[aggregate, by_time] = state_of(aggregate).lift(args, counted, order)
+            found = self._lifted[aggregate, by_time] = frame_state_of(aggregate).lift(args, counted, order)
         return found
 
     def _summed(self, key: tuple[AggregateValue, bool], frame: Frame) -> pl.DataFrame:
