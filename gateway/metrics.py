@@ -22,6 +22,7 @@ __all__ = [
     "DIGESTS",
     "EVALUATORS",
     "EVALUATOR_DEAD_LETTERS",
+    "FORGOTTEN_INTERVALS",
     "FUTURE_EVENTS",
     "GROUPS",
     "GROUP_CORES",
@@ -47,6 +48,7 @@ __all__ = [
     "TABLE_ROWS",
     "TABLE_VERSION",
     "TICK_SECONDS",
+    "UNCOPIED_RESULTS",
     "WAITING_DIGESTS",
     "forget_streams",
 ]
@@ -126,6 +128,10 @@ REPEATED_MATCHES = Counter(
     "cq_repeated_matches", "matches that were stored once more by a replayed batch, and left out of a digest"
 )
 SUPPRESSED = Counter("cq_suppressed_results", "results that were left out because of AT MOST")
+UNCOPIED_RESULTS = Gauge("cq_uncopied_results", "results of CQs with AT MOST that wait to be copied or left out")
+FORGOTTEN_INTERVALS = Counter(
+    "cq_forgotten_intervals", "intervals of AT MOST that were forgotten before their time, because there were too many"
+)
 LATE_TICKS = Counter("cq_late_ticks", "probes of a stream that the evaluator did not reach in time")
 WAITING_DIGESTS = Gauge(
     "cq_waiting_digests", "digests that are not written yet although their cut is, because of a full disk or a crash"

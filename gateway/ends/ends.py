@@ -97,8 +97,7 @@ class Ends:
                 break
         records += self._last_digests.forget(loaded, over)
         for notice in over:
-            if notice.destination.trigger.at_most is not None:
-                records += self._throttles.forget(notice, lives=_lives(loaded, notice))
+            records += self._forget_throttle(loaded, notice)
         # A topic is deleted only if an earlier unit has written its ends. The ends of this unit are not written yet.
         self._delete_topics(now_ms)
         for notice in over:
@@ -109,6 +108,13 @@ class Ends:
         changes = self._notices.changes()
         self.busy = bool(changes) and (waiting > _AT_ONCE or size > _UNIT_BYTES)
         return Change(catalog=tuple(changes), records=tuple(records))
+
+    def _forget_throttle(self, loaded: Loaded, notice: EndNotice) -> list[OutgoingRecord]:
+        destination = notice.destination
+        if destination.trigger.at_most is None:
+            return []
+        ends_later = self._working.inventory.ending.get(destination.destination_id, 0) > notice.ended_ms
+        return self._throttles.forget(notice, used=ends_later or _lives(loaded, notice))
 
     def _load(self, notices: Iterable[EndNotice]) -> Loaded:
         return self._working.load_memberships(notice.destination.destination_id for notice in notices)
@@ -124,6 +130,7 @@ class Ends:
             stream_id = notice.destination.stream_id
             if notice.members and not _lives(loaded, notice):
                 self._last_digests.forget(loaded, [notice])
+                self._throttles.forget(notice, used=True)
                 self._notices.remove(notice)  # the other members have left too, so all readers get a `cq.end`
                 continue
             if notice.until:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from gateway.evaluation.task import Place, TaskOutput
-from gateway.throttling.intervals import Throttling, time_of, values_of
+from gateway.throttling.by_values import by_values
+from gateway.throttling.intervals import Throttling, time_of
 from grouping.model.trigger import Throttle
 
 __all__ = ["ThrottledResults"]
@@ -26,7 +27,7 @@ class ThrottledResults:
         """Take the results of a task, in their order."""
         if self._throttle is None:
             return
-        for place, values in output.values.items():
-            for value, time in zip(values, output.times[place], strict=True):
-                key = values_of(value, self._throttle.columns)
-                self.suppressed[place].append(self._state.take(key, time_of(time), self._throttle))
+        for place, found in output.values.items():
+            for value, time in zip(found, output.times[place], strict=True):
+                at_ms, values = time_of(time), by_values(value, self._throttle.columns)
+                self.suppressed[place].append(self._state.take(values, at_ms, at_ms, self._throttle))

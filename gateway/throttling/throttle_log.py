@@ -6,11 +6,14 @@ gateway that starts reads the whole topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
-from gateway.kafka import LogReader, OutgoingRecord
+from gateway.kafka import OutgoingRecord, Record
+from gateway.metrics import FORGOTTEN_INTERVALS
 from gateway.sdk.records.record import Mark
 from gateway.throttling.intervals import Interval, Throttling
 from grouping.model.ids import DestinationId
@@ -20,42 +23,49 @@ from grouping.store.record_keys import ThrottleKey
 
 __all__ = ["ThrottleLog"]
 
+log = logging.getLogger(__name__)
+
 _encode = msgspec.msgpack.encode
+_SHARE = 10
+"""If there are too many intervals, the oldest tenth of the largest destination is forgotten."""
 
 
 class ThrottleLog:
     """The marks and intervals of all destinations, and the positions on `cq.throttled` that they belong to."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
         self._topic = settings.topics.throttles
+        self._most = settings.limits.throttled_values
         self._destinations: dict[DestinationId, Throttling] = {}
+        self._intervals = 0
+        """The number of intervals of all destinations."""
         self._changed: dict[bytes, bytes | None] = {}
         """The keys and values of records that are to be written, in the order of the last changes. A gateway that
         starts sees the intervals in this order too, so it forgets the same ones."""
 
-    def recover(self) -> dict[int, int]:
-        """Read the topic; return partition of `cq.throttled` → offset before which all results are decided."""
+    def recover(self, records: Iterable[Record]) -> dict[int, int]:
+        """Take the state from the records of the topic.
+
+        Returns:
+            Partition of `cq.throttled` → offset before which all results are decided.
+        """
         self._destinations, self._changed = {}, {}
         reached: dict[int, int] = {}
-        reader = LogReader(self._settings)
-        try:
-            for record in reader.since(self._topic, {0: 0}):
-                kind, owner, name = ThrottleKey.parse(record.key)
-                body = record.value or None
-                match kind:
-                    case "reached" if body is not None:
-                        reached[int(owner)] = msgspec.msgpack.decode(body, type=int)
-                    case "mark" if body is None:
-                        self._of(owner).marks.pop(name, None)
-                    case "mark" if body is not None:
-                        self._of(owner).marks[name] = msgspec.msgpack.decode(body, type=Mark)
-                    case "interval":
-                        interval = None if body is None else msgspec.msgpack.decode(body, type=Interval)
-                        self._of(owner).set(bytes.fromhex(name), interval)
-        finally:
-            reader.close()
+        for record in records:
+            kind, owner, name = ThrottleKey.parse(record.key)
+            body = record.value or None
+            match kind:
+                case "reached" if body is not None:
+                    reached[int(owner)] = msgspec.msgpack.decode(body, type=int)
+                case "mark" if body is None:
+                    self._of(owner).marks.pop(name, None)
+                case "mark" if body is not None:
+                    self._of(owner).marks[name] = msgspec.msgpack.decode(body, type=Mark)
+                case "interval":
+                    interval = None if body is None else msgspec.msgpack.decode(body, type=Interval)
+                    self._of(owner).set(bytes.fromhex(name), interval)
         self._destinations = {name: each for name, each in self._destinations.items() if each.marks or each.intervals}
+        self._intervals = sum(len(each.intervals) for each in self._destinations.values())
         return reached
 
     def _of(self, name: str) -> Throttling:
@@ -68,13 +78,15 @@ class ThrottleLog:
         self._note(ThrottleKey.of("mark", name, source), _encode(mark))
         return False
 
-    def take(self, name: DestinationId, values: bytes, time_ms: int, throttle: Throttle) -> int | None:
+    def take(self, name: DestinationId, values: bytes, time_ms: int, came_ms: int, throttle: Throttle) -> int | None:
         """Take a new result of a destination into its interval, as `Throttling.take` does."""
         own = self._of(name)
-        answer = own.take(values, time_ms, throttle)
+        before = len(own.intervals)
+        answer = own.take(values, time_ms, came_ms, throttle)
         self._note(_interval_key(name, values), _encode(own.intervals[values]))
-        for gone in own.forget_old(time_ms, throttle):
+        for gone in own.forget_old(came_ms, throttle):
             self._note(_interval_key(name, gone), None)
+        self._intervals += len(own.intervals) - before
         return answer
 
     def _note(self, key: bytes, body: bytes | None) -> None:
@@ -84,19 +96,35 @@ class ThrottleLog:
     def changes(self, reached: Mapping[int, int]) -> Iterator[OutgoingRecord]:
         """Yield the records of all changes since the last call, with positions on `cq.throttled`.
 
+        Before that, intervals beyond the limit of the settings are forgotten.
+
         Args:
             reached: Partition → offset before which all results are decided.
         """
-        for partition, offset in reached.items():
-            yield self._record(ThrottleKey.of("reached", str(partition)), _encode(offset))
+        while self._intervals > self._most:
+            self._forget_oldest()
         changed, self._changed = self._changed, {}
         for key, body in changed.items():
             yield self._record(key, body)
+        for partition, offset in reached.items():
+            yield self._record(ThrottleKey.of("reached", str(partition)), _encode(offset))
+
+    def _forget_oldest(self) -> None:
+        """Forget the oldest intervals of the destination with the most intervals."""
+        name, largest = max(self._destinations.items(), key=lambda each: len(each[1].intervals))
+        gone = list(islice(largest.intervals, len(largest.intervals) // _SHARE + 1))
+        for values in gone:
+            largest.set(values, None)
+            self._note(_interval_key(name, values), None)
+        self._intervals -= len(gone)
+        FORGOTTEN_INTERVALS.inc(len(gone))
+        log.warning("intervals of AT MOST are forgotten", extra={"destination": name, "intervals": len(gone)})
 
     def forget(self, name: DestinationId) -> Iterator[OutgoingRecord]:
         """Forget a destination that has ended; yield the records that delete its state."""
         own = self._destinations.pop(name, None)
         if own is not None:
+            self._intervals -= len(own.intervals)
             for source in own.marks:
                 yield self._record(ThrottleKey.of("mark", name, source), None)
             for values in own.intervals:

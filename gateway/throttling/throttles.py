@@ -1,23 +1,26 @@
 """AT MOST: copies results from `cq.throttled` to their destinations, and leaves out those beyond the limit.
 
-A step reads some results, decides which of them are written, and writes these results, the changed state and the
-positions in one transaction. A gateway that takes over after a crash reads on from the positions with the state that
-belongs to them, and decides as its predecessor did.
+A step decides which of the next results are written. It first writes these results, and when they can be read, the
+changed state with its positions. A gateway that dies in between decides again, from the earlier state and in the same
+way, so it writes the same results under the same ids once more.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from gateway.kafka import OutgoingRecord, Record, TailReader, Topics
-from gateway.metrics import SUPPRESSED
+from gateway.kafka import LogReader, OutgoingRecord, Record, TailReader, Topics
+from gateway.metrics import SUPPRESSED, UNCOPIED_RESULTS
 from gateway.model.end_notice import EndNotice
 from gateway.model.records import THROTTLED_PARTITIONS, Destination
 from gateway.sdk.records.record import Mark
 from gateway.state.commit import Commits
 from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
-from gateway.throttling.intervals import time_of, values_of
+from gateway.throttling.by_values import by_values
+from gateway.throttling.intervals import time_of
 from gateway.throttling.throttle_log import ThrottleLog
 from gateway.topics.positions import topic_of
 from grouping.model.ids import DestinationId
@@ -25,9 +28,13 @@ from grouping.settings.settings import Settings
 
 __all__ = ["Throttles"]
 
+log = logging.getLogger(__name__)
+
 _TAKEN = 2_000
-"""The largest number of results that a step reads. A step takes some 40 ms, and commands wait meanwhile."""
-_TRIM_MS = 30_000
+_TAKEN_BYTES = 4 << 20
+"""The largest number of results and of bytes that a step copies. Commands wait meanwhile."""
+_LOOK_MS = 10_000
+"""The time between two looks at the log: its end is read for the metric, and copied records are deleted."""
 _MATCH = b"cq.match"
 
 
@@ -52,17 +59,28 @@ class Throttles:
             clock: Returns the present, epoch milliseconds.
         """
         self._settings = settings
+        self._topic = settings.topics.throttled
         self._topics = topics
         self._commits = commits
         self._clock = clock
         self._state = TimerState(working)
         self._log = ThrottleLog(settings)
         self._tail: TailReader | None = None
-        self._trimmed_ms = clock()
-        self._trimmed: dict[int, int] = {}
-        self._ends: dict[str, int] = {}
+        self._read: deque[Record] = deque()
+        """Results that were read and are not copied yet."""
+        self._reached: dict[int, int] = {}
+        """Partition of `cq.throttled` → offset before which all results are copied or left out."""
+        self._looked_ms = clock()
+        self._deleted: dict[int, int] = {}
+        self._ends: dict[int, int] | None = None
+        """The ends of the partitions of `cq.throttled`; None if they were not read since the last step."""
+        self._awaited: dict[str, int] = {}
         """Key of a notice whose CQs get no more results from the evaluator → the end of the destination's partition of
         `cq.throttled`, up to which results must be copied before `cq.end`."""
+        self._failed = False
+        """Whether the last write failed, perhaps because the topic of a destination was deleted."""
+        self._missing: set[str] = set()
+        """Deleted topics. The driver would look for each of them for half a minute, while all commands wait."""
         self.busy = False
         """Whether more results wait for the next step."""
 
@@ -70,42 +88,85 @@ class Throttles:
         """Read the state and the positions, and follow `cq.throttled` from there."""
         if self._tail is not None:
             self._tail.close()
-        topic = self._settings.topics.throttled
-        places = [(topic, number) for number in range(THROTTLED_PARTITIONS)]
+        places = self._places()
         beginnings, ends = self._topics.offsets.beginnings(places), self._topics.offsets.ends(places)
-        reached = self._log.recover()
+        reader = LogReader(self._settings)
+        try:
+            known = self._log.recover(reader.since(self._settings.topics.throttles, {0: 0}))
+        finally:
+            reader.close()
         # A position beyond the end belongs to an earlier topic of this name.
-        offsets = {
-            place[1]: max(beginnings[place], known if (known := reached.get(place[1], 0)) <= ends[place] else 0)
+        self._reached = {
+            place[1]: max(beginnings[place], at if (at := known.get(place[1], 0)) <= ends[place] else 0)
             for place in places
         }
-        self._tail = TailReader(self._settings, topic, offsets)
-        self._trimmed = {partition: offset for (_, partition), offset in beginnings.items()}
-        self._ends.clear()
+        self._tail = TailReader(self._settings, self._topic, self._reached)
+        self._read.clear()
+        self._deleted = {partition: offset for (_, partition), offset in beginnings.items()}
+        self._awaited.clear()
         self.busy = True
+
+    def _places(self) -> list[tuple[str, int]]:
+        return [(self._topic, number) for number in range(THROTTLED_PARTITIONS)]
 
     def step(self) -> None:
         """Copy some results, if there are any."""
         tail = self._tail
         assert tail is not None, "recovered before"
-        before = tail.reached.copy()
-        records = tail.read(_TAKEN)
-        self.busy = len(records) == _TAKEN
-        if records:
-            written = list(self._written(records))
-            moved = {number: offset for number, offset in tail.reached.items() if offset != before.get(number)}
-            self._commits.write_records([*written, *self._log.changes(moved)])
-        elif self._clock() - self._trimmed_ms >= _TRIM_MS:
-            self._trim(tail.reached)
+        self._ends = None
+        if not self._read:
+            self._reached = tail.reached.copy()
+            self._read.extend(tail.read(_TAKEN))
+        if self._read:
+            self._copy(list(self._next()))
+        if not 0 <= self._clock() - self._looked_ms < _LOOK_MS:
+            self._look()
+        self.busy = bool(self._read)
+
+    def _next(self) -> Iterator[Record]:
+        size = 0
+        while self._read and size < _TAKEN_BYTES:
+            record = self._read.popleft()
+            size += len(record.value or b"")
+            yield record
+
+    def _copy(self, records: Sequence[Record]) -> None:
+        written = self._without_missing(list(self._written(records)))
+        self._failed = True
+        if written:
+            self._commits.write_records(written)
+        moved = {record.partition: record.offset + 1 for record in records}
+        self._commits.write_records(self._log.changes(moved), ahead=True)
+        self._reached |= moved
+        self._failed = False
+
+    def _without_missing(self, records: list[OutgoingRecord]) -> list[OutgoingRecord]:
+        """Return the records whose topics exist: Kafka accepts no record of a transaction with any other.
+
+        Only after a failed write a topic can be found missing, since brokers do not know a new topic at once.
+        """
+        topics = {record.topic for record in records}
+        if not self._failed:
+            topics &= self._missing
+        if topics:
+            missing = topics - self._topics.forms(topics).keys()
+            if new := missing - self._missing:
+                log.warning("results are lost, since their topics were deleted", extra={"topics": sorted(new)})
+            self._missing = (self._missing - topics) | missing
+        return [record for record in records if record.topic not in self._missing]
 
     def _written(self, records: Sequence[Record]) -> Iterator[OutgoingRecord]:
         """Yield the results that are written, as records of their destinations."""
-        homes = self._destinations({DestinationId((record.key or b"").decode()) for record in records})
+        homes = self._destinations(set(map(_name_of, records)))
         for record in records:
-            destination = homes.get(DestinationId((record.key or b"").decode()))
+            destination = homes.get(_name_of(record))
             if destination is None:  # the destination has ended, so the result is a repeat by a task of that time
                 continue
-            suppressed = self._suppressed(destination, record)
+            try:
+                suppressed = self._suppressed(destination, record)
+            except (LookupError, ValueError):  # not a result of the evaluator
+                log.exception("a result cannot be read", extra={"topic": self._topic, "position": record.position})
+                continue
             if suppressed is not None:
                 headers = [(name, value or b"") for name, value in record.headers]
                 if suppressed:
@@ -121,8 +182,8 @@ class Throttles:
         name, source, mark = destination.destination_id, *_place(headers)
         if self._log.is_repeat(name, source, mark):
             return None
-        values = values_of(record.value or b"", throttle.columns)
-        answer = self._log.take(name, values, time_of(headers["ce_time"] or b""), throttle)
+        values = by_values(record.value or b"", throttle.columns)
+        answer = self._log.take(name, values, time_of(headers["ce_time"] or b""), record.time_ms, throttle)
         if answer is None:
             SUPPRESSED.inc()
         return answer
@@ -138,13 +199,19 @@ class Throttles:
                     found.setdefault(name, notice.destination)
         return found
 
-    def _trim(self, reached: Mapping[int, int]) -> None:
-        """Delete the records that were copied."""
-        self._trimmed_ms = self._clock()
-        passed = {number: offset for number, offset in reached.items() if offset > self._trimmed.get(number, 0)}
+    def _look(self) -> None:
+        """Set the metric of results that wait, and delete the records that were copied."""
+        self._looked_ms = self._clock()
+        UNCOPIED_RESULTS.set(sum(max(end - self._reached[number], 0) for number, end in self._present_ends().items()))
+        passed = {number: offset for number, offset in self._reached.items() if offset > self._deleted.get(number, 0)}
         if passed:
-            self._topics.offsets.delete_before(self._settings.topics.throttled, passed)
-            self._trimmed |= passed
+            self._topics.offsets.delete_before(self._topic, passed)
+            self._deleted |= passed
+
+    def _present_ends(self) -> dict[int, int]:
+        if self._ends is None:
+            self._ends = {place[1]: end for place, end in self._topics.offsets.ends(self._places()).items()}
+        return self._ends
 
     # -- ends ----------------------------------------------------------------------------------------------------------
 
@@ -154,25 +221,26 @@ class Throttles:
         Args:
             notice: The notice of the end. The evaluator writes no more results for its CQs.
         """
-        destination = notice.destination
-        if destination.trigger.at_most is None:
+        if notice.destination.trigger.at_most is None:
             return True
-        assert self._tail is not None, "recovered before"
-        _, partition = destination.written_by
-        place = self._settings.topics.throttled, partition
-        if notice.key not in self._ends:
-            self._ends[notice.key] = self._topics.offsets.ends([place])[place]
-        return self._tail.reached[partition] >= self._ends[notice.key]
+        _, partition = notice.destination.written_by
+        if notice.key not in self._awaited:
+            self._awaited[notice.key] = self._present_ends()[partition]
+        return self._reached[partition] >= self._awaited[notice.key]
 
-    def forget(self, notice: EndNotice, *, lives: bool) -> list[OutgoingRecord]:
-        """Forget a notice whose record is written. Return the records that delete the state of an ended destination.
+    def forget(self, notice: EndNotice, *, used: bool) -> list[OutgoingRecord]:
+        """Forget a notice that is done. Return the records that delete the state of an ended destination.
 
         Args:
             notice: The notice.
-            lives: Whether the destination has members; then its state stays.
+            used: Whether the destination has members, or a later end that is not done; then its state stays.
         """
-        self._ends.pop(notice.key, None)
-        return [] if lives else list(self._log.forget(notice.destination.destination_id))
+        self._awaited.pop(notice.key, None)
+        return [] if used else list(self._log.forget(notice.destination.destination_id))
+
+
+def _name_of(record: Record) -> DestinationId:
+    return DestinationId((record.key or b"").decode("utf-8", "replace"))
 
 
 def _place(headers: Mapping[str, bytes | None]) -> tuple[str, Mark]:

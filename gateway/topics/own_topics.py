@@ -57,7 +57,7 @@ def own_topics(settings: Settings) -> dict[str, TopicForm]:
         names.deadletters: TopicForm(1, remembered, fixed=False, free=retention),
         names.catalog: TopicForm(1, compact | {"delete.retention.ms": _DAY_MS}),  # recovery needs tombstones for a day
         names.pending: TopicForm(PENDING_PARTITIONS, keep),
-        names.throttled: TopicForm(THROTTLED_PARTITIONS, keep),
+        names.throttled: TopicForm(THROTTLED_PARTITIONS, keep | {"message.timestamp.type": "LogAppendTime"}),
         names.throttles: TopicForm(1, compact | often),
         names.ticks: TopicForm(1, compact | often),
         names.orders: TopicForm(2, keep),

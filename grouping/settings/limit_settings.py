@@ -41,6 +41,11 @@ class LimitSettings(BaseModel):
     commands_per_second: int = Field(
         0, description="commands of one subscriber a second, as an average of ten seconds; 0 for no limit"
     )
+    throttled_values: int = Field(
+        1_000_000,
+        description="different values of BY that AT MOST keeps intervals for, of all CQs together; beyond this number, "
+        "the oldest intervals of the CQ with the most values are forgotten",
+    )
     quarantined_per_subscriber: int = Field(
         20,
         description="a subscriber with this many quarantines may create no new groups; a quarantine counts until an "

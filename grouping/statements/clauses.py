@@ -18,6 +18,7 @@ from grouping.model.query import DigestClause, Edge, Publish
 from grouping.model.refusals import unsupported
 from grouping.model.trigger import CronBased, TimerBased
 from grouping.statements.refused_forms import BEFORE_NAMES, CLAUSE_HINTS, check_words
+from grouping.statements.throttle_clause import beside_every
 from grouping.statements.tokens import Tokens, clipped
 from grouping.values.cron.every import read_every
 from grouping.values.cron.expression import parse_cron
@@ -208,6 +209,8 @@ def read_settings(tokens: Tokens) -> Clauses:
 def _read_clause(tokens: Tokens, clauses: Clauses, allowed: tuple[str, ...], shown: str) -> None:
     word = tokens.word()
     if word not in allowed:
+        if (word, tokens.word(1)) == ("AT", "MOST") and clauses.trigger is not None:
+            raise beside_every()
         strings = (tokens.type(ahead) is TokenType.STRING for ahead in range(3))
         check_words(tuple("'" if string else tokens.word(ahead) for ahead, string in enumerate(strings)))
         raise tokens.unexpected(shown, hint=CLAUSE_HINTS.get(word))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
+from grouping.model.errors import InputError
 from grouping.model.query import Publish
 from grouping.model.refusals import unsupported
 from grouping.model.trigger import ChangeBased, Throttle, Trigger
 from grouping.statements.tokens import Tokens
 from grouping.values.times import parse_interval
 
-__all__ = ["check_throttle", "read_throttle"]
+__all__ = ["beside_every", "check_throttle", "read_throttle"]
 
 _MOST_RESULTS = 2**31 - 1
 """The largest number of results."""
@@ -46,14 +47,19 @@ def check_throttle(publish: Publish, trigger: Trigger) -> None:
         InputError: ``unsupported-query``.
     """
     if not isinstance(trigger, ChangeBased):
-        raise unsupported(
-            "AT MOST with EVERY or CRON",
-            "A digest comes once for each tick, with all its matches.",
-            "Leave AT MOST out; DIGEST LATEST BY or DIGEST TOP chooses rows.",
-        )
+        raise beside_every()
     if publish.mode == "virtual":
         raise unsupported(
             "AT MOST with VIRTUAL",
             "A virtual destination has each event once, for all CQs of the group.",
             "Publish SHARED or DEDICATED, or leave AT MOST out.",
         )
+
+
+def beside_every() -> InputError:
+    """Return the refusal of AT MOST in a statement with EVERY."""
+    return unsupported(
+        "AT MOST with EVERY or CRON",
+        "A digest comes once for each tick, with all its matches.",
+        "Leave AT MOST out; DIGEST LATEST BY or DIGEST TOP chooses rows.",
+    )

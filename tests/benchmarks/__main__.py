@@ -28,6 +28,7 @@ from tests.benchmarks.rates import (
 )
 from tests.benchmarks.result import RESULTS
 from tests.benchmarks.whole import (
+    at_most,
     beside_streams,
     churn,
     expiry,
@@ -52,6 +53,7 @@ BENCHMARKS = {
     "frames": frames,
     "changes": changes,
     "snapshot": snapshot,
+    "at_most": at_most,
     "silences": silences,
     "kinds": kinds,
     "paper": paper,

@@ -87,3 +87,35 @@ def test_the_sdk_tells_how_many_were_left_out(stack: Stack, lab: Lab) -> None:
         with client.subscribe(created) as results:
             found = [results.next(timeout=180) for _ in range(3)]
     assert [(0, 0), (3, 2), (4, 0)] == [(one.row["temp"], one.suppressed) for one in found if isinstance(one, Match)]
+
+
+def test_odd_names_of_columns(lab: Lab) -> None:
+    """A column of BY may have any name that the SELECT list can have."""
+    source = lab.stream("device STRING, temp INT")
+    names = ('`a"b`', '"f0"', '"a\\b"')
+    made = [
+        lab.create(
+            f"odd{n}", f"SELECT device AS {name} FROM {source.name}", clauses=f"AT MOST 1 EVERY '1 day' BY {name}"
+        )
+        for n, name in enumerate(names)
+    ]
+    source.publish_values(*(b'{"device": "%b"}' % device for device in (b"a", b"b", b"a")))
+    for each in made:
+        lab.results.until(lambda each=each: len(lab.results.of(each["destination"])) == 2, "results of both devices")
+    source.fence()
+
+
+def test_a_deleted_topic_holds_up_nobody_else(lab: Lab) -> None:
+    """If somebody deletes the topic of a destination, only its results are lost."""
+    source = lab.stream("device STRING, temp INT")
+    lost = lab.create("lost", f"SELECT temp FROM {source.name}", clauses="AT MOST 9 EVERY '1 day' DO PUBLISH DEDICATED")
+    kept = lab.create("kept", f"SELECT temp FROM {source.name}", clauses="AT MOST 9 EVERY '1 day' DO PUBLISH SHARED")
+    source.publish_values(b'{"temp": 1}')
+    for each in (lost, kept):
+        lab.results.until(lambda each=each: len(lab.results.of(each["destination"])) == 1, "the first result")
+    topic = lost["destination"]["topic"]
+    lab.client.admin.delete_topics([topic])[topic].result()
+    source.publish_values(b'{"temp": 2}')
+    lab.results.until(lambda: len(lab.results.of(kept["destination"])) == 2, "the result of the other")
+    source.publish_values(b'{"temp": 3}')
+    lab.results.until(lambda: len(lab.results.of(kept["destination"])) == 3, "the next result", timeout=20)

@@ -17,8 +17,8 @@ _DEVICES, _PARTITIONS = 10, 2
 _BEGIN_MS = 1_767_225_600_000
 _MINUTE_MS = 60_000
 
-Expected = tuple[int, int]
-"""The number of a result's event, and the number of results that were left out before it."""
+Expected = tuple[str, int, int]
+"""A result's device, the number of its event, and the number of results that were left out before it."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Alarms:
                 lambda each=each, wanted=wanted: len(self._found(each)) >= len(wanted),
                 f"{len(wanted)} results of {each.name}",
             )
-            assert sorted(wanted) == sorted(self._found(each)), each.name
+            assert _by_device(wanted) == _by_device(self._found(each)), each.name
 
     def end(self) -> None:
         """Drop all CQs; after its end each must still have exactly the expected results."""
@@ -85,11 +85,11 @@ class Alarms:
             self.lab.drop(each.name)
             found = self.lab.results.of(each.created["destination"])
             self.lab.results.until(lambda found=found: found[-1].kind == "cq.end", "cq.end")
-            assert sorted(self._expected(each)) == sorted(self._found(each)), each.name
+            assert _by_device(self._expected(each)) == _by_device(self._found(each)), each.name
 
     def _found(self, watched: _Watched) -> list[Expected]:
         results = [one for one in self.lab.results.of(watched.created["destination"]) if one.kind == "cq.match"]
-        return [(one.row["n"], int(one.headers.get("suppressed", 0))) for one in results]
+        return [(one.row["device"], one.row["n"], int(one.headers.get("suppressed", 0))) for one in results]
 
     def _expected(self, watched: _Watched) -> list[Expected]:
         was: dict[str, bool] = {}
@@ -105,12 +105,17 @@ class Alarms:
             if not now or (watched.edges and before):
                 continue
             interval = kept.get(device)
-            if interval is None or time_ms - interval[0] >= watched.minutes * _MINUTE_MS:
-                found.append((event.values["n"], interval[2] if interval else 0))
+            if interval is None or abs(time_ms - interval[0]) >= watched.minutes * _MINUTE_MS:
+                found.append((device, event.values["n"], interval[2] if interval else 0))
                 kept[device] = [time_ms, 1, 0]
             elif interval[1] < watched.most:
                 interval[1] += 1
-                found.append((event.values["n"], 0))
+                found.append((device, event.values["n"], 0))
             else:
                 interval[2] += 1
         return found
+
+
+def _by_device(results: list[Expected]) -> list[Expected]:
+    """Return results device by device, those of each device in the given order."""
+    return sorted(results, key=lambda result: result[0])

@@ -101,6 +101,7 @@ def test_by_names_columns_of_the_select_list() -> None:
         ("AT MOST 1 EVERY '5m'", "bad-interval", "'5 minutes'"),
         ("AT MOST 1 EVERY '1 hour' BY", "syntax-error", "a column of the SELECT list"),
         ("AT MOST 1 EVERY '1 hour' EVERY '1 day'", "unsupported-query", "digest"),
+        ("EVERY '1 day' AT MOST 1 EVERY '1 hour'", "unsupported-query", "digest"),
         ("AT MOST 1 EVERY '1 hour' EVERY CRON '0 8 * * *'", "unsupported-query", "digest"),
         ("AT MOST 1 EVERY '1 hour' DO PUBLISH VIRTUAL", "unsupported-query", "VIRTUAL"),
         ("DO PUBLISH AT MOST 1 EVERY '1 hour'", "syntax-error", "after the query"),
