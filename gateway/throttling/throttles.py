@@ -1,8 +1,8 @@
 """AT MOST: copies results from `cq.throttled` to their destinations, and leaves out those beyond the limit.
 
-A step decides which of the next results are written. The step first writes these results, and when they can be read, the
-changed state with its positions. A gateway that dies in between decides again, from the earlier state and in the same
-way, so it writes the same results under the same ids once more.
+A step decides which of the next results are written. The step first writes these results, and when they can be read,
+the changed state with its positions. A gateway that dies in between decides again, from the earlier state and in the
+same way, so it writes the same results under the same ids once more.
 """
 
 from __future__ import annotations
