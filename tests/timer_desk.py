@@ -44,7 +44,6 @@ from grouping.model.errors import OperationalError
 from grouping.model.group import ConstantValue, DestinationIds, canonical_constants
 from grouping.model.ids import StreamId
 from grouping.model.query import DigestClause
-from grouping.model.trigger import ChangeBased
 from grouping.settings.settings import Settings
 from grouping.statements.cq_text import CqText
 from grouping.store.connection import connect
@@ -77,8 +76,9 @@ class Desk:
         self.timers = Timers(settings, self.working, topics, commits, lambda: self.now_ms)
         last_digests = LastDigests(settings, self.working, self.timers, commits)
         result_topics = ResultTopics(settings, topics, commits)
-        throttles = Throttles(settings, self.working, topics, commits, lambda: self.now_ms)
-        self._ends = Ends(settings, self.working, result_topics, commits, last_digests, throttles)
+        self.throttles = Throttles(settings, self.working, topics, commits, lambda: self.now_ms)
+        """Begins with `recover`, for which a test makes the topics."""
+        self._ends = Ends(settings, self.working, result_topics, commits, last_digests, self.throttles)
         self._positions = positions = TopicEnds(
             settings, topics, result_topics, self.working, settings.results.partitions
         )
@@ -154,8 +154,7 @@ class Desk:
         query = self._query
         constants = canonical_constants(query.row.__class__(query.row.types, self.constants(number)))
         group, select = query.plan.group_id, query.select.select_id
-        asked = trigger.trigger if trigger.timed else ChangeBased()
-        ids = DestinationIds(group, select, asked, trigger.phase_ms, DigestClause(), "shared")
+        ids = DestinationIds(group, select, trigger.trigger, trigger.phase_ms, DigestClause(), "shared")
         name = ids.of(constants)
         partition = partition_of(name.encode(), self.settings.results.partitions)
         return Destination(

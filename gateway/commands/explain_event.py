@@ -198,6 +198,8 @@ def _delivery(
         why = "it does not match" if outcome.matches is False else "whether it matches is not known"
         return outcome.matches, why, None
     trigger = destination.trigger
+    if trigger.at_most is not None:
+        return None, "AT MOST decides by the results before", None
     if not trigger.timed:
         through = (
             "the CQ's readers find the event among the events of the group"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from decimal import Decimal
-from typing import Any
 
 import msgspec
+
+from grouping.values.equal_json import equal_json, exact_values
 
 __all__ = ["by_values"]
 
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_encode = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
 
 
 def by_values(row: bytes, columns: tuple[str, ...]) -> bytes:
@@ -39,14 +37,5 @@ def by_values(row: bytes, columns: tuple[str, ...]) -> bytes:
 def _normal(text: bytes) -> bytes:
     """Return the JSON of a value in a form that equal values share."""
     if text[:1] in (b"{", b"["):
-        return _encode(_without_signs(json.loads(text, parse_float=Decimal)))
+        return equal_json(exact_values(text))
     return b"0.0" if text == b"-0.0" else text
-
-
-def _without_signs(value: Any) -> Any:
-    """Return a value without the signs of zeros. A number with a point is a Decimal here, so that no digit is lost."""
-    if isinstance(value, dict):
-        return {name: _without_signs(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_without_signs(part) for part in value]
-    return value.copy_abs() if isinstance(value, Decimal) and not value else value

@@ -7,7 +7,8 @@ gateway that starts reads the whole topic.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -26,8 +27,6 @@ __all__ = ["ThrottleLog"]
 log = logging.getLogger(__name__)
 
 _encode = msgspec.msgpack.encode
-_SHARE = 10
-"""If there are too many intervals, the oldest tenth of the largest destination is forgotten."""
 
 
 class ThrottleLog:
@@ -101,24 +100,30 @@ class ThrottleLog:
         Args:
             reached: Partition → offset before which all results are decided.
         """
-        while self._intervals > self._most:
-            self._forget_oldest()
+        if self._intervals - len(self._destinations) > self._most:
+            self._shrink()
         changed, self._changed = self._changed, {}
         for key, body in changed.items():
             yield self._record(key, body)
         for partition, offset in reached.items():
             yield self._record(ThrottleKey.of("reached", str(partition)), _encode(offset))
 
-    def _forget_oldest(self) -> None:
-        """Forget the oldest intervals of the destination with the most intervals."""
-        name, largest = max(self._destinations.items(), key=lambda each: len(each[1].intervals))
-        gone = list(islice(largest.intervals, len(largest.intervals) // _SHARE + 1))
-        for values in gone:
-            largest.set(values, None)
-            self._note(_interval_key(name, values), None)
-        self._intervals -= len(gone)
-        FORGOTTEN_INTERVALS.inc(len(gone))
-        log.warning("intervals of AT MOST are forgotten", extra={"destination": name, "intervals": len(gone)})
+    def _shrink(self) -> None:
+        """Forget the oldest intervals of the destinations with the most intervals, until a tenth of the room is free.
+
+        Each destination keeps at least one interval.
+        """
+        sizes = [len(each.intervals) for each in self._destinations.values()]
+        kept = bisect_right(range(max(sizes)), self._most * 9 // 10, key=lambda most: _further(sizes, most)) - 1
+        gone = 0
+        for name, own in self._destinations.items():
+            for values in list(islice(own.intervals, max(len(own.intervals) - max(kept, 1), 0))):
+                own.set(values, None)
+                self._note(_interval_key(name, values), None)
+                gone += 1
+        self._intervals -= gone
+        FORGOTTEN_INTERVALS.inc(gone)
+        log.warning("intervals of AT MOST are forgotten", extra={"intervals": gone})
 
     def forget(self, name: DestinationId) -> Iterator[OutgoingRecord]:
         """Forget a destination that has ended; yield the records that delete its state."""
@@ -136,3 +141,8 @@ class ThrottleLog:
 
 def _interval_key(name: DestinationId, values: bytes) -> bytes:
     return ThrottleKey.of("interval", name, values.hex())
+
+
+def _further(sizes: Sequence[int], most: int) -> int:
+    """Return how many intervals besides the first of each destination there are, if each keeps a number at most."""
+    return sum(min(size, most) - 1 for size in sizes if size)

@@ -8,6 +8,7 @@ same way, so it writes the same results under the same ids once more.
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -35,6 +36,9 @@ _TAKEN_BYTES = 4 << 20
 """The largest number of results and of bytes that a step copies. Commands wait meanwhile."""
 _LOOK_MS = 10_000
 """The time between two looks at the log: its end is read for the metric, and copied records are deleted."""
+_SOUGHT_MS = 5_000
+_PAUSE_SECONDS = 0.5
+"""How long, and how often, a topic is looked for after a failed write."""
 _MATCH = b"cq.match"
 
 
@@ -72,11 +76,11 @@ class Throttles:
         """Partition of `cq.throttled` → offset before which all results are copied or left out."""
         self._looked_ms = clock()
         self._deleted: dict[int, int] = {}
-        self._ends: dict[int, int] | None = None
-        """The ends of the partitions of `cq.throttled`; None if they were not read since the last step."""
-        self._awaited: dict[str, int] = {}
+        self._awaited: dict[str, int | None] = {}
         """Key of a notice whose CQs get no more results from the evaluator → the end of the destination's partition of
-        `cq.throttled`, up to which results must be copied before `cq.end`."""
+        `cq.throttled`, up to which results must be copied before `cq.end`; None until the next step reads the end."""
+        self._clear: dict[str, int] = {}
+        """Key of such a notice whose end is not read yet → the partition."""
         self._failed = False
         """Whether the last write failed, perhaps because the topic of a destination was deleted."""
         self._missing: set[str] = set()
@@ -104,6 +108,7 @@ class Throttles:
         self._read.clear()
         self._deleted = {partition: offset for (_, partition), offset in beginnings.items()}
         self._awaited.clear()
+        self._clear.clear()
         self.busy = True
 
     def _places(self) -> list[tuple[str, int]]:
@@ -113,15 +118,17 @@ class Throttles:
         """Copy some results, if there are any."""
         tail = self._tail
         assert tail is not None, "recovered before"
-        self._ends = None
+        self._read_ends()
+        taken = 0
         if not self._read:
             self._reached = tail.reached.copy()
             self._read.extend(tail.read(_TAKEN))
+            taken = len(self._read)
         if self._read:
             self._copy(list(self._next()))
         if not 0 <= self._clock() - self._looked_ms < _LOOK_MS:
             self._look()
-        self.busy = bool(self._read)
+        self.busy = bool(self._read) or taken == _TAKEN
 
     def _next(self) -> Iterator[Record]:
         size = 0
@@ -136,24 +143,31 @@ class Throttles:
         if written:
             self._commits.write_records(written)
         moved = {record.partition: record.offset + 1 for record in records}
-        self._commits.write_records(self._log.changes(moved), ahead=True)
+        self._commits.write_records(self._log.changes(moved))
         self._reached |= moved
         self._failed = False
 
     def _without_missing(self, records: list[OutgoingRecord]) -> list[OutgoingRecord]:
         """Return the records whose topics exist: Kafka accepts no record of a transaction with any other.
 
-        Only after a failed write a topic can be found missing, since brokers do not know a new topic at once.
+        Only after a failed write, and after some seconds, a topic is taken for missing: a broker does not know a new
+        topic at once.
         """
-        topics = {record.topic for record in records}
-        if not self._failed:
-            topics &= self._missing
-        if topics:
-            missing = topics - self._topics.forms(topics).keys()
-            if new := missing - self._missing:
-                log.warning("results are lost, since their topics were deleted", extra={"topics": sorted(new)})
-            self._missing = (self._missing - topics) | missing
+        topics = {record.topic for record in records} - {self._settings.topics.results}
+        self._missing -= self._topics.forms(topics & self._missing).keys()
+        if self._failed and (missing := self._sought(topics - self._missing)):
+            log.warning("results are lost, since their topics were deleted", extra={"topics": sorted(missing)})
+            self._missing |= missing
         return [record for record in records if record.topic not in self._missing]
+
+    def _sought(self, topics: set[str]) -> set[str]:
+        """Return the topics that no broker knows for some seconds."""
+        missing = topics - self._topics.forms(topics).keys()
+        until_ms = self._clock() + _SOUGHT_MS
+        while missing and self._clock() < until_ms:
+            time.sleep(_PAUSE_SECONDS)
+            missing -= self._topics.forms(missing).keys()
+        return missing
 
     def _written(self, records: Sequence[Record]) -> Iterator[OutgoingRecord]:
         """Yield the results that are written, as records of their destinations."""
@@ -164,7 +178,7 @@ class Throttles:
                 continue
             try:
                 suppressed = self._suppressed(destination, record)
-            except (LookupError, ValueError):  # not a result of the evaluator
+            except (LookupError, ValueError, ArithmeticError, RecursionError):  # not a result of the evaluator
                 log.exception("a result cannot be read", extra={"topic": self._topic, "position": record.position})
                 continue
             if suppressed is not None:
@@ -202,18 +216,21 @@ class Throttles:
     def _look(self) -> None:
         """Set the metric of results that wait, and delete the records that were copied."""
         self._looked_ms = self._clock()
-        UNCOPIED_RESULTS.set(sum(max(end - self._reached[number], 0) for number, end in self._present_ends().items()))
+        ends = self._topics.offsets.ends(self._places())
+        UNCOPIED_RESULTS.set(sum(max(end - self._reached[number], 0) for (_, number), end in ends.items()))
         passed = {number: offset for number, offset in self._reached.items() if offset > self._deleted.get(number, 0)}
         if passed:
             self._topics.offsets.delete_before(self._topic, passed)
             self._deleted |= passed
 
-    def _present_ends(self) -> dict[int, int]:
-        if self._ends is None:
-            self._ends = {place[1]: end for place, end in self._topics.offsets.ends(self._places()).items()}
-        return self._ends
-
     # -- ends ----------------------------------------------------------------------------------------------------------
+
+    def _read_ends(self) -> None:
+        """Read the ends that notices wait for. The evaluator has written its last results for them before."""
+        if self._clear:
+            ends = self._topics.offsets.ends(self._places())
+            self._awaited |= {key: ends[self._topic, partition] for key, partition in self._clear.items()}
+            self._clear.clear()
 
     def copied(self, notice: EndNotice) -> bool:
         """Tell whether all results of an ended destination, or of departed members, are copied.
@@ -225,8 +242,10 @@ class Throttles:
             return True
         _, partition = notice.destination.written_by
         if notice.key not in self._awaited:
-            self._awaited[notice.key] = self._present_ends()[partition]
-        return self._reached[partition] >= self._awaited[notice.key]
+            self._awaited[notice.key] = None
+            self._clear[notice.key] = partition
+        end = self._awaited[notice.key]
+        return end is not None and self._reached[partition] >= end
 
     def forget(self, notice: EndNotice, *, used: bool) -> list[OutgoingRecord]:
         """Forget a notice that is done. Return the records that delete the state of an ended destination.
@@ -236,6 +255,7 @@ class Throttles:
             used: Whether the destination has members, or a later end that is not done; then its state stays.
         """
         self._awaited.pop(notice.key, None)
+        self._clear.pop(notice.key, None)
         return [] if used else list(self._log.forget(notice.destination.destination_id))
 
 

@@ -8,6 +8,7 @@ second object as a whole, in a list: each NaN or infinity is ``{"f": text}``, an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from math import isfinite
 from typing import Any
 
@@ -15,8 +16,8 @@ import msgspec
 
 __all__ = ["shown_row", "stored_row", "stored_values"]
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
-_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 _LINE_END = b"\n"
 """The separator of the two objects. Stored JSON contains no bare line end."""
 
@@ -59,7 +60,7 @@ def shown_row(stored: bytes) -> bytes:
 
 
 def stored_values(stored: bytes) -> dict[str, Any]:
-    r"""Return the values of a row by column, NaN and infinities included.
+    r"""Return the values of a row by column, NaN and infinities included; other fractions are exact, as Decimals.
 
     Example:
         >>> stored_values(b'{"a":1,"d":null}\n{"d":"inf"}')

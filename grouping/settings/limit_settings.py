@@ -43,8 +43,8 @@ class LimitSettings(BaseModel):
     )
     throttled_values: int = Field(
         1_000_000,
-        description="different values of BY that AT MOST keeps intervals for, of all CQs together; beyond this number, "
-        "the oldest intervals of the CQ with the most values are forgotten",
+        description="different values of BY that AT MOST keeps intervals for, of all CQs together, besides one for "
+        "each CQ; beyond this number, the oldest intervals of the CQs with the most values are forgotten",
     )
     quarantined_per_subscriber: int = Field(
         20,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from grouping.model.sql_type import DOUBLE, FLOAT, SqlType
+from grouping.values.equal_json import exact_values
 
 __all__ = ["has_fractions", "has_specials", "parts_of"]
 
@@ -55,4 +56,4 @@ def parts_of(value: Any) -> Any:
         return {name: parts_of(part) for name, part in value.items()}
     if isinstance(value, list):
         return [parts_of(part) for part in value]
-    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+    return exact_values(value) if isinstance(value, msgspec.Raw) else value

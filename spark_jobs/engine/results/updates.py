@@ -33,7 +33,7 @@ def without_unchanged(rows: RowSource, matches: Matches, evaluate_expression: Ev
     """Return matches without the updates that leave all values of the SELECT list unchanged.
 
     Values are compared as GROUP BY compares them: NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0, also within
-    nested values. VARIANTs are compared by their JSON texts.
+    nested values. VARIANTs, and nested values without DOUBLEs, are compared by their JSON texts.
 
     Args:
         rows: The rows of the matches.

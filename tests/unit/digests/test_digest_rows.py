@@ -166,6 +166,9 @@ def test_a_top_that_cannot_be_is_refused(digest: str, code: str) -> None:
 _SPECIAL = "double(CASE k WHEN 'a' THEN 'NaN' WHEN 'b' THEN 'Infinity' WHEN 'e' THEN '-Infinity' WHEN 'f' THEN '1' END)"
 
 
+_DIGITS = "parse_json(CASE k WHEN 'a' THEN '0.10000000000000000001' ELSE '0.1' END)"
+
+
 @pytest.mark.parametrize(
     ("select", "clause", "expected"),
     [
@@ -177,6 +180,8 @@ _SPECIAL = "double(CASE k WHEN 'a' THEN 'NaN' WHEN 'b' THEN 'Infinity' WHEN 'e' 
         (f"1 AS x, named_struct('v', array(float({_SPECIAL})), 'w', k = 'a') AS y FROM t", "LATEST BY y", "abcef"),
         (f"1 AS x, map('v', named_struct('v', {_SPECIAL} + double('NaN'))) AS y FROM t", "LATEST BY y", "cf"),
         ("1 AS x, array(double(CASE k WHEN 'a' THEN '0' WHEN 'b' THEN '-0' END)) AS y FROM t", "LATEST BY y", "bf"),
+        (f"1 AS x, {_DIGITS} AS y FROM t", "LATEST BY y", "af"),
+        (f"1 AS x, named_struct('d', double('NaN'), 'v', {_DIGITS}) AS y FROM t", "LATEST BY y", "af"),
     ],
 )
 def test_nan_and_infinities_are_compared_as_themselves(select: str, clause: str, expected: str) -> None:
