@@ -74,6 +74,8 @@ class Throttles:
         """Results that were read and are not copied yet."""
         self._reached: dict[int, int] = {}
         """Partition of `cq.throttled` → offset before which all results are copied or left out."""
+        self._confirmed: dict[int, int] = {}
+        """The same up to the step before; the state of these results can be read."""
         self._looked_ms = clock()
         self._deleted: dict[int, int] = {}
         self._awaited: dict[str, int | None] = {}
@@ -86,7 +88,7 @@ class Throttles:
         self._missing: set[str] = set()
         """Deleted topics. The driver would look for each of them for half a minute, while all commands wait."""
         self.busy = False
-        """Whether more results wait for the next step."""
+        """Whether the last step copied results, so that more of them may wait for the next step."""
 
     def recover(self) -> None:
         """Read the state and the positions, and follow `cq.throttled` from there."""
@@ -106,6 +108,7 @@ class Throttles:
         }
         self._tail = TailReader(self._settings, self._topic, self._reached)
         self._read.clear()
+        self._confirmed = {}
         self._deleted = {partition: offset for (_, partition), offset in beginnings.items()}
         self._awaited.clear()
         self._clear.clear()
@@ -119,16 +122,14 @@ class Throttles:
         tail = self._tail
         assert tail is not None, "recovered before"
         self._read_ends()
-        taken = 0
         if not self._read:
             self._reached = tail.reached.copy()
             self._read.extend(tail.read(_TAKEN))
-            taken = len(self._read)
+        self.busy = bool(self._read)
         if self._read:
             self._copy(list(self._next()))
         if not 0 <= self._clock() - self._looked_ms < _LOOK_MS:
             self._look()
-        self.busy = bool(self._read) or taken == _TAKEN
 
     def _next(self) -> Iterator[Record]:
         size = 0
@@ -143,7 +144,8 @@ class Throttles:
         if written:
             self._commits.write_records(written)
         moved = {record.partition: record.offset + 1 for record in records}
-        self._commits.write_records(self._log.changes(moved))
+        self._commits.write_records(self._log.changes(moved), ahead=True)
+        self._confirmed = self._reached.copy()  # each write waits until the state before can be read
         self._reached |= moved
         self._failed = False
 
@@ -214,11 +216,11 @@ class Throttles:
         return found
 
     def _look(self) -> None:
-        """Set the metric of results that wait, and delete the records that were copied."""
+        """Set the metric of results that wait, and delete records that were copied, except those of the last step."""
         self._looked_ms = self._clock()
         ends = self._topics.offsets.ends(self._places())
         UNCOPIED_RESULTS.set(sum(max(end - self._reached[number], 0) for (_, number), end in ends.items()))
-        passed = {number: offset for number, offset in self._reached.items() if offset > self._deleted.get(number, 0)}
+        passed = {number: offset for number, offset in self._confirmed.items() if offset > self._deleted.get(number, 0)}
         if passed:
             self._topics.offsets.delete_before(self._topic, passed)
             self._deleted |= passed
