@@ -2,7 +2,7 @@
 
 The first part publishes very many events at once, and takes the time until the results of the last events have come:
 once with AT MOST 1 for each of 1,000 symbols, so that nearly all results are left out, and once with a limit that no
-result exceeds. The second part publishes events at a steady rate for two CQs, with and without AT MOST, over the same events.
+result exceeds. The second part publishes events at a steady rate for two CQs over them, with and without AT MOST.
 """
 
 from __future__ import annotations
