@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from tests.codec import decode_single_object, encode_single_object, wire_schema
@@ -23,6 +23,8 @@ __all__ = ["DEADLINE", "RawClient", "Reply", "wait_until"]
 
 DEADLINE = 120.0
 """Seconds after which a wait has failed: far above any healthy time, enough to restart roles."""
+_ANSWER_SECONDS = 5.0
+"""How long a broker is given to answer, before it is asked again."""
 
 
 def wait_until(condition: Callable[[], object], what: str, timeout: float = DEADLINE) -> None:
@@ -177,9 +179,12 @@ class RawClient:
     ) -> list[TopicPartition]:
         """Publish (value, key, partition, epoch ms) records, all with the same headers, and return their places.
 
-        A broker that is killed while it takes records may not know their offsets afterwards. If no other client writes
-        to the topic, the places are right nevertheless.
+        Records are sent once a broker answers: the driver may lose a record that it sends to a broker which was killed
+        a moment ago, and report it as written (librdkafka issue 4134). A broker that is killed while it takes records
+        may not know their offsets afterwards. If no other client writes to the topic, the places are right
+        nevertheless.
         """
+        wait_until(lambda: self._is_answered(topic), "an answer of a broker", BROKER_AWAY)
         written: dict[int, Message] = {}
         errors: list[KafkaError] = []
         count = 0
@@ -200,6 +205,13 @@ class RawClient:
         assert self._producer.flush(BROKER_AWAY) == 0, f"{topic} did not take all records"
         assert not errors, errors[0]
         return self._places([written[number] for number in range(count)])
+
+    def _is_answered(self, topic: str) -> bool:
+        try:
+            self._producer.list_topics(topic, _ANSWER_SECONDS)
+        except KafkaException:
+            return False
+        return True
 
     def _places(self, messages: list[Message]) -> list[TopicPartition]:
         """Return the places of records; unknown offsets are counted back from the ends of the partitions."""
