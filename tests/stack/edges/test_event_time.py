@@ -52,7 +52,7 @@ def test_event_times_of_a_column(lab: Lab) -> None:
             (each.row["device"], each.headers["cause"], datetime.fromisoformat(each.headers["ce_time"]))
             for each in lab.results.of(destination)
         ]
-        assert wanted == reported
+        assert sorted(wanted) == sorted(reported), "a step of the clock may end several silences at once"
     wait_until(lambda: (described()["late"], described()["future"]) == (2, 1), "each event counted once")
     last = described()
     watermark = datetime.fromisoformat(last["watermark"])
