@@ -138,10 +138,9 @@ def trigger_result(
 
 def _schedule(trigger: TriggerSpec, cq: Cq, now_ms: int) -> dict[str, object]:
     """Return the part of the trigger that says when results are published."""
-    if trigger.at_most is not None:
-        most, every_ms, columns = trigger.at_most
-        every = format_interval(timedelta(milliseconds=every_ms))
-        return {**_CHANGE, "at_most": {"results": most, "every": every, "by": columns}}
+    if (throttle := trigger.throttle) is not None:
+        limit = {"results": throttle.most, "every": format_interval(throttle.every), "by": throttle.columns}
+        return {**_CHANGE, "at_most": limit}
     if not trigger.timed:
         return _CHANGE
     at = next_tick_of(cq, trigger, now_ms)

@@ -43,7 +43,9 @@ class TriggerSpec(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
         """
         match trigger:
             case ChangeBased(throttle):
-                return CHANGE_BASED if throttle is None else cls(at_most=_packed(throttle))
+                if throttle is None:
+                    return CHANGE_BASED
+                return cls(at_most=(throttle.most, throttle.every_ms, throttle.columns))
             case TimerBased(every, over):
                 every_ms = round(every.total_seconds() * 1000)
                 over_ms = 0 if over is None else round(over.total_seconds() * 1000)
@@ -107,10 +109,6 @@ def _shared_phase(asked_ms: int, every_ms: int) -> int:
     """Return the phase of an instant, rounded up to hundredths of the interval."""
     step = max(every_ms // _ANCHORS, 1)
     return min(-(-(asked_ms % every_ms) // step) * step, every_ms) % every_ms
-
-
-def _packed(throttle: Throttle) -> tuple[int, int, tuple[str, ...]]:
-    return throttle.most, round(throttle.every.total_seconds() * 1000), throttle.columns
 
 
 CHANGE_BASED = TriggerSpec()

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from gateway.evaluation.task import Place, TaskOutput
 from gateway.throttling.by_values import by_values
-from gateway.throttling.intervals import Throttling, time_of
+from gateway.throttling.intervals import ThrottleState, time_of
 from grouping.model.trigger import Throttle
 
 __all__ = ["ThrottledResults"]
@@ -18,7 +18,7 @@ class ThrottledResults:
     def __init__(self, throttle: Throttle | None) -> None:
         """Begin without results; without a throttle, no result is left out."""
         self._throttle = throttle
-        self._state = Throttling()
+        self._state = ThrottleState()
         self.suppressed: dict[Place, list[int | None]] = defaultdict(list)
         """Place of an event → for each of its results, the number of results that were left out before it; None for a
         result that is left out itself. Empty without a throttle."""

@@ -6,7 +6,7 @@ after a crash decides in the same way.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 
@@ -16,7 +16,7 @@ from gateway.model.records import millis
 from gateway.sdk.records.record import Mark
 from grouping.model.trigger import Throttle
 
-__all__ = ["Interval", "Throttling", "time_of"]
+__all__ = ["Interval", "ThrottleState", "time_of"]
 
 _KEPT_MS = 86_400_000
 """How long an interval is kept after its last change, in addition to its length."""
@@ -37,7 +37,7 @@ class Interval(msgspec.Struct, array_like=True, frozen=True):
     """The number of results that were left out and that no written result has told yet."""
 
 
-class Throttling:
+class ThrottleState:
     """The state of AT MOST for one destination."""
 
     def __init__(self) -> None:
@@ -83,12 +83,13 @@ class Throttling:
             left out.
 
         Example:
-            >>> hour, state = Throttle(1, timedelta(hours=1)), Throttling()
+            >>> from datetime import timedelta
+            >>> hour, state = Throttle(1, timedelta(hours=1)), ThrottleState()
             >>> [state.take(b"", minute * 60_000, 0, hour) for minute in (0, 10, 59, 60, 120)]
             [0, None, None, 2, 0]
         """
         interval = self.intervals.get(values)
-        if interval is None or abs(time_ms - interval.begin_ms) >= _milliseconds(throttle.every):
+        if interval is None or abs(time_ms - interval.begin_ms) >= throttle.every_ms:
             self.set(values, Interval(time_ms, came_ms, 1))
             return interval.suppressed if interval else 0
         begin_ms, written, suppressed = interval.begin_ms, interval.written, interval.suppressed
@@ -107,17 +108,12 @@ class Throttling:
             came_ms: When the new result came to `cq.throttled`, epoch milliseconds.
             throttle: AT MOST of the destination.
         """
-        until_ms = came_ms - _milliseconds(throttle.every) - _KEPT_MS
+        until_ms = came_ms - throttle.every_ms - _KEPT_MS
         oldest = list(islice(self._settled, _LOOKS))
         gone = [values for values in oldest if self.intervals[values].changed_ms <= until_ms]
         for values in gone:
             self.set(values, None)
         return gone
-
-
-@lru_cache(maxsize=1_000)
-def _milliseconds(interval: timedelta) -> int:
-    return interval // timedelta(milliseconds=1)
 
 
 @lru_cache(maxsize=10_000)

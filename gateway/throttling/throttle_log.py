@@ -16,7 +16,7 @@ import msgspec
 from gateway.kafka import OutgoingRecord, Record
 from gateway.metrics import FORGOTTEN_INTERVALS
 from gateway.sdk.records.record import Mark
-from gateway.throttling.intervals import Interval, Throttling
+from gateway.throttling.intervals import Interval, ThrottleState
 from grouping.model.ids import DestinationId
 from grouping.model.trigger import Throttle
 from grouping.settings.settings import Settings
@@ -35,7 +35,7 @@ class ThrottleLog:
     def __init__(self, settings: Settings) -> None:
         self._topic = settings.topics.throttles
         self._most = settings.limits.throttled_values
-        self._destinations: dict[DestinationId, Throttling] = {}
+        self._destinations: dict[DestinationId, ThrottleState] = {}
         self._intervals = 0
         """The number of intervals of all destinations."""
         self._changed: dict[bytes, bytes | None] = {}
@@ -67,8 +67,8 @@ class ThrottleLog:
         self._intervals = sum(len(each.intervals) for each in self._destinations.values())
         return reached
 
-    def _of(self, name: str) -> Throttling:
-        return self._destinations.setdefault(DestinationId(name), Throttling())
+    def _of(self, name: str) -> ThrottleState:
+        return self._destinations.setdefault(DestinationId(name), ThrottleState())
 
     def is_repeat(self, name: DestinationId, source: str, mark: Mark) -> bool:
         """Tell whether a result of a destination came before; note the place of a new result."""
@@ -78,7 +78,7 @@ class ThrottleLog:
         return False
 
     def take(self, name: DestinationId, values: bytes, time_ms: int, came_ms: int, throttle: Throttle) -> int | None:
-        """Take a new result of a destination into its interval, as `Throttling.take` does."""
+        """Take a new result of a destination into its interval, as `ThrottleState.take` does."""
         own = self._of(name)
         before = len(own.intervals)
         answer = own.take(values, time_ms, came_ms, throttle)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.kafka import LogReader, OutgoingRecord, Record, TailReader, Topics
 from gateway.metrics import SUPPRESSED, UNCOPIED_RESULTS
 from gateway.model.end_notice import EndNotice
 from gateway.model.records import THROTTLED_PARTITIONS, Destination
-from gateway.sdk.records.record import Mark
+from gateway.sdk.records.record import MATCH, EventSource
 from gateway.state.commit import Commits
 from gateway.state.timer_state import TimerState
 from gateway.state.working_copy import WorkingCopy
@@ -39,7 +39,7 @@ _LOOK_MS = 10_000
 _SOUGHT_MS = 5_000
 _PAUSE_SECONDS = 0.5
 """How long, and how often, a topic is looked for after a failed write."""
-_MATCH = b"cq.match"
+_MATCH = MATCH.encode()
 
 
 class Throttles:
@@ -78,11 +78,11 @@ class Throttles:
         """The same up to the step before; the state of these results can be read."""
         self._looked_ms = clock()
         self._deleted: dict[int, int] = {}
-        self._awaited: dict[str, int | None] = {}
-        """Key of a notice whose CQs get no more results from the evaluator → the end of the destination's partition of
-        `cq.throttled`, up to which results must be copied before `cq.end`; None until the next step reads the end."""
         self._clear: dict[str, int] = {}
-        """Key of such a notice whose end is not read yet → the partition."""
+        """Key of a notice whose CQs get no more results from the evaluator → the destination's partition of
+        `cq.throttled`, until the next step reads the partition's end."""
+        self._awaited: dict[str, int] = {}
+        """Key of such a notice → this end, up to which results must be copied before `cq.end`."""
         self._failed = False
         """Whether the last write failed, perhaps because the topic of a destination was deleted."""
         self._missing: set[str] = set()
@@ -192,11 +192,11 @@ class Throttles:
 
     def _suppressed(self, destination: Destination, record: Record) -> int | None:
         """Return the number that the header of a result tells; None if the result is not written."""
-        throttle, headers = destination.trigger.throttle, dict(record.headers)
+        name, throttle, headers = destination.destination_id, destination.trigger.throttle, dict(record.headers)
         if throttle is None or headers["ce_type"] != _MATCH:  # the record after the rows of a snapshot
             return 0
-        name, source, mark = destination.destination_id, *_place(headers)
-        if self._log.is_repeat(name, source, mark):
+        source = EventSource.of(_text(headers["ce_source"]), _text(headers["ce_id"]))
+        if self._log.is_repeat(name, f"{source.partition}/{source.stream}", source.mark):
             return None
         values = by_values(record.value or b"", throttle.columns)
         answer = self._log.take(name, values, time_of(headers["ce_time"] or b""), record.time_ms, throttle)
@@ -243,11 +243,11 @@ class Throttles:
         if notice.destination.trigger.at_most is None:
             return True
         _, partition = notice.destination.written_by
-        if notice.key not in self._awaited:
-            self._awaited[notice.key] = None
+        end = self._awaited.get(notice.key)
+        if end is None:
             self._clear[notice.key] = partition
-        end = self._awaited[notice.key]
-        return end is not None and self._reached[partition] >= end
+            return False
+        return self._reached[partition] >= end
 
     def forget(self, notice: EndNotice, *, used: bool) -> list[OutgoingRecord]:
         """Forget a notice that is done. Return the records that delete the state of an ended destination.
@@ -261,13 +261,9 @@ class Throttles:
         return [] if used else list(self._log.forget(notice.destination.destination_id))
 
 
+def _text(header: bytes | None) -> str:
+    return (header or b"").decode("utf-8", "surrogatepass")
+
+
 def _name_of(record: Record) -> DestinationId:
     return DestinationId((record.key or b"").decode("utf-8", "replace"))
-
-
-def _place(headers: Mapping[str, bytes | None]) -> tuple[str, Mark]:
-    """Return the source partition and the place of a result from its id, which ends with a number for some results."""
-    source = headers["ce_source"] or b""
-    partition, position, *number = (headers["ce_id"] or b"").removeprefix(source + b"/").split(b"/")
-    mark = int(position), int(number[0]) if number else 0
-    return f"{partition.decode()}/{source.decode('utf-8', 'surrogatepass')}", mark

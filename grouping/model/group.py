@@ -154,7 +154,7 @@ def _trigger_text(trigger: Trigger, phase_ms: int | None) -> str:
 
 def _throttle_text(throttle: Throttle) -> str:
     by = msgspec.json.encode(throttle.columns).decode()
-    return f"at most {throttle.most} {round(throttle.every.total_seconds() * 1000)} {by}"
+    return f"at most {throttle.most} {throttle.every_ms} {by}"
 
 
 class DestinationIds:

@@ -18,6 +18,11 @@ class Throttle:
     """Columns of the SELECT list: results with equal values in them share an interval. Empty without BY; all results of
     the destination then share an interval."""
 
+    @property
+    def every_ms(self) -> int:
+        """The length of an interval, in milliseconds."""
+        return self.every // timedelta(milliseconds=1)
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeBased:

@@ -277,10 +277,7 @@ def _digest(tokens: Tokens) -> DigestClause:
         return DigestClause("count")
     if tokens.accept("LATEST"):
         tokens.expect("BY")
-        columns = [tokens.name("a column of the SELECT list")]
-        while tokens.accept_symbol(TokenType.COMMA):
-            columns.append(tokens.name("a column of the SELECT list"))
-        return DigestClause("latest", tuple(columns))
+        return DigestClause("latest", tokens.names("a column of the SELECT list"))
     if tokens.accept("TOP"):
         rows = tokens.number("the number of rows", highest=_MOST_ROWS)
         tokens.expect("BY")

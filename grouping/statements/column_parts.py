@@ -235,8 +235,6 @@ def read_key(tokens: Tokens) -> tuple[str, ...]:
         InputError: ``syntax-error``.
     """
     tokens.expect_symbol(TokenType.L_PAREN, "(")
-    names = [tokens.name("the name of a column")]
-    while tokens.accept_symbol(TokenType.COMMA):
-        names.append(tokens.name("the name of a column"))
+    names = tokens.names("the name of a column")
     tokens.expect_symbol(TokenType.R_PAREN, ")")
-    return tuple(names)
+    return names

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
-
 from grouping.model.errors import InputError
 from grouping.model.query import Publish
 from grouping.model.refusals import unsupported
@@ -32,12 +30,7 @@ def read_throttle(tokens: Tokens) -> Throttle | None:
     most = tokens.number("the number of results", highest=_MOST_RESULTS)
     tokens.expect("EVERY")
     every = parse_interval(tokens.string("the interval of AT MOST", "minutes"))
-    columns = list[str]()
-    if tokens.accept("BY"):
-        columns.append(tokens.name("a column of the SELECT list"))
-        while tokens.accept_symbol(TokenType.COMMA):
-            columns.append(tokens.name("a column of the SELECT list"))
-    return Throttle(most, every, tuple(columns))
+    return Throttle(most, every, tokens.names("a column of the SELECT list") if tokens.accept("BY") else ())
 
 
 def check_throttle(publish: Publish, trigger: Trigger) -> None:

@@ -179,6 +179,13 @@ class Tokens:
         self.index += 1
         return int(source)
 
+    def names(self, what: str) -> tuple[str, ...]:
+        """Read one or more names with commas between them."""
+        names = [self.name(what)]
+        while self.accept_symbol(TokenType.COMMA):
+            names.append(self.name(what))
+        return tuple(names)
+
     def name(self, what: str, *, reserved: bool = True) -> str:
         """Read the name of a CQ, a column or a field, bare or quoted.
 

@@ -69,6 +69,11 @@ class EventSource(msgspec.Struct, frozen=True):
     offset: int
     number: int | None = None
 
+    @classmethod
+    def of(cls, stream: str, result_id: str) -> EventSource:
+        """Read a match's `ce_id`, which begins with its `ce_source`."""
+        return cls(stream, *map(int, result_id.removeprefix(stream + "/").split("/")))
+
     @property
     def mark(self) -> Mark:
         """The match's place within the source partition."""
@@ -110,9 +115,8 @@ _decode_end = msgspec.json.Decoder(EndNote).decode
 
 
 def source_of(fields: ResultRecord) -> EventSource:
-    """Read a match's `ce_id`, which begins with its `ce_source`."""
-    stream = fields.headers["ce_source"]
-    return EventSource(stream, *map(int, fields.headers["ce_id"].removeprefix(stream + "/").split("/")))
+    """Read the source of a match from its headers."""
+    return EventSource.of(fields.headers["ce_source"], fields.headers["ce_id"])
 
 
 def match_fields(fields: ResultRecord) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kafka import OutgoingRecord, Record
-from gateway.throttling.intervals import Throttling
+from gateway.throttling.intervals import ThrottleState
 from gateway.throttling.throttle_log import ThrottleLog
 from grouping.model.ids import DestinationId
 from grouping.model.trigger import Throttle
@@ -44,7 +44,7 @@ def _expected(results: list[tuple[bytes, int]], most: int, every: int) -> list[i
 @given(_results, st.integers(1, 3), st.integers(1, 40))
 def test_answers_are_those_of_a_plain_count(results: list[tuple[bytes, int]], most: int, every: int) -> None:
     """Whatever the order of times, at most n results of an interval are written, and each left out is told once."""
-    throttle, state = Throttle(most, timedelta(milliseconds=every)), Throttling()
+    throttle, state = Throttle(most, timedelta(milliseconds=every)), ThrottleState()
     answers = [state.take(values, time, 0, throttle) for values, time in results]
     assert _expected(results, most, every) == answers
     sums = sum(answer for answer in answers if answer is not None)
@@ -53,7 +53,7 @@ def test_answers_are_those_of_a_plain_count(results: list[tuple[bytes, int]], mo
 
 def test_a_single_wrong_time_holds_back_no_later_result() -> None:
     """A result of the year 2100 begins an interval, and the next result of today another."""
-    state = Throttling()
+    state = ThrottleState()
     hours = (0, 700_000, 0.5, 1.5, 700_000, 2)
     assert [0, 0, 0, 0, 0, 0] == [state.take(b"", int(hour * _HOUR_MS), 0, _HOURLY) for hour in hours]
     assert [None, None] == [state.take(b"", int(hour * _HOUR_MS), 0, _HOURLY) for hour in (2.9, 1.1)]
@@ -61,7 +61,7 @@ def test_a_single_wrong_time_holds_back_no_later_result() -> None:
 
 def test_repeats_are_recognised_by_their_place() -> None:
     """After a replay, results come again with the same places; numbers tell the results of an event apart."""
-    state = Throttling()
+    state = ThrottleState()
     assert not state.is_repeat("0/quotes", (0, 0))
     places = (5, 0), (5, 0), (4, 9), (5, 1)
     assert [False, True, True, False] == [state.is_repeat("0/quotes", place) for place in places]
@@ -70,7 +70,7 @@ def test_repeats_are_recognised_by_their_place() -> None:
 
 def test_old_intervals_are_forgotten_unless_results_are_untold() -> None:
     """A day after its end an interval goes; with suppressed results it stays until they are told."""
-    state = Throttling()
+    state = ThrottleState()
     for values in (b"told", b"untold", b"untold"):
         state.take(values, 0, 0, _HOURLY)
     assert [] == state.forget_old(_DAY_MS + _HOUR_MS - 1, _HOURLY)
@@ -82,7 +82,7 @@ def test_old_intervals_are_forgotten_unless_results_are_untold() -> None:
 
 def test_very_many_values_are_forgotten_as_fast_as_they_come() -> None:
     """A destination whose BY has ever new values keeps those of a day, whatever their times."""
-    chance, state = random.Random(1), Throttling()
+    chance, state = random.Random(1), ThrottleState()
     for number in range(2_000):
         came_ms = number * 600_000
         state.take(b"%d" % number, chance.randrange(_DAY_MS * 1000), came_ms, _HOURLY)
