@@ -14,7 +14,7 @@ from grouping.model.expression import Expression, Slot, walk
 from grouping.model.wording import counted
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_part
-from grouping.plan.frames import Frames
+from grouping.plan.frames import PASSING, Frames
 from grouping.plan.group import GroupPlan
 from grouping.plan.lasting import LastingMatches
 from grouping.plan.row_before import RowBefore
@@ -123,7 +123,8 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
 
 def _edges(before: RowBefore, frames: Frames | None) -> dict[str, Any]:
     """Return the key of edges, and the conditions of FROM, WHERE and UNTIL that the computation decides."""
-    by, own = list(map(render_part, before.by)), before.expressions[len(before.by) :]
+    by = list(map(render_part, before.by))
+    own = [each for each in before.expressions[len(before.by) :] if each != PASSING]
     decided = _decided(own, "edges")
     if frames is not None:
         decided += _decided((each for each in frames.where if each not in own), "frames")

@@ -97,12 +97,11 @@ def _lifted(draft: Draft) -> Draft:
         draft = draft._replace(aggregation=aggregation, keys=keys)
     computed = (*lifted, *(item.expression for item in select))
     if (computation := draft.computation) is not None:
-        if computation.before is not None and computation.frames is not None and computation.frames.where:
+        if computation.before is not None and computation.frames is not None and computation.frames.where and not stay:
             expressions = (*expressions, PASSING)
         above = (computation.before, computation.frames, computation.timed)
-        of_nodes = (each for node in above if node is not None for each in node.expressions)
-        of_frames = (each for value in frame_values(computed) for each in value.expressions)
-        computed = (*computed, *of_frames, *of_nodes)
+        computed = (*computed, *(each for node in above if node is not None for each in node.expressions))
+        computed = (*computed, *(each for value in frame_values(computed) for each in value.expressions))
     if grows(computed):
         check_growth(computed, row)
     return draft._replace(expressions=expressions, kept=kept, stay=stay, row=row, constants=constants, select=select)

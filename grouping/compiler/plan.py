@@ -198,7 +198,7 @@ class _Planner:
         if framed:
             of_table = table is not None
             scope = check_frames(scope, self._emit, outermost=outermost, aggregation=aggregation, of_table=of_table)
-            return _with_frames(tree, base, scope, conditions, self._emit)
+            return self._framed(tree, base, scope, conditions)
         if emit is not None and emit.until:
             if table is not None:
                 raise unsupported("UNTIL over a table", "A removed row has no value that UNTIL could read.", _LEAVE_OUT)
@@ -217,6 +217,23 @@ class _Planner:
         else:
             items = _items(tree.expressions, binder)
         return InlinedSelect(base, scope, conditions, tuple((item.name, item.value) for item in items))
+
+    def _framed(self, tree: exp.Select, base: Stream | Table, scope: Scope, where: tuple[Bound, ...]) -> InlinedSelect:
+        """Return the plan of the outermost SELECT, which has window functions."""
+        emit = self._emit
+        if emit is not None and emit.without_by is not None:
+            raise emit.without_by
+        before = None if emit is None else bind_key(scope, emit.by)
+        binder = FrameBinder(scope, tree, with_edge(scope, emit))
+        items, qualify = _items(tree.expressions, binder), tree.args.get("qualify")
+        aliases = {item.name.casefold(): item.value for item in items}
+        condition = None if qualify is None else binder.condition(qualify.this, "QUALIFY", aliases)
+        if emit is not None and emit.until:
+            self.until = binder.condition(read_until(emit.until), "UNTIL", aliases)
+        scope, decided = with_frames(scope, binder.by, binder.values, where, condition, before)
+        if self.until is not None:
+            scope, decided = with_until(scope, decided, self.until)
+        return InlinedSelect(base, scope, decided, tuple((item.name, item.value) for item in items))
 
     def _inline(self, nested: exp.Select | View) -> InlinedSelect:
         self._depth += 1
@@ -242,21 +259,6 @@ class _Planner:
             return self.select(tree)
         finally:
             self._catalog = seen
-
-
-def _with_frames(
-    tree: exp.Select, base: Stream | Table, scope: Scope, where: tuple[Bound, ...], emit: EmitClause | None
-) -> InlinedSelect:
-    """Return the plan of a SELECT with window functions."""
-    if emit is not None and emit.without_by is not None:
-        raise emit.without_by
-    before = None if emit is None else bind_key(scope, emit.by)
-    binder = FrameBinder(scope, tree, with_edge(scope, emit))
-    items, qualify = _items(tree.expressions, binder), tree.args.get("qualify")
-    aliases = {item.name.casefold(): item.value for item in items}
-    condition = None if qualify is None else binder.qualify(qualify.this, aliases)
-    scope, decided = with_frames(scope, binder.by, binder.values, where, condition, before)
-    return InlinedSelect(base, scope, decided, tuple((item.name, item.value) for item in items))
 
 
 def _placeless(select: InlinedSelect) -> InlinedSelect:

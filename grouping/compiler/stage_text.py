@@ -49,8 +49,8 @@ def planned_text(draft: Draft) -> str:
     switch = draft.computation.switch if draft.computation else None
     edges += _until(draft.until if switch is None else switch.leaves)
     framed = _planned_frames(draft.computation.frames or draft.computation.timed if draft.computation else None)
-    if switch is not None and switch.enters:
-        framed = ["WHERE below the edges", *_indented([render_part(each) for each in switch.enters])]
+    if switch is not None and (enters := [render_part(each) for each in switch.enters if each != PASSING]):
+        framed += ["WHERE below the edges", *_indented(enters)]
     return _text([f"FROM {source}", *framed, *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
 
 

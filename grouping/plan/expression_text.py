@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from grouping.model.errors import InternalError
 from grouping.model.expression import (
     LEFT_ON,
@@ -166,7 +168,20 @@ def all_of(conjuncts: Sequence[Expression]) -> Expression | None:
 
 
 def without_values(expression: Expression) -> Expression:
-    """Return an expression with slot 0 in place of each constant. With `HIDDEN`, its text shows no constants."""
+    """Return an expression with slot 0 in place of each constant. With `HIDDEN`, its text shows no constants.
+
+    In the arguments and FILTER of a window function, ``'?'`` replaces each constant.
+    """
     if isinstance(expression, Call):
         return Call(expression.op, tuple(map(without_values, expression.args)), expression.type_text)
+    if isinstance(expression, Column) and isinstance(reference := expression.reference, Framed):
+        value = frame_value(reference)
+        condition = None if value.condition is None else _with_marks(value.condition)
+        return replace(value, args=tuple(map(_with_marks, value.args)), condition=condition).column
     return Slot(0) if isinstance(expression, Value) else expression
+
+
+def _with_marks(expression: Expression) -> Expression:
+    if isinstance(expression, Call):
+        return Call(expression.op, tuple(map(_with_marks, expression.args)), expression.type_text)
+    return Value("?", "STRING") if isinstance(expression, Value) else expression

@@ -70,7 +70,8 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         if self.computation is None:
             return self.conjuncts
-        below = self.computation.switch.enters if self.computation.switch else ()
+        enters = self.computation.switch.enters if self.computation.switch else ()
+        below = tuple(each for each in enters if each != PASSING)
         if self.before is not None and self.frames is not None:
             below = (*below, *self.frames.where)
         above = (each for each in self.conjuncts if each not in OF_COMPUTATIONS)
@@ -120,7 +121,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of the nodes and of the group, which decide which rows match."""
         nodes = [node for node in (*self.nodes, self.before, self.frames, self.timed) if node is not None]
-        return (*_with_frames(self.where), *(each for node in nodes for each in node.expressions))
+        return _with_frames((*self.where, *(each for node in nodes for each in node.expressions)))
 
     @property
     def table_ids(self) -> tuple[str, ...]:

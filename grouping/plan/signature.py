@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from grouping.model.expression import LEFT_ON, Call, Column, Expression, Value
 from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
-from grouping.plan.expression_text import HIDDEN, all_of, render_part, without_values
-from grouping.plan.frames import PASSES, Frames
+from grouping.plan.expression_text import HIDDEN, render_part, without_values
+from grouping.plan.frames import PASSES
 from grouping.plan.scan import Scan
 from grouping.plan.stay import Stay
 from grouping.plan.switch import SWITCH
@@ -32,17 +32,18 @@ def render(
     switch = computation and computation.switch
     key = {column.stored for column in frames.by} if frames else set()
     parts: list[tuple[Expression, Sequence[str]]] = []
-    qualify, lifted = [], {}
+    qualify: list[tuple[Expression, Sequence[str]]] = []
+    lifted = {}
     for conjunct in conjuncts:
         match conjunct:
             case Call(op, (Value(prefix), condition)) if op == LEFT_ON:
                 lifted[str(prefix)] = condition
             case Call(_, (Column() as column, _)) if switch and column == SWITCH:
-                parts += [(each, HIDDEN) for each in switch.conditions]
+                (qualify if frames else parts).extend((each, HIDDEN) for each in switch.conditions)
             case Call(_, (Column() as column, _)) if column == PASSES:
                 pass  # `node.conditions` has the conditions of this column
             case _ if frames and not read_columns(conjunct) <= key:
-                qualify.append(conjunct)
+                qualify.append((conjunct, ()))
             case _:
                 parts.append((conjunct, ()))
     node = computation and (computation.frames or computation.timed)
@@ -50,8 +51,7 @@ def render(
     text = f"SELECT … FROM {render_source(scan, computation, lifted)}"
     text += f" WHERE {_conjunction(parts)}" if parts else ""
     if frames is not None:
-        text += frames.key
-        text += "" if (wanted := all_of(qualify)) is None else f" QUALIFY {render_part(wanted)}"
+        text += frames.key + (f" QUALIFY {_conjunction(qualify)}" if qualify else "")
     return text + render_before(computation) + ("" if stay is None else f" UNTIL {render_until(stay, computation)}")
 
 
@@ -59,6 +59,11 @@ def render_until(stay: Stay, computation: Computation | None) -> str:
     """Return the condition of UNTIL as the text for a signature."""
     switch = computation and computation.switch
     return switch.until if switch else render_part(stay.end.conjunct)
+
+
+def _clause(word: str, conditions: Sequence[Expression]) -> str:
+    """Return a clause of conditions without their constants; empty without conditions."""
+    return f" {word} {_conjunction([(each, HIDDEN) for each in conditions])}" if conditions else ""
 
 
 def _conjunction(parts: Sequence[tuple[Expression, Sequence[str]]]) -> str:
@@ -75,12 +80,14 @@ def render_before(computation: Computation | None) -> str:
 
 def render_frames(computation: Computation | None) -> str:
     """Return the part of a signature that a computation decides: its conditions of WHERE, and the key of its frames."""
-    node = computation and (computation.switch or computation.frames or computation.timed)
-    if not node:
+    if computation is None:
         return ""
-    conditions = [(each, HIDDEN) for each in node.conditions]
-    where = f" WHERE {_conjunction(conditions)}" if conditions else ""
-    return where + (node.key if isinstance(node, Frames) else "")
+    switch, frames = computation.switch, computation.frames
+    if frames is not None:
+        qualify = _clause("QUALIFY", switch.conditions) if switch else ""
+        return _clause("WHERE", frames.conditions) + frames.key + qualify
+    node = switch or computation.timed
+    return _clause("WHERE", node.conditions) if node else ""
 
 
 def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[str, Expression] | None = None) -> str:

@@ -6,6 +6,7 @@ import msgspec
 
 from grouping.model.expression import Column, Computed, Expression
 from grouping.plan.expression_text import HIDDEN, all_of, render_part, without_values
+from grouping.plan.frames import PASSING
 from grouping.plan.stay import Stay, StayBound
 
 __all__ = ["SWITCH", "SWITCH_STAY", "Switch"]
@@ -32,7 +33,7 @@ class Switch(msgspec.Struct, frozen=True):
     @property
     def conditions(self) -> list[Expression]:
         """The conditions of WHERE, in which slot 0 stands for each constant, since signatures hide constants."""
-        return [without_values(each) for each in self.enters]
+        return [without_values(each) for each in self.enters if each != PASSING]
 
     @property
     def until(self) -> str:

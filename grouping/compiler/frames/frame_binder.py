@@ -1,4 +1,4 @@
-"""Binding of SELECT and QUALIFY: a call with OVER becomes a column that is computed over a frame."""
+"""Binding of SELECT, QUALIFY and UNTIL: a call with OVER becomes a column that is computed over a frame."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LISTED = "Window functions are lag, count, sum, avg, min, max, stddev, variance
 
 
 class FrameBinder(Binder):
-    """Binds the SELECT list and QUALIFY of a query with window functions."""
+    """Binds the SELECT list, QUALIFY and UNTIL of a query with window functions."""
 
     def __init__(self, scope: Scope, tree: exp.Select, shown: Scope) -> None:
         """Begin without window functions.
@@ -57,19 +57,23 @@ class FrameBinder(Binder):
         self.values: list[FrameValue] = []
         """The window functions that are bound so far."""
 
-    def qualify(self, node: exp.Expr, aliases: Mapping[str, Bound]) -> Bound:
-        """Return the condition of QUALIFY; a name means a column of FROM, or else an item of the SELECT list.
+    def condition(self, node: exp.Expr, clause: str, aliases: Mapping[str, Bound]) -> Bound:
+        """Return the condition of QUALIFY or UNTIL; a name means a column of FROM, or else an item of the SELECT list.
 
         Args:
             node: The condition.
+            clause: ``QUALIFY`` or ``UNTIL``.
             aliases: The items by their names in lower case.
+
+        Raises:
+            InputError: ``type-mismatch`` for a value that is no condition; ``unsupported-query`` for ``_edge``.
         """
         self._aliases = aliases
-        bound = boolean(self.bind(node), "QUALIFY")
+        bound = boolean(self.bind(node), clause)
         declared = any(source.find(EDGE.stored) is not None for source in self._plain.scope.sources)
         if not declared and any(each == EDGE for each in nodes(bound)):
-            detail = "QUALIFY decides which events are matches, before edges are known."
-            raise unsupported("_edge in QUALIFY", detail, "Write EMIT ON ENTER, or EMIT ON EXIT.")
+            detail = f"{clause} is decided before edges are known."
+            raise unsupported(f"_edge in {clause}", detail, "Write EMIT ON ENTER, or EMIT ON EXIT.")
         return bound
 
     def _bind(self, node: exp.Expr) -> Bound:

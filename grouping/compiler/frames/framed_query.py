@@ -104,9 +104,9 @@ def _check_emit(emit: EmitClause) -> None:
         name, detail, hint = "EMIT CHANGES", "The values of an event's frames never change.", "Leave EMIT out."
     elif emit.edge == "silence":
         name, detail, hint = "EMIT ON SILENCE", "A silence has no frame of events.", "Write the condition in WHERE."
-    elif emit.until or emit.interval_ms:
-        name = "UNTIL" if emit.until else "FOR '…'"
-        detail, hint = f"{name} reads no values of frames.", f"Leave {name} out, or write the condition in WHERE."
+    elif emit.interval_ms:
+        name, detail = "FOR '…'", "FOR reads no values of frames."
+        hint = "Leave FOR out, or write the condition in WHERE."
     else:
         return
     raise unsupported(f"{name} with window functions", detail, hint)

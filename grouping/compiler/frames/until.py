@@ -22,11 +22,12 @@ from grouping.compiler.aggregate_binder import has_aggregates
 from grouping.compiler.frames.framed_query import columns_of, exact_columns, settled
 from grouping.compiler.normalize import conjuncts_of, normalize
 from grouping.model.errors import InputError
-from grouping.model.expression import Call, Column, Expression, Slot, TableColumn
+from grouping.model.expression import Call, Column, Expression, Framed, Slot, TableColumn
 from grouping.model.group import ConstantRow
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, INT, SMALLINT, TIMESTAMP, TINYINT
 from grouping.plan.computation import Computation
+from grouping.plan.frames import PASSING
 from grouping.plan.lasting import Height
 from grouping.plan.stay import Stay, StayBound
 from grouping.plan.switch import Switch
@@ -100,14 +101,25 @@ def read_until(text: str) -> exp.Expr:
 
 
 def with_until(scope: Scope, where: tuple[Bound, ...], until: Bound) -> tuple[Scope, tuple[Bound, ...]]:
-    """Return the scope of a query with edges and UNTIL, and the conditions of WHERE that its group decides."""
+    """Return the scope of a query with edges and UNTIL, and the conditions that its group decides.
+
+    Args:
+        scope: The scope, with the computation of edges.
+        where: The conditions of WHERE; with window functions, the conditions of WHERE and QUALIFY that the group of a
+            query without UNTIL would decide.
+        until: The condition of UNTIL.
+    """
     computation = scope.computation
     assert scope.stream is not None and computation is not None and computation.before is not None, "EMIT ON … BY"
-    switch, above = switch_of(computation.before.by, where, until, is_exploded=scope.stream.explode is not UNSET)
+    before, frames = computation.before, computation.frames
+    by = before.by if frames is None else [column for column in before.by if column in frames.by]
+    switch, above = switch_of(by, where, until, is_exploded=scope.stream.explode is not UNSET)
     if switch is None:
         return scope, above
-    before = replace(computation.before, switch=switch)
-    return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before)), above
+    if frames is not None and frames.where:
+        switch = replace(switch, enters=(*switch.enters, PASSING))
+    before = replace(before, switch=switch)
+    return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before, frames)), above
 
 
 def stay_of(where: Sequence[Expression], until: Sequence[Expression]) -> Stay:
@@ -125,7 +137,7 @@ def stay_of(where: Sequence[Expression], until: Sequence[Expression]) -> Stay:
 
 def _bound(conjunct: Expression) -> StayBound | None:
     match conjunct:
-        case Call(op, (Column(reference=str() | TableColumn()) as column, Slot(slot))) if op in ("<", "<=", ">", ">="):
+        case Call(op, (Column(reference=str() | TableColumn() | Framed()) as column, Slot(slot))) if op in _ABOVE:
             return StayBound(op, column, slot)
     return None
 
@@ -141,9 +153,14 @@ def check_bounds(stay: Stay, row: ConstantRow) -> None:
     begin, end = row.values[stay.begin.slot], row.values[stay.end.slot]
     if begin is None or end is None:
         return
-    lower, upper = (begin, end) if stay.begin.above else (end, begin)
-    least, most = _order(lower), _order(upper)
-    if least < most or (least == most and "=" in stay.begin.op and "=" in stay.end.op):
+    bounds = (begin, stay.begin.op), (end, stay.end.op)
+    (lower, low_op), (upper, high_op) = bounds if stay.begin.above else reversed(bounds)
+    if isinstance(lower, int) and isinstance(upper, int) and stay.begin.column.type.is_whole:
+        overlap = lower + (low_op == ">") <= upper - (high_op == "<")
+    else:
+        least, most = _order(lower), _order(upper)
+        overlap = least < most or (least == most and "=" in low_op and "=" in high_op)
+    if overlap:
         raise unsupported(
             "an UNTIL that is TRUE together with WHERE",
             "An event between the two constants would make a key enter and leave.",

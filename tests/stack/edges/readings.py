@@ -10,10 +10,13 @@ from tests.oracle import Position
 from tests.queries import BASE_MS, Event
 from tests.stack.lab import Lab
 
-__all__ = ["Readings"]
+__all__ = ["UNTIL_EVENT", "UNTIL_VALUE", "Readings"]
 
 _DEVICES, _PARTITIONS, _EVENTS = 6, 2, 250
 _RANGE_MS = 1_000
+_LEAVES, _COLD = 240, 80
+UNTIL_VALUE, UNTIL_EVENT = f"edges UNTIL v < {_LEAVES}", f"edges UNTIL temp = {_COLD}"
+"""Kinds of CQs with edges and UNTIL: over a window function, and over a column of the events."""
 
 
 class _Framed(NamedTuple):
@@ -57,9 +60,9 @@ class Readings:
             f"WINDOW w AS (PARTITION BY device ORDER BY _time RANGE INTERVAL {_RANGE_MS // 1000} SECOND PRECEDING)",
             "edges": "SELECT n, sum(temp) OVER w AS v, _edge {} WHERE n % 9 > 0 QUALIFY v > {} "
             "WINDOW w AS (PARTITION BY device ORDER BY _offset ROWS 3 PRECEDING) EMIT ON ENTER OR EXIT BY device",
-        }[kind]
+        }[kind.partition(" ")[0]]
         begin = next((each.begin for each in self.framed if each.kind == kind), len(self.source.events))
-        text = select.format(f"FROM {self.source.name}", over)
+        text = f"{select.format(f'FROM {self.source.name}', over)} {kind.partition(' ')[2]}"
         created = self.lab.create(name, text, clauses="DO PUBLISH SHARED")
         self.framed.append(_Framed(created, kind, over, begin, len(self.source.events)))
 
@@ -90,14 +93,18 @@ class Readings:
             rows = kept.setdefault(device, [])
             if number < framed.begin:
                 continue
-            if framed.kind == "edges":
+            if framed.kind.startswith("edges"):
                 value = None
                 if isinstance(n, int) and n % 9:
                     rows.append((number, event.time_ms, temp))
                     value = _value("rows", rows)
-                now = value is not None and value > framed.over
+                now, was = value is not None and value > framed.over, inside.get(device, False)
+                if framed.kind == UNTIL_VALUE and was:
+                    now = not (value is not None and value < _LEAVES)
+                elif framed.kind == UNTIL_EVENT:
+                    now = (was or now) and temp != _COLD
                 if number >= framed.created_at:
-                    if now != inside.get(device, False):
+                    if now != was:
                         found.append((number, place, {"n": n, "v": value, "_edge": "enter" if now else "exit"}))
                     inside[device] = now
                 continue

@@ -10,7 +10,7 @@ import pytest
 from tests.stack.crash.test_crash import wipe_redis
 from tests.stack.edges.joined_stays import JoinedStays
 from tests.stack.edges.machines import Machines
-from tests.stack.edges.readings import Readings
+from tests.stack.edges.readings import UNTIL_EVENT, UNTIL_VALUE, Readings
 from tests.stack.edges.silences import Silences
 from tests.stack.edges.throttled import Alarms
 from tests.stack.lab import Lab
@@ -78,8 +78,9 @@ def _plant(machines: Machines, readings: Readings) -> None:
     machines.watch("both", "ENTER OR EXIT", 88.5, ("device", "room"))
     machines.watch("stays", "ENTER OR EXIT", 90, until=88.5)
     machines.watch("stays by a computed value", "ENTER OR EXIT", 90, until=88.5, value="temp + 0")
-    for kind, over in (("lag", 5), ("rows", 250), ("range", 2), ("edges", 250)):
-        readings.watch(kind, kind, over)
+    kinds = ("lag", 5), ("rows", 250), ("range", 2), ("edges", 250), (UNTIL_VALUE, 250), (UNTIL_EVENT, 250)
+    for number, (kind, over) in enumerate(kinds):
+        readings.watch(f"reading_{number}", kind, over)
     machines.publish(_EVENTS)
     readings.publish()
     readings.watch("later", "lag", 15)

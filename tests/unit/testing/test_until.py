@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.testing import InputError, Record, Stream, Table, digests, evaluate
+from grouping.compiler.compiler import compile_select
+from grouping.model.catalog import Catalog
+from tests.unit.matching.event_batches import stream
 
 _STREAM = Stream("machines (device STRING, room STRING, temp DOUBLE, PARTITION KEY (device))")
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -110,3 +114,73 @@ def test_an_interval_of_elements_is_refused() -> None:
     """FOR orders the events of a key by their offsets, which elements of a record have in common."""
     with pytest.raises(InputError, match="explode"):
         evaluate("SELECT device FROM nested WHERE temp > 90 EMIT ON ENTER BY device FOR '5 minutes'", _NESTED, [])
+
+
+_WINDOW = "WINDOW w AS (PARTITION BY device ORDER BY _offset ROWS 2 PRECEDING)"
+_FRAMED: tuple[tuple[str, _Test], ...] = (
+    ("n > 1", lambda row: row["n"] is not None and row["n"] > 1),
+    ("n < 2", lambda row: row["n"] is not None and row["n"] < 2),
+    ("hot >= 2", lambda row: row["hot"] is not None and row["hot"] >= 2),
+    ("hot < 2", lambda row: row["hot"] is not None and row["hot"] < 2),
+    ("s > 170 AND device = 'a'", lambda row: (row["s"] or 0) > 170 and row["device"] == "a"),
+    ("s < 170", lambda row: row["s"] is not None and row["s"] < 170),
+    ("n > 1 OR room IS NULL", lambda row: row["room"] is None or (row["n"] or 0) > 1),
+    ("n IS NULL OR temp = 50", lambda row: row["n"] is None or row["temp"] == 50),
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    _ROWS,
+    st.sampled_from([("", lambda row: True), ("WHERE temp > 60", lambda row: (row["temp"] or 0) > 60)]),
+    st.sampled_from(_FRAMED),
+    st.sampled_from(_FRAMED),
+    st.sampled_from(["", ", room"]),
+)
+def test_until_over_frames_is_that_of_a_fold(
+    rows: list[_Row], where: tuple[str, _Test], begin: tuple[str, _Test], end: tuple[str, _Test], by: str
+) -> None:
+    """QUALIFY lets a key enter, for events that WHERE lets through; UNTIL lets it leave, for any event."""
+    kept: dict[str, list[_Row]] = {}
+    inside: dict[tuple[Any, ...], bool] = {}
+    edges: list[str | None] = []
+    for row in rows:
+        passes, frame = where[1](row), kept.setdefault(row["device"], [])
+        frame += [row] * passes
+        temps = [each["temp"] for each in frame[-3:] if each["temp"] is not None]
+        values = {"n": len(frame[-3:]), "hot": sum(each > 90 for each in temps), "s": sum(temps) if temps else None}
+        framed = row | (values if passes else dict.fromkeys(values))
+        key = (row["device"], *([row["room"]] if by else []))
+        was = inside.get(key, False)
+        now = not end[1](framed) if was else passes and begin[1](framed) and not end[1](framed)
+        inside[key] = now
+        edges.append(None if now == was else "enter" if now else "exit")
+    query = (
+        "SELECT count(*) OVER w AS n, count(*) FILTER (WHERE temp > 90) OVER w AS hot, sum(temp) OVER w AS s "
+        f"FROM machines {where[0]} QUALIFY {begin[0]} {_WINDOW} EMIT ON ENTER OR EXIT BY device{by} UNTIL {end[0]}"
+    )
+    assert edges == [row.edge for row in evaluate(query, _STREAM, [Record(row, partition=0) for row in rows])]
+
+
+def test_opposite_bounds_of_a_window_function_are_lifted() -> None:
+    """Queries that differ only in these constants are one group; other conditions are part of the computation."""
+    columns = ("device STRING", "room STRING", "temp DOUBLE")
+    catalog, groups = Catalog([replace(stream(*columns), name="machines", partition_key=("device",))]), {}
+    for begin, end in (("n > 5", "n < 2"), ("n > 7", "n < 3"), ("n > 5", "temp < 2"), ("n > 5", "temp < 3")):
+        query = f"SELECT device, count(*) OVER w AS n FROM machines WHERE temp > 60 QUALIFY {begin} {_WINDOW}"
+        plan = compile_select(f"{query} EMIT ON ENTER BY device UNTIL {end}", catalog).plan
+        groups[begin, end] = plan.group_id, plan.signature
+    first, second, third, fourth = groups.values()
+    assert first == second
+    assert first[1].endswith(
+        "QUALIFY count(*) OVER (ROWS 2 PRECEDING) > :c0 EMIT BY device UNTIL count(*) OVER (ROWS 2 PRECEDING) < :c1"
+    )
+    assert third[0] != fourth[0] and third[1] == fourth[1]
+    assert third[1].endswith("QUALIFY count(*) OVER (ROWS 2 PRECEDING) > ? EMIT BY device UNTIL temp < ?")
+
+
+def test_constants_that_overlap_over_frames_are_refused() -> None:
+    """As without window functions, no value may make both conditions TRUE."""
+    query = f"SELECT count(*) OVER w AS n FROM machines QUALIFY n > 2 {_WINDOW} EMIT ON ENTER BY device UNTIL n < 5"
+    with pytest.raises(InputError, match="TRUE together"):
+        evaluate(query, _STREAM, [])

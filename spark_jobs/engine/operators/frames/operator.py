@@ -167,5 +167,6 @@ def _spread(values: pa.Array, places: Ints, count: int) -> pa.Array:
 
 def read_values(plan: GroupPlan, select: SelectList) -> dict[str, FrameValue]:
     """Return the window functions that a group or a SELECT list uses, by their columns' stored texts."""
-    read = (*plan.conjuncts, *(item.expression for item in select.items))
+    switch = plan.computation.switch if plan.computation else None
+    read = (*plan.conjuncts, *(switch.expressions if switch else ()), *(item.expression for item in select.items))
     return {value.column.stored: value for value in frame_values(read)}
