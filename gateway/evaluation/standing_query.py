@@ -13,6 +13,7 @@ from grouping.model.expression import Call, Expression, walk
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_part
 from grouping.plan.group import CompiledQuery
+from grouping.plan.passing import PASSING
 from grouping.plan.row_before import EDGE
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 
@@ -40,7 +41,8 @@ def without_edges(query: CompiledQuery) -> CompiledQuery:
         return query
     plan, select = query.plan, query.select
     if plan.timed is not None:
-        plan = replace(plan, conjuncts=(*plan.conjuncts, *plan.timed.where))
+        where = (each for each in plan.timed.where if each != PASSING)
+        plan = replace(plan, conjuncts=(*plan.conjuncts, *where))
     plan = replace(plan, conjuncts=plan.where)
     computation = Computation.of(plan.stream_id, plan.nodes, frames=plan.frames) if plan.nodes or plan.frames else None
     items = tuple(item for item in select.items if EDGE not in walk(item.expression))

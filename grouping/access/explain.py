@@ -16,8 +16,8 @@ from grouping.model.catalog import Catalog, Stream
 from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.wording import figure
 from grouping.plan.expression_text import render_part
-from grouping.plan.frames import PASSING
 from grouping.plan.group import CompiledQuery
+from grouping.plan.passing import PASSING
 from grouping.plan.signature import render_until
 
 __all__ = ["explain", "explain_stages", "shown_constants"]

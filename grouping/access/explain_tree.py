@@ -14,9 +14,10 @@ from grouping.model.expression import Expression, Slot, walk
 from grouping.model.wording import counted
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import render_part
-from grouping.plan.frames import PASSING, Frames
+from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan
 from grouping.plan.lasting import LastingMatches
+from grouping.plan.passing import PASSING
 from grouping.plan.row_before import RowBefore
 from grouping.plan.silence import SilentKeys
 
@@ -111,23 +112,32 @@ def _computation(computation: Computation, source: dict[str, Any], use: Use) -> 
         "node": "computation",
         "computation": computation.computation_id,
         "rows_per_event": "one" if computation.single else "several",
-        **(_frames(computation.frames) if computation.frames else {}),
-        **(_edges(computation.before, computation.frames) if computation.before else {}),
-        **(_silence(computation.silence) if computation.silence else {}),
-        **(_lasting(computation.lasting) if computation.lasting else {}),
+        **_nodes(computation),
         "groups": use.computation_groups,
         "cqs": use.computation,
         "inputs": [source, *_tables(computation, use)],
     }
 
 
-def _edges(before: RowBefore, frames: Frames | None) -> dict[str, Any]:
+def _nodes(computation: Computation) -> dict[str, Any]:
+    """Return the keys of the nodes above all joins, and the conditions that these nodes decide."""
+    found: dict[str, Any] = {}
+    constants: dict[str, dict[str, str]] = {}
+    for described in (
+        _edges(computation.before) if computation.before else {},
+        _silence(computation.silence) if computation.silence else {},
+        _lasting(computation.lasting) if computation.lasting else {},
+        _frames(computation.frames) if computation.frames else {},
+    ):
+        for each in described.get("constants", ()):
+            constants.setdefault(each["in"], each)
+        found |= described
+    return {**found, "constants": list(constants.values())} if "constants" in found else found
+
+
+def _edges(before: RowBefore) -> dict[str, Any]:
     """Return the key of edges, and the conditions of FROM, WHERE and UNTIL that the computation decides."""
-    by = list(map(render_part, before.by))
-    own = [each for each in before.expressions[len(before.by) :] if each != PASSING]
-    decided = _decided(own, "edges")
-    if frames is not None:
-        decided += _decided((each for each in frames.where if each not in own), "frames")
+    by, decided = list(map(render_part, before.by)), _decided(before.expressions[len(before.by) :], "edges")
     return {"row_before_by": by, **({"constants": decided} if decided else {})}
 
 
@@ -151,7 +161,7 @@ def _lasting(lasting: LastingMatches) -> dict[str, Any]:
 
 def _decided(conditions: Iterable[Expression], by: str) -> list[dict[str, str]]:
     """Return the constants of conditions that a computation decides; they have no slots."""
-    return [{"in": render_part(condition), "decided_by": by} for condition in conditions]
+    return [{"in": render_part(condition), "decided_by": by} for condition in conditions if condition != PASSING]
 
 
 def _tables(computation: Computation, use: Use) -> Iterator[dict[str, Any]]:

@@ -29,8 +29,8 @@ from grouping.model.ids import SelectId
 from grouping.model.refusals import too_deep
 from grouping.plan.aggregate import Aggregate, render_aggregate
 from grouping.plan.frame_value import frame_values
-from grouping.plan.frames import PASSING
 from grouping.plan.group import OF_COMPUTATIONS, AggregateFilter, CompiledQuery, GroupPlan, SelectItem, SelectList
+from grouping.plan.passing import PASSING
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render
 from grouping.plan.switch import SWITCH_STAY

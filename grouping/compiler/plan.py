@@ -17,7 +17,7 @@ from grouping.compiler.aggregate_texts import LiftedKey
 from grouping.compiler.edge_key import bind_key, changes_scope, with_edge, with_row_before
 from grouping.compiler.frames.frame_binder import FrameBinder
 from grouping.compiler.frames.framed_query import check_frames, has_frames, with_frames
-from grouping.compiler.frames.interval_query import with_interval
+from grouping.compiler.frames.interval_query import with_framed_interval, with_interval
 from grouping.compiler.frames.until import read_until, with_until
 from grouping.compiler.from_clause import InlinedSelect, Relation, read_from
 from grouping.model.catalog import Catalog, Stream
@@ -29,6 +29,7 @@ from grouping.model.sql_type import BOOLEAN
 from grouping.model.table import Table, View
 from grouping.plan.aggregate import AggregateKey, AggregateValue
 from grouping.plan.computation import Computation
+from grouping.plan.row_before import EDGE
 from grouping.statements.clauses import EmitClause, cut_emit
 from grouping.statements.select_text import read_select
 from grouping.statements.statement_size import words
@@ -231,7 +232,11 @@ class _Planner:
         if emit is not None and emit.until:
             self.until = binder.condition(read_until(emit.until), "UNTIL", aliases)
         scope, decided = with_frames(scope, binder.by, binder.values, where, condition, before)
-        if self.until is not None:
+        if emit is not None and emit.interval_ms:
+            leaves = {leaf for item in items for leaf in nodes(item.value) if isinstance(leaf, Column) and leaf != EDGE}
+            selected = frozenset(leaf.stored for leaf in leaves)
+            scope, decided = with_framed_interval(scope, emit, decided, self.until, selected)
+        elif self.until is not None:
             scope, decided = with_until(scope, decided, self.until)
         return InlinedSelect(base, scope, decided, tuple((item.name, item.value) for item in items))
 

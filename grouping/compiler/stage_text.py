@@ -16,8 +16,9 @@ from grouping.model.group import ConstantRow, ConstantValue
 from grouping.model.sql_type import BOOLEAN, STRING, SqlType
 from grouping.plan.aggregate import render_aggregate
 from grouping.plan.expression_text import render_name, render_part, shape
-from grouping.plan.frames import PASSING, Frames
+from grouping.plan.frames import Frames
 from grouping.plan.lasting import LastingMatches
+from grouping.plan.passing import PASSING
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render_before, render_source
 from grouping.plan.silence import SilentKeys

@@ -29,8 +29,8 @@ class Computation(msgspec.Struct, frozen=True, omit_defaults=True):
     nodes: tuple[Node, ...] = msgspec.field(name="joins")
     """The joining nodes from the stream upward; each node reads the rows of the node below.
 
-    At most one of the fields that follow is set: a further node above all joins. As an exception, `before` may stand
-    above `frames`, for edges of a query with window functions.
+    At most one of the fields that follow is set: a further node above all joins. As an exception, each of the other
+    nodes may stand above `frames`, for EMIT of a query with window functions.
     """
     before: RowBefore | None = None
     """The node that pairs each row with the previous row of its key; None for computations without edges."""

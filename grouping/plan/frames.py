@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from grouping.model.expression import Call, Column, Computed, Expression, Framed, Value, read_reference
+from grouping.model.expression import Column, Expression, Framed, read_reference
 from grouping.plan.frame_value import FrameValue, frame_value
 from grouping.plan.keyed_rows import KeyedRows, key_of
 
-__all__ = ["PASSES", "PASSING", "Frames"]
-
-PASSES = Column.of(Computed("passes"), "TINYINT")
-"""The column of rows with edges over frames: 1 in a row for which WHERE is TRUE, else NULL."""
-PASSING = Call(">", (PASSES, Value(0, PASSES.type_text)), "BOOLEAN")
-"""The conjunct of a group with edges over frames that excludes the rows for which WHERE is not TRUE."""
+__all__ = ["Frames"]
 
 _ROW_MICROS = 0.03
 """Microseconds to read one row of a frame. Measurements gave 0.025 for max, 0.03 for a sum of DOUBLEs and 0.08 for
@@ -25,8 +20,8 @@ class Frames(KeyedRows, frozen=True, omit_defaults=True):
     """The rows of the node below for which WHERE is TRUE, with columns of frames.
 
     The node does not list the columns: groups and SELECT lists above the node name them (`grouping.plan.frame_value`).
-    For edges, the node keeps the other rows too, with NULL in all of its columns, because such a row is no match and so
-    ends a stay.
+    For a query with EMIT, the node keeps the other rows too, with NULL in all of its columns: such a row is no match,
+    so it ends a stay, and it moves the watermark.
     The order of rows is their order in one source partition.
     """
 

@@ -11,8 +11,9 @@ from grouping.model.query import Edge
 from grouping.plan.aggregate import Aggregate
 from grouping.plan.computation import Computation, Node
 from grouping.plan.frame_value import frame_values
-from grouping.plan.frames import PASSING, Frames
+from grouping.plan.frames import Frames
 from grouping.plan.lasting import LastingMatches
+from grouping.plan.passing import PASSING
 from grouping.plan.row_before import RowBefore
 from grouping.plan.silence import SilentKeys
 from grouping.plan.stay import Stay
@@ -72,7 +73,7 @@ class GroupPlan(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.conjuncts
         enters = self.computation.switch.enters if self.computation.switch else ()
         below = tuple(each for each in enters if each != PASSING)
-        if self.before is not None and self.frames is not None:
+        if self.frames is not None and (self.before is not None or self.timed is not None):
             below = (*below, *self.frames.where)
         above = (each for each in self.conjuncts if each not in OF_COMPUTATIONS)
         return (*above, *below, *self.of_from)

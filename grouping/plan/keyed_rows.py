@@ -8,6 +8,7 @@ import msgspec
 
 from grouping.model.expression import Column, Expression
 from grouping.plan.expression_text import render_reference, without_values
+from grouping.plan.passing import PASSING
 
 __all__ = ["KeyedRows", "key_of"]
 
@@ -32,7 +33,7 @@ class KeyedRows(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def conditions(self) -> list[Expression]:
         """The conditions, in which slot 0 stands for each constant, since signatures hide constants."""
-        return [without_values(each) for each in self.where]
+        return [without_values(each) for each in self.where if each != PASSING]
 
     @property
     def key_text(self) -> str:

@@ -49,6 +49,8 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     of_from: tuple[Expression, ...] = ()
     """The conditions of views, subqueries and joins of FROM, as in `RowBefore.of_from`. A row for which one of them is
     not TRUE neither begins nor ends a stay, but it moves the watermark."""
+    reads: tuple[str, ...] = ()
+    """Above `Frames`: the stored texts of the columns that results read, as in `RowBefore.reads`."""
 
     @classmethod
     def of(
@@ -89,6 +91,8 @@ class LastingMatches(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
             more["switch"] = [self.switch.enters, self.switch.leaves]
         if self.of_from:
             more["from"] = self.of_from
+        if self.reads:
+            more["reads"] = self.reads
         return {"for": self.milliseconds, "by": by, "height": height, "where": self.where, **more}
 
     @property

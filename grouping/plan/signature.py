@@ -8,7 +8,7 @@ from grouping.model.expression import LEFT_ON, Call, Column, Expression, Value
 from grouping.plan.columns_read import read_columns
 from grouping.plan.computation import Computation
 from grouping.plan.expression_text import HIDDEN, render_part, without_values
-from grouping.plan.frames import PASSES
+from grouping.plan.passing import PASSES
 from grouping.plan.scan import Scan
 from grouping.plan.stay import Stay
 from grouping.plan.switch import SWITCH
@@ -46,8 +46,10 @@ def render(
                 qualify.append((conjunct, ()))
             case _:
                 parts.append((conjunct, ()))
-    node = computation and (computation.frames or computation.timed)
+    node, timed = computation and (computation.frames or computation.timed), computation and computation.timed
     parts += [(each, HIDDEN) for each in node.conditions] if node else []
+    if frames and timed:
+        qualify += [(each, HIDDEN) for each in timed.conditions]
     text = f"SELECT … FROM {render_source(scan, computation, lifted)}"
     text += f" WHERE {_conjunction(parts)}" if parts else ""
     if frames is not None:
@@ -82,12 +84,9 @@ def render_frames(computation: Computation | None) -> str:
     """Return the part of a signature that a computation decides: its conditions of WHERE, and the key of its frames."""
     if computation is None:
         return ""
-    switch, frames = computation.switch, computation.frames
-    if frames is not None:
-        qualify = _clause("QUALIFY", switch.conditions) if switch else ""
-        return _clause("WHERE", frames.conditions) + frames.key + qualify
-    node = switch or computation.timed
-    return _clause("WHERE", node.conditions) if node else ""
+    node, frames = computation.switch or computation.timed, computation.frames
+    own = _clause("WHERE" if frames is None else "QUALIFY", node.conditions) if node else ""
+    return own if frames is None else _clause("WHERE", frames.conditions) + frames.key + own
 
 
 def render_source(scan: Scan, computation: Computation | None, lifted: Mapping[str, Expression] | None = None) -> str:

@@ -27,11 +27,15 @@ class SilentKeys(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
 
     milliseconds: int
     """The interval."""
+    reads: tuple[str, ...] = ()
+    """Above `Frames`: the stored texts of the columns that results read, as in `RowBefore.reads`."""
 
     @classmethod
-    def of(cls, by: Iterable[Column], milliseconds: int, where: tuple[Expression, ...]) -> SilentKeys:
+    def of(
+        cls, by: Iterable[Column], milliseconds: int, where: tuple[Expression, ...], reads: tuple[str, ...] = ()
+    ) -> SilentKeys:
         """Return the node for a key, an interval and conditions."""
-        return cls(key_of(by), where, milliseconds=milliseconds)
+        return cls(key_of(by), where, milliseconds=milliseconds, reads=reads)
 
     @property
     def due_after(self) -> int:
@@ -41,7 +45,8 @@ class SilentKeys(KeyedRows, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def identity(self) -> dict[str, Any]:
         """The fields that are hashed to an id."""
-        return {"silence": self.milliseconds, "by": [column.stored for column in self.by], "where": self.where}
+        reads = {"reads": self.reads} if self.reads else {}
+        return {"silence": self.milliseconds, "by": [column.stored for column in self.by], "where": self.where, **reads}
 
     @property
     def signature(self) -> str:

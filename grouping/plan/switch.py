@@ -6,7 +6,7 @@ import msgspec
 
 from grouping.model.expression import Column, Computed, Expression
 from grouping.plan.expression_text import HIDDEN, all_of, render_part, without_values
-from grouping.plan.frames import PASSING
+from grouping.plan.passing import PASSING
 from grouping.plan.stay import Stay, StayBound
 
 __all__ = ["SWITCH", "SWITCH_STAY", "Switch"]

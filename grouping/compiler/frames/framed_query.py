@@ -93,23 +93,10 @@ def check_frames(
     if scope is None or scope.nodes or of_table:
         detail = "Frames hold the events of one stream."
         raise unsupported("a window function over a table or a join", detail, "Read only the stream.")
-    if emit is not None:
-        _check_emit(emit)
+    if emit is not None and emit.edge == "changes":
+        detail = "The values of an event's frames never change."
+        raise unsupported("EMIT CHANGES with window functions", detail, "Leave EMIT out.")
     return scope
-
-
-def _check_emit(emit: EmitClause) -> None:
-    """Refuse the forms of EMIT that a query with window functions cannot have."""
-    if emit.edge == "changes":
-        name, detail, hint = "EMIT CHANGES", "The values of an event's frames never change.", "Leave EMIT out."
-    elif emit.edge == "silence":
-        name, detail, hint = "EMIT ON SILENCE", "A silence has no frame of events.", "Write the condition in WHERE."
-    elif emit.interval_ms:
-        name, detail = "FOR '…'", "FOR reads no values of frames."
-        hint = "Leave FOR out, or write the condition in WHERE."
-    else:
-        return
-    raise unsupported(f"{name} with window functions", detail, hint)
 
 
 def with_frames(

@@ -24,12 +24,13 @@ from grouping.model.expression import Column
 from grouping.model.refusals import unsupported
 from grouping.plan.computation import Computation
 from grouping.plan.lasting import Height, LastingMatches
+from grouping.plan.passing import PASSING
 from grouping.plan.silence import SilentKeys
 from grouping.plan.switch import SWITCH_STAY
 from grouping.plan.table_changes import changed_table
 from grouping.statements.clauses import EmitClause
 
-__all__ = ["with_interval"]
+__all__ = ["with_framed_interval", "with_interval"]
 
 _SILENCE = "EMIT ON SILENCE", "The result is the latest event of a key."
 _FOR = "EMIT … FOR", "The result is the event with which a key enters."
@@ -63,12 +64,7 @@ def with_interval(
         silence = SilentKeys.of(placed.key, emit.interval_ms, placed.below)
         computation, above = Computation.of(scope.stream.stream_id, scope.nodes, silence=silence), placed.above
     else:
-        if scope.stream.explode is not UNSET:
-            raise unsupported(
-                "EMIT … FOR over a stream with explode",
-                "The elements of a record have one offset, and FOR orders the events of a key by their offsets.",
-                "EMIT ON ENTER OR EXIT without FOR reports each change.",
-            )
+        _check_elements(scope.stream)
         if scope.stream.changes_of:
             check_unconditional(scope, "EMIT … FOR over a view of a table with conditions")
         lasting, above = _lasting(by, emit.interval_ms, where[len(scope.where) :], until)
@@ -76,6 +72,61 @@ def with_interval(
         lasting = replace(lasting, of_from=of_from)
         computation = Computation.of(scope.stream.stream_id, scope.nodes, lasting=lasting)
     return scope._replace(computation=computation), above
+
+
+def with_framed_interval(
+    scope: Scope, emit: EmitClause, where: Sequence[Bound], until: Bound | None, selected: frozenset[str]
+) -> tuple[Scope, tuple[Bound, ...]]:
+    """Return the scope of a query with window functions and an interval, and the conditions that its group decides.
+
+    The node of the interval stands above the frames. Only queries that read the same columns share the node, since the
+    state cannot compute the window functions of earlier rows again.
+
+    Args:
+        scope: The scope, with the computation of edges over frames.
+        emit: EMIT.
+        where: The conditions of WHERE and QUALIFY that the group of a query without an interval would decide.
+        until: The condition of UNTIL; None without UNTIL.
+        selected: The stored texts of the columns that the SELECT list reads.
+
+    Raises:
+        InputError: ``unsupported-query`` for FOR over elements of records.
+    """
+    computation = scope.computation
+    assert scope.stream is not None and computation is not None, "EMIT over frames"
+    assert computation.before is not None and computation.frames is not None, "EMIT over frames"
+    by, frames, stream = frozenset(computation.before.by), computation.frames, scope.stream
+    passing = (PASSING,) if frames.where else ()
+    if emit.edge == "silence":
+        exact, conjuncts = exact_columns(by), conjuncts_of(where)
+        above = tuple(each for each in conjuncts if columns_of(each) <= exact)
+        below = settled(each for each in conjuncts if not columns_of(each) <= exact)
+        silence = SilentKeys.of(by, emit.interval_ms, (*below, *passing), _read(above, selected))
+        return scope._replace(computation=Computation.of(stream.stream_id, (), frames=frames, silence=silence)), above
+    _check_elements(stream)
+    lasting, above = _lasting(by, emit.interval_ms, where, until)
+    if lasting.switch is not None:
+        switch = replace(lasting.switch, enters=(*lasting.switch.enters, *passing))
+        lasting = replace(lasting, switch=switch)
+    elif until is None:
+        lasting = replace(lasting, where=(*lasting.where, *passing))
+    lasting = replace(lasting, of_from=computation.before.of_from, reads=_read(above, selected))
+    return scope._replace(computation=Computation.of(stream.stream_id, (), frames=frames, lasting=lasting)), above
+
+
+def _read(above: Sequence[Bound], selected: frozenset[str]) -> tuple[str, ...]:
+    """Return the stored texts of the columns that conditions of the group and the SELECT list read, ascending."""
+    return tuple(sorted(selected.union(column.stored for each in above for column in columns_of(each))))
+
+
+def _check_elements(stream: Stream) -> None:
+    """Refuse FOR over elements of records, since the elements of a record have one offset."""
+    if stream.explode is not UNSET:
+        raise unsupported(
+            "EMIT … FOR over a stream with explode",
+            "The elements of a record have one offset, and FOR orders the events of a key by their offsets.",
+            "EMIT ON ENTER OR EXIT without FOR reports each change.",
+        )
 
 
 def _key(scope: Scope, stream: Stream, emit: EmitClause) -> frozenset[Column]:

@@ -27,8 +27,8 @@ from grouping.model.group import ConstantRow
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, INT, SMALLINT, TIMESTAMP, TINYINT
 from grouping.plan.computation import Computation
-from grouping.plan.frames import PASSING
 from grouping.plan.lasting import Height
+from grouping.plan.passing import PASSING
 from grouping.plan.stay import Stay, StayBound
 from grouping.plan.switch import Switch
 from grouping.statements.select_text import read_select

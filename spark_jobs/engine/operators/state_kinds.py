@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grouping.plan.computation import Computation
-from spark_jobs.engine.operators.framed_edges import FramedEdges
+from spark_jobs.engine.operators.framed_states import FramedEdges, FramedSilences, FramedStays
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.lasting.pending_rises import PendingRises
 from spark_jobs.engine.operators.log_state import LogState
@@ -15,10 +15,11 @@ __all__ = ["state_kind"]
 
 def state_kind(computation: Computation) -> type[LogState] | None:
     """Return the class of the state; None for a computation without a state."""
-    if computation.frames is not None:
-        return FrameRows if computation.before is None else FramedEdges
+    framed = computation.frames is not None
     if computation.before is not None:
-        return LastRows
+        return FramedEdges if framed else LastRows
     if computation.silence is not None:
-        return LatestRows
-    return None if computation.lasting is None else PendingRises
+        return FramedSilences if framed else LatestRows
+    if computation.lasting is not None:
+        return FramedStays if framed else PendingRises
+    return FrameRows if framed else None

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from grouping.model.catalog import Stream
 from grouping.model.errors import InternalError
-from grouping.model.expression import Column, TableColumn, walk
+from grouping.model.expression import Column, Framed, TableColumn, walk
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.plan.keyed_rows import KeyedRows
 from grouping.plan.row_before import EDGE
@@ -135,10 +135,13 @@ class TimedOperator(LogOperator[Waiting], Generic[Waiting, Node]):
 
 
 def columns_read(stream: Stream, plan: GroupPlan, select: SelectList) -> dict[str, Column]:
-    """Return the columns of events and of joined tables that a group or a SELECT list reads, by stored name."""
+    """Return the columns that a group or a SELECT list reads, by stored name.
+
+    The columns are those of events and of joined tables, and window functions.
+    """
     read = (*plan.conjuncts, *(item.expression for item in select.items))
     leaves = (leaf for each in read for leaf in walk(each) if isinstance(leaf, Column))
-    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn)}
+    found = {leaf.stored: leaf for leaf in leaves if isinstance(leaf.reference, str | TableColumn | Framed)}
     if found.get(EDGE.stored) == EDGE and all(column.name != EDGE.stored for column in stream.columns):
         del found[EDGE.stored]  # a field of the result, not of the event
     return found

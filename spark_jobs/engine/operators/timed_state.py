@@ -187,12 +187,12 @@ class TimedState(LogState):
         return highest[place]
 
 
-def missed_events(states: Iterable[LogState]) -> tuple[int, int]:
+def missed_events(states: Iterable[TimedState]) -> tuple[int, int]:
     """Return the number of late events and of future events of a task.
 
     An event that several states have left out is counted once.
     """
-    missed = [each for state in states if isinstance(state, TimedState) for each in state.missed]
+    missed = [each for state in states for each in state.missed]
     if not missed:
         return 0, 0
     places, firsts = np.unique(np.concatenate([each.places for each in missed], axis=1), axis=1, return_index=True)

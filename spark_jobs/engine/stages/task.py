@@ -19,7 +19,7 @@ from spark_jobs.engine.isolation.step import Records
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.match.residual import evaluate_expression
 from spark_jobs.engine.operators.aggregate.counting import AggregateCounting
-from spark_jobs.engine.operators.framed_edges import FramedEdges
+from spark_jobs.engine.operators.framed_states import FramedState, timed_state
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator
 from spark_jobs.engine.operators.log_state import LogState
@@ -231,16 +231,17 @@ def _joined_groups(
     if state is None and (kind := state_kind(computation)) is not None:
         state = kind()
     if computation.frames is not None:
-        rows = state.frames if isinstance(state, FramedEdges) else state
+        rows = state.frames if isinstance(state, FramedState) else state
         assert isinstance(rows, FrameRows), "the computation has frames"
         frames = KeptFrames(FrameOperator.over(computation, snapshot, value_bytes), rows)
     if computation.before is not None:
-        last = state.before if isinstance(state, FramedEdges) else state
+        last = state.above if isinstance(state, FramedState) else state
         assert isinstance(last, LastRows), "the computation has a RowBefore"
         plans = [table.shape.plan for table in snapshot.tables]
         days = settings.limits.last_row_days
         before = KeptRows(RowBeforeOperator.of(stream, computation.before, plans, days, value_bytes), last)
     if computation.timed is not None:
-        assert isinstance(state, TimedState), "the rows of the computation wait for the watermark"
-        timed = KeptTimed(timed_operator(stream, computation, computation.timed, snapshot, settings), state)
+        waiting = timed_state(state)
+        assert waiting is not None, "the rows of the computation wait for the watermark"
+        timed = KeptTimed(timed_operator(stream, computation, computation.timed, snapshot, settings), waiting)
     return JoinedGroups(computation, operator, snapshot, before, frames, timed, state)

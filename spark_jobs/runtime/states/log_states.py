@@ -20,12 +20,13 @@ import numpy as np
 from grouping.model.catalog import Stream
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
+from spark_jobs.engine.operators.framed_states import timed_state
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
 from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.state_kinds import state_kind
-from spark_jobs.engine.operators.timed_state import BEGINNING, NO_MARKS, TimedState
+from spark_jobs.engine.operators.timed_state import BEGINNING, NO_MARKS
 from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
@@ -275,13 +276,12 @@ class LogStates:
         first: int,
     ) -> None:
         """Bring states to the position `first` by the log. A state ignores the events that it already has."""
-        clocked = [each for each in behind if isinstance(each.state, TimedState)]
+        clocked = [(each, state) for each in behind if (state := timed_state(each.state)) is not None]
         marks = self._marks.of(stream.source_id, partition) if clocked else []
-        for each in clocked:
-            assert isinstance(each.state, TimedState), "`clocked` has timed states only"
+        for each, timed in clocked:
             own = [mark for mark in marks if each.begin <= mark.position < first]
             positions, watermarks = [mark.position for mark in own], [mark.watermark for mark in own]
-            each.state.marks = np.array(positions, np.int64), np.array(watermarks, np.int64)
+            timed.marks = np.array(positions, np.int64), np.array(watermarks, np.int64)
         begin = max(min(each.begin for each in behind) - stream.base, 0)
         wanted = SourceRange(stream.topic, partition, begin, first - stream.base)
         log.debug("log is read for states", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
@@ -301,10 +301,10 @@ class LogStates:
                     each.state.torn = each.state.nbytes > self._limit
         for each in behind:
             each.state.position = first
-            if isinstance(each.state, TimedState):
-                if each.state.marks[1].size and not each.state.torn:
-                    each.needs.settle(each.state, int(each.state.marks[1].max()))
-                each.state.marks = NO_MARKS
+        for each, timed in clocked:
+            if timed.marks[1].size and not each.state.torn:
+                each.needs.settle(each.state, int(timed.marks[1].max()))
+            timed.marks = NO_MARKS
 
     def _events(self, stream: Stream, wanted: SourceRange, cuts: Sequence[int]) -> Iterator[Events]:
         """Yield the events of a range of the log in pieces; a new piece begins at each of the offsets `cuts`."""
@@ -339,9 +339,5 @@ def _place_of(needs: StateNeeds, stream: Stream, partition: int) -> SnapshotPlac
 
 def _has_taken(state: LogState, clock: StateClock | None) -> bool:
     """Tell whether a state has already applied the mark whose results a task must make."""
-    return (
-        isinstance(state, TimedState)
-        and clock is not None
-        and clock.mark is not None
-        and (state.watermark >= clock.mark)
-    )
+    timed = timed_state(state)
+    return timed is not None and clock is not None and clock.mark is not None and timed.watermark >= clock.mark

@@ -18,7 +18,7 @@ from grouping.plan.computation import Computation
 from grouping.plan.group import GroupPlan, SelectList
 from grouping.settings.settings import Settings
 from spark_jobs.engine.constants.constant_cache import Snapshot
-from spark_jobs.engine.operators.framed_edges import FramedEdges, fold_framed_edges
+from spark_jobs.engine.operators.framed_states import FramedState, fold_framed
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.frames.operator import FrameOperator, read_values
 from spark_jobs.engine.operators.log_state import LogState
@@ -174,48 +174,6 @@ class _FrameNeeds:
 
 
 @dataclass(frozen=True, slots=True)
-class _FramedEdgeNeeds:
-    """The window functions that the entries use, and the columns that they read in the previous rows of keys."""
-
-    frames: _FrameNeeds
-    edges: _EdgeNeeds
-
-    @property
-    def computation(self) -> Computation:
-        """The computation."""
-        return self.frames.computation
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of the window functions' columns, and of the columns of previous rows.
-
-        If a column of previous rows holds the result of a window function, both have the same name.
-        """
-        return self.frames.names | self.edges.names
-
-    def since(self, partition: int) -> dict[str, int]:
-        """Return for each name the begin of the first entry that reads the column of this name."""
-        found = self.edges.since(partition)
-        for name, begin in self.frames.since(partition).items():
-            found[name] = min(begin, found.get(name, begin))
-        return found
-
-    def prepare(self, state: LogState, partition: int) -> None:
-        """Note which window functions are used, and drop columns that no entry reads."""
-        assert isinstance(state, FramedEdges), "a state of this kind"
-        state.keep(self.names)
-        self.frames.prepare(state.frames, partition)
-
-    def fold(self, state: LogState, rows: RowSource) -> None:
-        """Keep the rows of the frames, and the last row of each key."""
-        assert isinstance(state, FramedEdges), "a state of this kind"
-        fold_framed_edges(self.frames.operator, self.edges.operator, state, rows)
-
-    def settle(self, state: LogState, watermark: int) -> None:
-        """Do nothing: neither frames nor edges depend on the clock."""
-
-
-@dataclass(frozen=True, slots=True)
 class _TimedNeeds:
     """For rows that wait for the watermark: the columns that entries read in predicates or SELECT lists."""
 
@@ -253,6 +211,50 @@ class _TimedNeeds:
         """Remove the rows that are complete at a watermark."""
         assert isinstance(state, TimedState), "a state of this kind"
         self.operator.advance(state, watermark, undoable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _FramedNeeds:
+    """The window functions that the entries use, and the needs of the node above the frames."""
+
+    frames: _FrameNeeds
+    above: _EdgeNeeds | _TimedNeeds
+
+    @property
+    def computation(self) -> Computation:
+        """The computation."""
+        return self.frames.computation
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the window functions' columns, and of the columns of the node above the frames.
+
+        If a column of this node holds the result of a window function, both have the same name.
+        """
+        return self.frames.names | self.above.names
+
+    def since(self, partition: int) -> dict[str, int]:
+        """Return for each name the begin of the first entry that reads the column of this name."""
+        found = self.above.since(partition)
+        for name, begin in self.frames.since(partition).items():
+            found[name] = min(begin, found.get(name, begin))
+        return found
+
+    def prepare(self, state: LogState, partition: int) -> None:
+        """Note which window functions are used, and drop columns that no entry reads."""
+        assert isinstance(state, FramedState), "a state of this kind"
+        state.keep(self.names)
+        self.frames.prepare(state.frames, partition)
+
+    def fold(self, state: LogState, rows: RowSource) -> None:
+        """Keep the rows of the frames, and take the rows with their window functions into the state above."""
+        assert isinstance(state, FramedState), "a state of this kind"
+        fold_framed(self.frames.operator, state, rows, partial(self.above.fold, state.above))
+
+    def settle(self, state: LogState, watermark: int) -> None:
+        """Move the watermark of the state above the frames."""
+        assert isinstance(state, FramedState), "a state of this kind"
+        self.above.settle(state.above, watermark)
 
 
 def _live_begins(
@@ -300,8 +302,6 @@ def needs_of(settings: Settings, stream: Stream, computation: Computation, snaps
     value_bytes = settings.evaluator.value_bytes
     frames = None if computation.frames is None else _FrameNeeds.of(computation, snapshot, value_bytes)
     edges = None if computation.before is None else _EdgeNeeds.of(settings, stream, computation, snapshot)
-    if frames is not None and edges is not None:
-        return _FramedEdgeNeeds(frames, edges)
-    if computation.timed is not None:
-        return _TimedNeeds.of(stream, computation, snapshot, settings)
-    return frames or edges
+    timed = None if computation.timed is None else _TimedNeeds.of(stream, computation, snapshot, settings)
+    above = edges or timed
+    return above if frames is None else frames if above is None else _FramedNeeds(frames, above)

@@ -9,7 +9,7 @@ from grouping.model.catalog import Stream
 from grouping.model.ids import StreamId
 from grouping.plan.computation import Computation
 from grouping.store.notes import PartitionStates, StateNote
-from spark_jobs.engine.operators.framed_edges import FramedEdges
+from spark_jobs.engine.operators.framed_states import FramedState
 from spark_jobs.engine.operators.frames.frame_rows import FrameRows
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.row_before.key_sample import KeySample, merged_samples
@@ -92,12 +92,12 @@ def _sampled(
     kept, found = {}, []
     for each in computations:
         name = each.computation_id
-        keyed = each.before or each.frames
+        keyed = each.before or each.timed or each.frames
         by = [] if keyed is None else [column.stored for column in keyed.by]
         if (
             key
             and set(by).issuperset(key)
-            and isinstance(state := states.get(name), LastRows | FrameRows | FramedEdges)
+            and isinstance(state := states.get(name), LastRows | FrameRows | FramedState)
         ):
             places = [by.index(column) for column in key]
             kept[name] = known.samples.get(name) or KeySample(places, len(by))

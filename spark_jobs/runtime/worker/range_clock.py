@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from grouping.plan.computation import Computation
+from spark_jobs.engine.operators.framed_states import timed_state
 from spark_jobs.engine.operators.log_state import LogState
-from spark_jobs.engine.operators.timed_state import NEVER, TimedState
+from spark_jobs.engine.operators.timed_state import NEVER
 from spark_jobs.runtime.states.log_states import StateClock
 
 __all__ = ["RangeBegin", "RangeTime", "time_of"]
@@ -40,8 +41,9 @@ def time_of(computations: Iterable[Computation], states: Mapping[str, LogState])
     """
     watermarks, due = [], NEVER
     for each in computations:
-        state = states.get(each.computation_id)
-        if each.timed is not None and isinstance(state, TimedState) and not state.torn:
+        whole = states.get(each.computation_id)
+        state = timed_state(whole)
+        if whole is not None and state is not None and not whole.torn and each.timed is not None:
             watermarks.append(state.watermark)
             if (earliest := state.earliest) != NEVER:
                 due = min(due, earliest + each.timed.due_after)

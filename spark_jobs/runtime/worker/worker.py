@@ -26,6 +26,7 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
+from spark_jobs.engine.operators.framed_states import timed_state
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.timed_state import missed_events
 from spark_jobs.engine.pipeline import CLOCK, ROWS, TABLE_ROWS, end_records, evaluate
@@ -265,7 +266,8 @@ class TaskRun:
         with self._hang_guard.armed(), self._budget.batch(0):
             PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
         counts, stream = self._observer.counts, self._task.stream
-        late, future = missed_events(states.values())
+        waiting = (timed_state(each) for each in states.values())
+        late, future = missed_events(each for each in waiting if each is not None)
         output = counts.output()._replace(late=late, future=future)
         moving = self._is_marked and self._last is None
         watermark = PROCESS.watermark(0 if moving else stream.event_time.idle_or(self._settings.evaluator.idle_seconds))

@@ -36,6 +36,12 @@ class Silences:
         where = "WHERE device = 'm1' AND n > 0"
         self._some = lab.create("some", select.format(where), clauses="DO PUBLISH SHARED")
         self._digested = lab.create("digested", select.format(""), clauses="EVERY '1 second' DO PUBLISH SHARED")
+        framed = (
+            f"SELECT device, n, count(*) OVER w AS seen FROM {self.source.name} WHERE n < 9 QUALIFY seen > 1 "
+            "WINDOW w AS (PARTITION BY device ORDER BY _offset ROWS 5 PRECEDING) "
+            f"EMIT ON SILENCE '{_SECONDS} seconds' BY device"
+        )
+        self._framed = lab.create("framed", framed, clauses="DO PUBLISH SHARED")
         self._wanted: dict[str, _Silence] = {}
 
     def begin(self) -> None:
@@ -61,6 +67,10 @@ class Silences:
             assert abs(late.total_seconds()) < 0.01
             assert each.headers["ce_source"].startswith("j_")
         assert matches[-1].row == {"device": "m1", "n": 3}
+        results.until(lambda: len(results.of(self._framed["destination"])) > _DEVICES, "silences over frames")
+        own = self.lab.settled_matches(self._framed, self.source)
+        assert [each.headers["cause"] for each in own] == [each.headers["cause"] for each in matches]
+        assert [each.row for each in own] == [{**each.row, "seen": each.row["n"]} for each in matches]
         results.until(lambda: len(results.of(self._some["destination"])) > 1, "silences of the other computation")
         own = self.lab.settled_matches(self._some, self.source)
         assert [each.headers["cause"] for each in own] == [wanted["m1"].cause, again["m1"].cause]

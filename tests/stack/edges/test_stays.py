@@ -35,6 +35,13 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     both = lab.create("both", text.format(90).replace("ON ENTER", "ON ENTER OR EXIT"), clauses="DO PUBLISH SHARED")
     assert both["group"] == hot["group"]
     digested = lab.create("digested", text.format(70), clauses="EVERY '1 second' DO PUBLISH SHARED")
+    framed = lab.create(
+        "framed",
+        f"SELECT device, temp, count(*) OVER w AS seen, _edge FROM {source.name} QUALIFY max(temp) OVER w > 90 "
+        "WINDOW w AS (PARTITION BY device ORDER BY _offset ROWS 5 PRECEDING) "
+        "EMIT ON ENTER OR EXIT BY device FOR '4 seconds'",
+        clauses="DO PUBLISH SHARED",
+    )
 
     begin = time.time_ns() // 1_000_000
     temps = [("m0", 95.0), ("m1", 96.0), ("m2", 60.0), ("m0", 92.0), ("m1", 80.0), ("m2", 71.0)]
@@ -56,6 +63,10 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
             assert headers["ce_id"] == f"{headers['ce_source']}/0/{(end << 21) + places[place].offset}"
             assert datetime.fromisoformat(headers["ce_time"]) == datetime.fromtimestamp(end / 1000, UTC)
 
+    lab.results.until(lambda: len(lab.results.of(framed["destination"])) >= 2, "stays over frames")
+    seen = [{**events[place].values, "seen": 1, "_edge": "enter"} for place in (0, 1)]
+    assert [each.row for each in lab.settled_matches(framed, source)] == seen
+
     def rows() -> list[dict[str, object]]:
         return [row for digest in digests(lab, digested) for row in digest.row["rows"]]
 
@@ -73,6 +84,7 @@ def test_stays_while_the_workers_die(stack: Stack, lab: Lab) -> None:
     assert (left.row, left.headers["edge"]) == ({**cool.values, "_edge": "exit"}, "exit")
     assert left.headers["ce_id"] == f"{left.headers['ce_source']}/0/{(cool.time_ms << 21) + place.offset}"
     assert len(lab.results.of(hot["destination"])) == 1
+    assert len(lab.results.of(framed["destination"])) == 2
 
 
 @pytest.mark.traceback(WORKER_DEATH)

@@ -14,8 +14,9 @@ from grouping.model.expression import Call, Column, Slot, Value
 from grouping.model.ids import StreamId
 from grouping.plan.computation import Computation
 from grouping.plan.frame_value import LAG, FrameValue
-from grouping.plan.frames import PASSING, Frames
+from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan, SelectItem, SelectList
+from grouping.plan.passing import PASSING
 from grouping.plan.row_before import RowBefore
 from grouping.store.constant_table import Entry
 from tests.unit.matching.event_batches import header, stream

@@ -15,8 +15,9 @@ from grouping.model.errors import InternalError
 from grouping.model.expression import Column, Expression
 from grouping.plan.computation import Computation
 from grouping.plan.frame_value import FrameValue, frame_values
-from grouping.plan.frames import PASSES, Frames
+from grouping.plan.frames import Frames
 from grouping.plan.group import GroupPlan, SelectList
+from grouping.plan.passing import PASSES
 from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.index import Ints
 from spark_jobs.engine.match.residual import evaluate_expression, holds
@@ -48,7 +49,7 @@ class FrameOperator(LogOperator[FrameRows]):
     value_bytes: int = VALUE_BYTES
     """The largest number of bytes of a text that an expression computes; a longer text is NULL."""
     keeps_all: bool = False
-    """Whether rows for which WHERE is not TRUE are rows of the output too, as edges need them."""
+    """Whether rows for which WHERE is not TRUE are rows of the output too, as EMIT needs them."""
 
     def begin(self) -> FrameRows:
         """Return the state before the first rows."""
@@ -68,7 +69,8 @@ class FrameOperator(LogOperator[FrameRows]):
         for plan, select in snapshot.used:
             found |= read_values(plan, select)
         values = tuple(found[stored] for stored in sorted(found))
-        return cls(computation.frames, values, value_bytes, computation.before is not None)
+        keeps_all = computation.before is not None or computation.timed is not None
+        return cls(computation.frames, values, value_bytes, keeps_all)
 
     @property
     def reach(self) -> Reach:
@@ -167,6 +169,7 @@ def _spread(values: pa.Array, places: Ints, count: int) -> pa.Array:
 
 def read_values(plan: GroupPlan, select: SelectList) -> dict[str, FrameValue]:
     """Return the window functions that a group or a SELECT list uses, by their columns' stored texts."""
-    switch = plan.computation.switch if plan.computation else None
-    read = (*plan.conjuncts, *(switch.expressions if switch else ()), *(item.expression for item in select.items))
+    above = [node for node in (plan.before, plan.timed) if node is not None]
+    of_nodes = (each for node in above for each in node.expressions)
+    read = (*plan.conjuncts, *of_nodes, *(item.expression for item in select.items))
     return {value.column.stored: value for value in frame_values(read)}
