@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
@@ -37,10 +38,35 @@ class CatalogReplay:
         self._working = working
         self._definitions: dict[str, GroupPlan | SelectList] = {}
         self._timed: dict[DestinationId, TimedNote] = {}
+        self._begun: frozenset[str] = frozenset()
+        """The ids of the streams that `begin` has added."""
         self.mark: CommitMark | None = None
         """The mark of the last commit among the records; None without a mark."""
         self.following = 0
         """The offset after the last record that was read."""
+
+    def begin(self, records: Iterable[Record]) -> None:
+        """Add all streams of a whole catalog, as their last records declare them; `run` must follow.
+
+        The record of a stream may come after the records of the stream's CQs: GRANT or ALTER STREAM writes the record
+        again, and the compaction of the topic removes the earlier record. A stream that the catalog removes is added
+        too, since its CQs may be in the catalog before they are removed.
+
+        Args:
+            records: All records of the catalog, in order.
+
+        Raises:
+            CatalogUnreadable: This version does not know the form of a record.
+        """
+        last: dict[str, Record] = {}
+        for record in records:
+            key = CatalogKey.parse(record.key)
+            if key.kind == "stream" and record.value is not None:
+                last[key.text] = record
+        for record in last.values():
+            with _readable([record]):
+                self._working.unit.sources.add_stream(msgspec.json.decode(record.value or b"", type=Stream))
+        self._begun = frozenset(last)
 
     def run(self, records: Iterable[Record]) -> bool:
         """Apply records, and return whether a CQ, stream, table or view has changed.
@@ -49,16 +75,10 @@ class CatalogReplay:
             CatalogUnreadable: This version does not know the form of a record.
             OperationalError: A server does not answer.
         """
-        new = False
+        new = bool(self._begun)
         for chunk in _chunks(records):
-            try:
+            with _readable(chunk):
                 new |= self._apply(chunk)
-            except msgspec.MsgspecError as error:
-                raise CatalogUnreadable(
-                    "the catalog holds a record that this version cannot read",
-                    detail=f"The record is one of {len(chunk)} records from offset {chunk[0].offset} on: {error}.",
-                    hint="Start the version that wrote the record, or a later version.",
-                ) from error
             self.mark = last_mark(chunk) or self.mark
             self.following = chunk[-1].offset + 1
         self._apply_timed()
@@ -85,7 +105,7 @@ class CatalogReplay:
             case "stream" if value is None and name in working.inventory.streams:
                 working.unit.sources.remove_stream(StreamId(name))
                 return True
-            case "stream" if value is not None:
+            case "stream" if value is not None and name not in self._begun:
                 return self._apply_stream(msgspec.json.decode(value, type=Stream))
             case "table":
                 return self._apply_table(name, value)
@@ -179,6 +199,19 @@ def _chunks(items: Iterable[_Any]) -> Iterator[list[_Any]]:
     left = iter(items)
     while chunk := list(islice(left, REPLAYED_AT_ONCE)):
         yield chunk
+
+
+@contextmanager
+def _readable(records: Sequence[Record]) -> Iterator[None]:
+    """Raise `CatalogUnreadable` if this version does not know the form of one of the records."""
+    try:
+        yield
+    except msgspec.MsgspecError as error:
+        raise CatalogUnreadable(
+            "the catalog holds a record that this version cannot read",
+            detail=f"The record is one of {len(records)} records from offset {records[0].offset} on: {error}.",
+            hint="Start the version that wrote the record, or a later version.",
+        ) from error
 
 
 def _split(record: Record) -> tuple[CatalogKey, bytes | None]:

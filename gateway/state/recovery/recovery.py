@@ -164,6 +164,7 @@ class Recovery:
             new = replay.run(missing)
         else:
             with self._reader() as reader:
+                replay.begin(reader.since(self._settings.topics.catalog, {0: 0}))
                 new = replay.run(self._watched(reader, self._settings.topics.catalog, {0: 0}))
         if missing is None or missing:
             with self._connection.writing() as pipeline:

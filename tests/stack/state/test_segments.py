@@ -9,8 +9,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from gateway.kafka import Record
 from gateway.model.records import Cq, Destination
 from gateway.model.unit import CqKey
+from gateway.state.catalog_records import cq_record, definition_record, source_record
+from gateway.state.recovery import catalog_replay
 from gateway.state.recovery.audit import Audit
 from gateway.state.table_upkeep import TableUpkeep
 from gateway.state.working_copy import WorkingCopy
@@ -263,3 +266,30 @@ def test_a_command_that_misses_what_a_cq_needs_has_redis_filled_anew(made: _Tabl
         again.load([CqKey.of("alice", "q1")])
         again.plan("s_1", "g_1")
         again.select("s_1", "s00")
+
+
+@pytest.mark.parametrize("at_once", [5_000, 2])
+def test_a_compacted_catalog_gives_all_cqs_back(servers: Ground, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """GRANT writes a stream's record again, so compaction leaves it after the records of the stream's CQs."""
+    monkeypatch.setattr(catalog_replay, "REPLAYED_AT_ONCE", at_once)
+    tables, key, destination = _Tables(servers), CqKey.of("alice", "q1"), _destination(1)
+    tables.working.wipe()
+    tables.working.open()
+    cq = Cq(key.name, CqText.cut(""), destination.destination_id, 0, 0)
+    plan = GroupPlan(destination.group_id, "s_1", "", ())
+    records = [
+        definition_record("s_1", destination.group_id, plan),
+        definition_record("s_1", destination.select_id, _SELECT),
+        cq_record(key, cq, destination),
+        source_record(_STREAM),
+    ]
+    read = [Record("catalog", 0, offset, 0, name, value, ()) for offset, (name, value) in enumerate(records)]
+    replay = catalog_replay.CatalogReplay(tables.working)
+    replay.begin(read)
+    assert replay.run(read)
+    tables.working.confirm(1, tables.working.connection.redis.info("server")["run_id"])
+    assert tables.rows(tables.working.inventory.versions["s_1"]) == {1}
+    tables.working.load([key], [destination])
+    tables.working.unit.remove(key)
+    tables.working.commit()
+    assert tables.rows(tables.working.inventory.versions["s_1"]) == set()
