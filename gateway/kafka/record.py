@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from grouping.process.record_headers import headers_of
+
 __all__ = ["Record", "record_of"]
 
 
@@ -38,5 +40,5 @@ def record_of(message: Any) -> Record:
         message.timestamp()[1],
         message.key(),
         message.value(),
-        message.headers() or (),
+        headers_of(message) or (),
     )

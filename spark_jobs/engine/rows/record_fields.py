@@ -10,10 +10,12 @@ import pyarrow.compute as pc
 
 from spark_jobs.engine.rows.arrays import Ints, distinct_values
 
-__all__ = ["HEADERS", "header_maps", "key_texts", "once_each", "repeated_records"]
+__all__ = ["HEADERS", "header_maps", "key_texts", "once_each", "readable_headers", "repeated_records"]
 
 HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 """The Arrow type of the headers of a record: a list of names and values. Headers as a map have the same type."""
+_WRONG = "\ufffd"
+"""The character that stands for bytes that are not UTF-8."""
 _LONG = ("key", "value", "headers")
 """The columns of source records that are kept only once for all events of a record."""
 
@@ -37,6 +39,26 @@ def repeated_records(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
         for name in batch.schema.names
     }
     return pa.RecordBatch.from_pydict(columns)
+
+
+def readable_headers(headers: pa.Array) -> pa.Array:
+    """Return the headers of records, with NULL for each record that has a header whose name is not UTF-8.
+
+    Spark's source writes U+FFFD for the wrong bytes of a name, and librdkafka's Python client gives no headers of such
+    a record. With NULL, the record is the same event whoever reads the record.
+
+    Args:
+        headers: The headers, of the type `HEADERS`.
+
+    Example:
+        >>> readable_headers(pa.array([[("a", b"1")], [("a", b"1"), ("\ufffd", b"2")]], HEADERS)).to_pylist()
+        [[{'key': 'a', 'value': b'1'}], None]
+    """
+    names = pc.struct_field(pc.list_flatten(headers), "key")
+    if not pc.any(pc.match_substring(names, _WRONG)).as_py():
+        return headers
+    wrong = [any(_WRONG in each["key"] for each in some or ()) for some in headers.to_pylist()]
+    return pc.if_else(pa.array(wrong), pa.scalar(None, headers.type), headers)
 
 
 def once_each(compute: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:

@@ -11,8 +11,9 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from grouping.model.errors import OperationalError
+from grouping.process.record_headers import headers_of
 from grouping.settings.settings import Settings
-from spark_jobs.engine.rows.record_fields import HEADERS
+from spark_jobs.engine.rows.record_fields import HEADERS, readable_headers
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable, PositionedConsumer, SourcePlace
 
 __all__ = ["RangeReader", "RecordUnreadable", "SourceRange", "record_batch"]
@@ -184,13 +185,13 @@ def record_batch(messages: Sequence[Message], end: int) -> pa.RecordBatch:
             "partition": pa.array([*map(Message.partition, messages)], pa.int32()),
             "offset": pa.array(offsets),
             "timestamp": pa.array(millis * 1000, pa.timestamp("us", tz="UTC")),
-            "headers": _headers([*map(Message.headers, messages)]),
+            "headers": _headers([*map(headers_of, messages)]),
         }
     )
 
 
-def _headers(headers: list[list[tuple[str, bytes]] | None]) -> pa.Array:
+def _headers(headers: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> pa.Array:
     if not any(headers):
         return pa.nulls(len(headers), HEADERS)
     pairs = ([{"key": key, "value": value} for key, value in each or ()] for each in headers)
-    return pa.array([each or None for each in pairs], HEADERS)
+    return readable_headers(pa.array([each or None for each in pairs], HEADERS))

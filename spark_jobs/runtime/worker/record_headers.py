@@ -17,7 +17,7 @@ from grouping.model.errors import OperationalError
 from grouping.settings.settings import Settings
 from grouping.store.task_notes import HeaderNotes
 from spark_jobs.engine.constants.constant_cache import Snapshot
-from spark_jobs.engine.rows.record_fields import HEADERS
+from spark_jobs.engine.rows.record_fields import HEADERS, readable_headers
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
 
 __all__ = ["RecordHeaders"]
@@ -61,8 +61,12 @@ class RecordHeaders:
             OperationalError: The headers cannot be read from Kafka.
         """
         needed = self._is_declared or (self._can_be_read and snapshot.reads_headers)
-        if not needed or "headers" in batch.schema.names:
+        if not needed:
             return batch
+        if "headers" in batch.schema.names:
+            own = batch["headers"]
+            place, read = batch.schema.get_field_index("headers"), readable_headers(own)
+            return batch if read is own else batch.set_column(place, "headers", read)
         try:
             self._notes.tell(self._stream.stream_id)
         except OperationalError as error:

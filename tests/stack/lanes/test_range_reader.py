@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from gateway.kafka import CommandConsumer, Record
+from spark_jobs.engine.rows.headers import packed_headers
+from spark_jobs.engine.rows.output import OUTPUT
 from spark_jobs.runtime.kafka.admin import open_admin
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable
 from spark_jobs.runtime.kafka.range_reader import RangeReader, RecordUnreadable, SourceRange
+from spark_jobs.runtime.kafka.record_writer import RecordWriter
 from spark_jobs.runtime.kafka.topic_offsets import TopicOffsets
 from tests.ground import Ground
 from tests.kafka_client import DEADLINE, wait_until
@@ -133,3 +138,28 @@ def test_a_range_goes_on_from_the_records_that_are_there(ground: Ground, reader:
     for first, end, wanted in ((2, 10, range(6, 10)), (0, 8, range(6, 8)), (2, 5, range(0))):
         [found] = _read(reader, [SourceRange(topic, 0, first, end)]).values()  # a range comes, also without records
         assert [row["offset"] for row in found] == [*wanted]
+
+
+def test_a_header_whose_name_is_not_utf8_hides_the_headers_of_its_record(ground: Ground, reader: RangeReader) -> None:
+    """The driver raises SystemError for such a name; the record is read without headers, as by the gateway."""
+    topic = f"{ground.settings.prefix}names"
+    ground.make_topic(topic, 1)
+    packed = [packed_headers([("trXnd", b"1"), ("a", b"2")]).replace(b"X", b"\xe9"), packed_headers([("a", b"3")])]
+    columns = [[b"k"] * 2, [b"one", b"two"], [topic] * 2, [0] * 2, packed]
+    rows = pa.record_batch(
+        [pa.array(own, kind) for own, kind in zip(columns, OUTPUT.types, strict=True)], schema=OUTPUT
+    )
+    with closing(RecordWriter(ground.settings)) as writer:
+        writer.write(rows)
+        writer.flush()
+    [read] = _read(reader, _ranges(ground, [topic])).values()
+    assert [(row["value"], row["headers"]) for row in read] == [
+        (b"one", None),
+        (b"two", [{"key": "a", "value": b"3"}]),
+    ]
+    with closing(CommandConsumer(ground.settings, topic, 1)) as consumer:
+        consumer.rewind({0: 0})
+        found: list[Record] = []
+        while len(found) < 2:
+            found += consumer.read(10, DEADLINE)
+    assert [tuple(each.headers) for each in found] == [(), (("a", b"3"),)]

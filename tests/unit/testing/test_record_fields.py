@@ -184,6 +184,8 @@ def test_headers_are_read_from_the_topic_until_spark_asks_for_them() -> None:
         found = headers.completed(bare, reads)["headers"]
         assert found.to_pylist() == [[{"key": "a", "value": b"1"}, {"key": "a", "value": None}], []]
     assert (topic.asked, notes.noted) == ([SourceRange("source", 2, 100, 103)] * 2, ["s_1"])
+    wrong = batch([b"{}"] * 2, headers=((("tr\ufffdnd", b"1"), ("a", b"2")), (("a", b"3"),)))
+    assert headers.completed(wrong, reads)["headers"].to_pylist() == [None, [{"key": "a", "value": b"3"}]]
     hidden = RecordHeaders(stream("_headers STRING"), SETTINGS, notes, topic.open)  # type: ignore[arg-type]
     assert hidden.completed(bare, reads) is bare
     topic.records = whole.slice(0, 2)
