@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ from spark_jobs.engine.constants.constant_cache import Snapshot
 from spark_jobs.engine.operators.framed_states import timed_state
 from spark_jobs.engine.operators.log_state import LogState
 from spark_jobs.engine.operators.lookup_join.join import LookupJoinOperator
-from spark_jobs.engine.operators.lookup_join.table_events import decode_stream
 from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from spark_jobs.engine.operators.state_kinds import state_kind
 from spark_jobs.engine.operators.timed_state import BEGINNING, NO_MARKS
@@ -31,6 +29,7 @@ from spark_jobs.engine.rows.events import Events
 from spark_jobs.engine.rows.faults import FAULTS
 from spark_jobs.runtime.kafka.range_reader import RangeReader, SourceRange
 from spark_jobs.runtime.states.clock_marks import ClockMarks
+from spark_jobs.runtime.states.logged_events import DecodedBy, as_declared, logged_events
 from spark_jobs.runtime.states.row_snapshots import RowSnapshots, SnapshotPlace
 from spark_jobs.runtime.states.state_needs import StateNeeds, needs_of
 
@@ -107,6 +106,7 @@ class LogStates:
         first: int,
         stopped: Collection[str] = (),
         clock: StateClock | None = None,
+        decoded_by: DecodedBy = as_declared,
     ) -> dict[str, LogState]:
         """Return the states of a stream's computations at the beginning of a task.
 
@@ -121,8 +121,10 @@ class LogStates:
             first: The position of the task's first event.
             stopped: The ids of computations all of whose groups are quarantined; their states are dropped.
             clock: The marks of the clock at `first`; None if there are none.
+            decoded_by: Divides records of the log into parts, each with the declaration that decodes the part.
 
         Raises:
+            SchemaAway: The registry does not answer with a schema.
             PartitionUnreadable: Kafka refuses to read the partition.
             OperationalError: Kafka failed, or the file system with the marks of the clock failed.
         """
@@ -159,7 +161,7 @@ class LogStates:
             self._snapshots.forget(SnapshotPlace(stream.source_id, partition, name))
             self._sizes.pop(name, None)
         if behind:
-            self._fold(stream, views, partition, behind, first)
+            self._fold(stream, views, partition, behind, first, decoded_by)
         if clock is not None and clock.settled is not None:
             for needs in wanted:
                 if not (state := states[needs.computation.computation_id]).torn:
@@ -274,6 +276,7 @@ class LogStates:
         partition: int,
         behind: Sequence[_Behind],
         first: int,
+        decoded_by: DecodedBy,
     ) -> None:
         """Bring states to the position `first` by the log. A state ignores the events that it already has."""
         clocked = [(each, state) for each in behind if (state := timed_state(each.state)) is not None]
@@ -286,7 +289,8 @@ class LogStates:
         wanted = SourceRange(stream.topic, partition, begin, first - stream.base)
         log.debug("log is read for states", extra={"stream": stream.stream_id, "partition": partition, "from": begin})
         cuts = sorted({each.state.position - stream.base for each in behind})
-        for events in self._events(stream, wanted, cuts):
+        pieces = logged_events(self._reader, stream, wanted, cuts, decoded_by, self._settings)
+        for events in pieces:
             for each in behind:
                 if not each.state.torn:
                     try:
@@ -305,17 +309,6 @@ class LogStates:
             if timed.marks[1].size and not each.state.torn:
                 each.needs.settle(each.state, int(timed.marks[1].max()))
             timed.marks = NO_MARKS
-
-    def _events(self, stream: Stream, wanted: SourceRange, cuts: Sequence[int]) -> Iterator[Events]:
-        """Yield the events of a range of the log in pieces; a new piece begins at each of the offsets `cuts`."""
-        for _, batches in self._reader.read([wanted]):
-            for batch in batches:
-                places = np.searchsorted(batch["offset"].to_numpy(), cuts).tolist()
-                for begin, end in pairwise((0, *places, batch.num_rows)):
-                    if begin < end:
-                        for events, _ in decode_stream(batch.slice(begin, end - begin), stream, self._settings):
-                            if events.count:
-                                yield events
 
     def _folded(self, each: _Behind, events: Events, views: Mapping[str, TableView]) -> None:
         limits = self._settings.evaluator

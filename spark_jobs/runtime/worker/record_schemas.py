@@ -62,12 +62,15 @@ class RecordSchemas:
         """Begin a task."""
         self._begun = {}
 
-    def parts(self, stream: Stream, batch: pa.RecordBatch) -> Iterator[tuple[Stream, pa.RecordBatch]]:
+    def parts(
+        self, stream: Stream, batch: pa.RecordBatch, *, again: bool = False
+    ) -> Iterator[tuple[Stream, pa.RecordBatch]]:
         """Yield the records in parts, each with the stream and the schemas that decode the part.
 
         Args:
             stream: The stream, with the declaration that the micro-batch pins.
             batch: At least one record; all records must be of the same partition.
+            again: Whether earlier tasks have evaluated the records. Then no ids are noted as unknown.
 
         Raises:
             SchemaAway: The registry does not answer with a schema. The records must be evaluated again later: they are
@@ -75,7 +78,7 @@ class RecordSchemas:
             OperationalError: Redis does not answer, or another evaluator has taken the stream.
         """
         if stream.registry:
-            yield from self._by_registry(stream, stream.registry, batch)
+            yield from self._by_registry(stream, stream.registry, batch, again=again)
         elif stream.has_one_schema_id and stream.schema_id is msgspec.UNSET:
             yield self._with_first(stream, batch), batch
         else:
@@ -90,23 +93,25 @@ class RecordSchemas:
             self._first = self._notes.first_id(stream.stream_id, ids[0])
         return msgspec.structs.replace(stream, schema_id=self._first)
 
-    def _by_registry(self, stream: Stream, url: str, batch: pa.RecordBatch) -> Iterator[tuple[Stream, pa.RecordBatch]]:
+    def _by_registry(
+        self, stream: Stream, url: str, batch: pa.RecordBatch, *, again: bool
+    ) -> Iterator[tuple[Stream, pa.RecordBatch]]:
         partition, offsets = batch["partition"][0].as_py(), batch["offset"]
         first, last = offsets[0].as_py(), offsets[-1].as_py()
-        begun = self._begun.setdefault(partition, first)
+        begun = first if again else self._begun.setdefault(partition, first)
         new = [each for each in self._ids(batch) if each not in self._found]
         found, unknown = self._notes.schemas(stream.stream_id, new, partition)
         self._found |= found
         before = pc.sum(pc.less_equal(offsets, unknown.until)).as_py() or 0
         if before:  # a replay, in which ids must stay unknown even if the registry knows them by now
-            again = batch.slice(0, before)
-            yield self._decoding(stream, set(self._ids(again)) - unknown.ids), again
+            replayed = batch.slice(0, before)
+            yield self._decoding(stream, set(self._ids(replayed)) - unknown.ids), replayed
         rest = batch.slice(before)
         if not rest.num_rows:
             return
         ids = self._ids(rest)
         self._ask(stream, url, [each for each in ids if each not in self._found])
-        if absent := frozenset(ids) - self._found.keys():
+        if (absent := frozenset(ids) - self._found.keys()) and not again:
             known = unknown.ids if unknown.until >= begun else frozenset()
             self._notes.keep_unknown(stream.stream_id, partition, UnknownIds(last, known | absent))
         yield self._decoding(stream, ids), rest

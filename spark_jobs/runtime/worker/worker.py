@@ -26,9 +26,8 @@ from spark_jobs.engine.isolation.not_evaluated import NotEvaluatedLetters
 from spark_jobs.engine.isolation.step import AnyStep
 from spark_jobs.engine.isolation.unit_guard import UnitGuard
 from spark_jobs.engine.isolation.watchdog import BudgetWatchdog
-from spark_jobs.engine.operators.framed_states import timed_state
+from spark_jobs.engine.operators.framed_states import missed_events
 from spark_jobs.engine.operators.log_state import LogState
-from spark_jobs.engine.operators.timed_state import missed_events
 from spark_jobs.engine.pipeline import CLOCK, ROWS, TABLE_ROWS, end_records, evaluate
 from spark_jobs.engine.rows.cpu_budget import CpuBudget
 from spark_jobs.engine.rows.edge_rows import EdgeRows
@@ -266,8 +265,7 @@ class TaskRun:
         with self._hang_guard.armed(), self._budget.batch(0):
             PROCESS.observe(self._watch, self._version, self._snapshot, self._settings, review=review)
         counts, stream = self._observer.counts, self._task.stream
-        waiting = (timed_state(each) for each in states.values())
-        late, future = missed_events(each for each in waiting if each is not None)
+        late, future = missed_events(states.values())
         output = counts.output()._replace(late=late, future=future)
         moving = self._is_marked and self._last is None
         watermark = PROCESS.watermark(0 if moving else stream.event_time.idle_or(self._settings.evaluator.idle_seconds))
@@ -321,9 +319,7 @@ def _with_records(batches: Iterable[pa.RecordBatch], begin: RangeBegin | None) -
     """Yield batches with records. If `begin` is given, an empty batch precedes them: a mark needs no records."""
     if begin is not None:
         yield pa.record_batch({})
-    for batch in batches:
-        if batch.num_rows:
-            yield batch
+    yield from (batch for batch in batches if batch.num_rows)
 
 
 def _states(
@@ -336,7 +332,9 @@ def _states(
     partition, first = begin.partition, begin.first + stream.base
     left_out, parts = watch.notes.left_out(), snapshot.by_computation() if watch.notes.quarantined else {}
     stopped = [name for name, part in parts.items() if name and left_out.issuperset(part.groups)]
-    states = PROCESS.log_states(settings).begun(stream, snapshot, tables.views, partition, first, stopped, clock)
+    states = PROCESS.log_states(settings).begun(
+        stream, snapshot, tables.views, partition, first, stopped, clock, partial(watch.schemas.parts, again=True)
+    )
     _stop_full(states, tables, watch, settings)
     return states
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from threading import Event
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from gateway.topics.source_policy import check_registry
@@ -19,6 +21,8 @@ from grouping.settings.settings import Settings, StreamSettings
 from grouping.statements.command import parse
 from grouping.store.task_notes import UnknownIds
 from spark_jobs.engine.decode.decode import decode
+from spark_jobs.runtime.kafka.range_reader import SourceRange
+from spark_jobs.runtime.states.logged_events import logged_events
 from spark_jobs.runtime.streams.worker_deaths import failure_reason
 from spark_jobs.runtime.worker.record_schemas import RecordSchemas
 from tests.unit.matching.event_batches import SETTINGS, batch, header
@@ -192,6 +196,24 @@ class _Worker:
             first += len(some)
         return found, details
 
+    def folded(self, *values: bytes, first: int = 100) -> list[int]:
+        """Return the events of records that a worker reads again from the log."""
+        records, by = batch(values, first=first), partial(self.schemas.parts, again=True)
+        wanted = SourceRange("t", 3, first, first + len(values))
+        found = logged_events(_Log(records), self.stream, wanted, [], by, SETTINGS)  # type: ignore[arg-type]
+        return [value for events in found for value in events.values("n")]
+
+
+class _Log:
+    """The log of a partition (`RangeReader`), in batches of two records."""
+
+    def __init__(self, records: pa.RecordBatch) -> None:
+        self._records = records
+
+    def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
+        """Yield the batches of the only range."""
+        yield ranges[0], (self._records.slice(first, 2) for first in range(0, self._records.num_rows, 2))
+
 
 A = written(1, {"symbol": "a", "price": 0.5, "n": 7})
 B = written(2, {"symbol": None, "n": 8, "more": []})
@@ -323,3 +345,15 @@ def test_the_setting_has_the_logins() -> None:
     with pytest.raises(InputError, match='registry "http://r" may not be read') as refused:
         check_registry(settings, "http://r")
     assert "not-allowed" == refused.value.code
+
+
+def test_records_that_are_read_again_are_the_same_events(server: Registry) -> None:
+    """A record with an unknown id stays a dead letter, and the notes of tasks do not change."""
+    notes = _Notes()
+    server.put(1, schema_answer(record(FIRST)))
+    assert ([7, 7], 1) == ((found := _Worker(server, notes).task([A, B, A]))[0], len(found[1]))
+    server.put(2, schema_answer(record(SECOND)))
+    before = dict(notes.unknown)
+    assert [7, 7] == _Worker(server, notes).folded(A, B, A)
+    assert before == notes.unknown
+    assert [7] == _Worker(server, _Notes()).folded(A), "the registry is asked if Redis was lost"
