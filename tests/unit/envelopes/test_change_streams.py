@@ -160,3 +160,20 @@ def test_the_test_kit_has_streams_of_changes() -> None:
         " decimals = 'base64')"
     ).declared
     assert ("debezium-json", "base64") == (declared.encoding.form, declared.encoding.decimals)
+
+
+@pytest.mark.parametrize("form", ["debezium-json", "maxwell-json", "canal-json"])
+def test_blanks_around_a_record_change_nothing(form: str) -> None:
+    """JSON allows blanks and line feeds before a value, in keys too."""
+    of = _stream(("type", "STRING", "'$.type'"), ("op", "STRING", "'$.op'"), ("id", "INT", "KEY '$.id'"), form=form)
+    value = b'{"op": "c", "type": "insert", "after": {"n": 1}, "data": {"n": 1}}'
+    plain, _ = _events(of, (b'{"id": 1}', value))
+    blank, letters = _events(of, (b' \t{"id": 1}\n', b"\n " + value + b"\r\n"))
+    assert not letters
+    assert plain == blank
+    assert plain[0]["id"] == 1 and plain[0]["type"] == "insert"
+
+
+def test_an_empty_envelope_on_two_lines_is_no_event() -> None:
+    """An object without a field is passed over, whatever blanks are in it."""
+    assert ([], []) == _events(CHANGES, (None, b"{\n\t}"))

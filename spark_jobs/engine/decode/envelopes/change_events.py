@@ -14,6 +14,7 @@ from grouping.model.change_format import ValueEncoding
 from grouping.model.column_place import RecordPath
 from spark_jobs.engine.decode.envelopes.canal import row_count
 from spark_jobs.engine.decode.envelopes.debezium import EnvelopeRecord, split_record
+from spark_jobs.engine.decode.envelopes.json_parts import BLANKS
 from spark_jobs.engine.decode.envelopes.row_writer import RowWriter, flat_columns
 from spark_jobs.engine.decode.json_events import JsonReader
 from spark_jobs.engine.decode.json_exact import WrongRecord
@@ -126,4 +127,5 @@ def _split(value: bytes | None, form: str) -> EnvelopeRecord | None:
     """Return a record without wrapping, of any format of change events; None for a tombstone."""
     if form == "debezium-json":
         return split_record(value)
-    return None if value is None or value.strip() == _NOTHING else EnvelopeRecord(value)
+    value = None if value is None else value.strip(BLANKS)
+    return None if value is None or value == _NOTHING else EnvelopeRecord(value)

@@ -8,7 +8,7 @@ import msgspec
 
 from spark_jobs.engine.decode.envelopes.change import RowChange, RowChanges
 from spark_jobs.engine.decode.envelopes.envelope_fault import envelope_fault
-from spark_jobs.engine.decode.envelopes.json_parts import opened
+from spark_jobs.engine.decode.envelopes.json_parts import BLANKS, opened
 from spark_jobs.engine.decode.json_exact import WrongRecord
 
 __all__ = ["EnvelopeRecord", "debezium_changes", "split_record"]
@@ -60,7 +60,8 @@ def split_record(value: bytes | None) -> EnvelopeRecord | None:
         >>> split_record(b'{"schema": null, "payload": null}') is None
         True
     """
-    if value is None or value.strip() == _NOTHING:
+    value = None if value is None else value.strip(BLANKS)
+    if value is None or value == _NOTHING:
         return None
     try:
         parts = _split(value)
@@ -72,7 +73,7 @@ def split_record(value: bytes | None) -> EnvelopeRecord | None:
             raise WrongRecord('The value is no Debezium change: its "payload" is no object.')
         return EnvelopeRecord(payload, bytes(parts.schema))
     if not (bytes(parts.op) or bytes(parts.before) or bytes(parts.after)) and (
-        payload or value.replace(b" ", b"") == b"{}"
+        payload or b"".join(value.split()) == b"{}"
     ):
         return None
     return EnvelopeRecord(value)

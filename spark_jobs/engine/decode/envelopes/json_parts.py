@@ -8,8 +8,10 @@ import msgspec
 
 from grouping.model.column_place import RecordPath
 
-__all__ = ["JsonParts", "array_parts", "object_parts", "opened"]
+__all__ = ["BLANKS", "JsonParts", "array_parts", "object_parts", "opened"]
 
+BLANKS = b" \t\r\n"
+"""The characters that JSON allows around a value."""
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_text = msgspec.json.Decoder(str).decode
@@ -62,7 +64,7 @@ class JsonParts:
             [b'1.50', None]
         """
         found: list[bytes | None] = [None] * self._count
-        _walk(self._root, value, found)
+        _walk(self._root, value.strip(BLANKS), found)
         return found
 
 
@@ -87,7 +89,7 @@ def _walk(node: _PathStep, value: bytes, found: list[bytes | None]) -> None:
 
 def object_parts(value: bytes) -> dict[str, bytes] | None:
     """Return the fields of an object; None for any other text."""
-    if value[:1] != b"{":
+    if value.lstrip(BLANKS)[:1] != b"{":
         return None
     try:
         return {name: bytes(part) for name, part in _decode_object(value).items()}

@@ -16,9 +16,9 @@ from spark_jobs.engine.decode.envelopes.column_values import converter
 from spark_jobs.engine.decode.envelopes.connect_schema import read_schema
 from spark_jobs.engine.decode.envelopes.connect_values import Convert
 from spark_jobs.engine.decode.envelopes.envelope_fault import json_fault
-from spark_jobs.engine.decode.envelopes.json_parts import JsonParts, opened
+from spark_jobs.engine.decode.envelopes.json_parts import BLANKS, JsonParts, opened
 from spark_jobs.engine.decode.envelopes.record_key import KeyWriter
-from spark_jobs.engine.decode.json_exact import NOT_ONE_OBJECT, WrongRecord
+from spark_jobs.engine.decode.json_exact import NOT_ONE_OBJECT, WrongRecord, read_json, takes_any_json
 from spark_jobs.engine.decode.misfit import Misfit, misfit_detail
 
 __all__ = ["RowWriter", "WrittenRow", "flat_columns"]
@@ -85,6 +85,7 @@ class RowWriter:
         self._base = base
         self._times = times or {}
         self._paths: list[RecordPath] = [column.place.path or () for column in self._columns]
+        self._is_object = bool(self._columns) and not takes_any_json(self._columns)
         self._parts = JsonParts(self._paths, opens)
         self._opened = {
             number for number, path in enumerate(self._paths) if path in opens and self._columns[number].type != STRING
@@ -113,6 +114,9 @@ class RowWriter:
         marked = self._has_placeholders and any(mark in row for mark in _MARKS)
         if self._is_flat and not marked and not any(converters):
             return WrittenRow(row)
+        row = row.strip(BLANKS)
+        if self._is_object and row[:1] != b"{":
+            read_json(row, any_json=False)  # raises the error that tells what the row is
         try:
             found = self._parts.find(row)
         except _REFUSALS:
