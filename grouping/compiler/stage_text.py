@@ -49,7 +49,8 @@ def planned_text(draft: Draft) -> str:
     edges = [f"{render_before(draft.computation).strip()} ({shown})"] if draft.edge else []
     switch = draft.computation.switch if draft.computation else None
     edges += _until(draft.until if switch is None else switch.leaves)
-    framed = _planned_frames(draft.computation.frames or draft.computation.timed if draft.computation else None)
+    nodes = (draft.computation.frames, draft.computation.timed) if draft.computation else ()
+    framed = [line for node in nodes for line in _planned_frames(node)]
     if switch is not None and (enters := [render_part(each) for each in switch.enters if each != PASSING]):
         framed += ["WHERE below the edges", *_indented(enters)]
     return _text([f"FROM {source}", *framed, *where, *edges, *_planned_aggregation(draft), *_items(draft.items)])
@@ -60,7 +61,8 @@ def _planned_frames(node: Frames | SilentKeys | LastingMatches | None) -> list[s
     if node is None:
         return []
     below = "frames" if isinstance(node, Frames) else "silences" if isinstance(node, SilentKeys) else "stays"
-    where = [f"WHERE below the {below}", *_indented([render_part(each) for each in node.where])] if node.where else []
+    conditions = [render_part(each) for each in node.where if each != PASSING]
+    where = [f"WHERE below the {below}", *_indented(conditions)] if conditions else []
     return [*where, node.key.strip()] if isinstance(node, Frames) else where
 
 

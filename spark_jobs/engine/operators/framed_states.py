@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from spark_jobs.engine.operators.silence.latest_rows import LatestRows
 from spark_jobs.engine.operators.timed_state import TimedState
 from spark_jobs.engine.rows.row_source import RowSource
 
-__all__ = ["FramedEdges", "FramedSilences", "FramedState", "FramedStays", "fold_framed", "timed_state"]
+__all__ = ["FramedEdges", "FramedSilences", "FramedState", "FramedStays", "fold_framed", "missed_events", "timed_state"]
 
 _PARTS = "parts"
 
@@ -193,6 +193,19 @@ def timed_state(state: LogState | None) -> TimedState | None:
     """Return the state of the rows that wait for the watermark; None if a state has no such rows."""
     own = state.above if isinstance(state, FramedState) else state
     return own if isinstance(own, TimedState) else None
+
+
+def missed_events(states: Iterable[LogState]) -> tuple[int, int]:
+    """Return the number of late events and of future events of a task.
+
+    An event that several states have left out is counted once.
+    """
+    missed = [each for state in states if (timed := timed_state(state)) is not None for each in timed.missed]
+    if not missed:
+        return 0, 0
+    places, firsts = np.unique(np.concatenate([each.places for each in missed], axis=1), axis=1, return_index=True)
+    future = int(np.count_nonzero(np.concatenate([each.future for each in missed])[firsts]))
+    return places.shape[1] - future, future
 
 
 def fold_framed(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from spark_jobs.engine.index import Ints
 from spark_jobs.engine.operators.log_state import LogState, packed, unpacked
 from spark_jobs.engine.operators.row_before.key_numbers import KeyNumbers
 
-__all__ = ["BEGINNING", "ELEMENT", "NEVER", "NO_MARKS", "PassedTimes", "TimedState", "missed_events"]
+__all__ = ["BEGINNING", "ELEMENT", "NEVER", "NO_MARKS", "PassedTimes", "TimedState"]
 
 BEGINNING = -(1 << 60)
 """The watermark before the first event."""
@@ -185,16 +184,3 @@ class TimedState(LogState):
         place = np.searchsorted(positions, offsets, side="right")
         highest: Ints = np.concatenate([[BEGINNING], np.maximum.accumulate(watermarks)])
         return highest[place]
-
-
-def missed_events(states: Iterable[TimedState]) -> tuple[int, int]:
-    """Return the number of late events and of future events of a task.
-
-    An event that several states have left out is counted once.
-    """
-    missed = [each for state in states for each in state.missed]
-    if not missed:
-        return 0, 0
-    places, firsts = np.unique(np.concatenate([each.places for each in missed], axis=1), axis=1, return_index=True)
-    future = int(np.count_nonzero(np.concatenate([each.future for each in missed])[firsts]))
-    return places.shape[1] - future, future

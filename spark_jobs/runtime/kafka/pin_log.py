@@ -90,7 +90,7 @@ class PinLog:
             return known
         mine = {source_id: ends[table.topic] for source_id, table in tables.items()} | known
         self._advance(self._write(batch, mine) + 1)
-        known = self._known(batch)
+        known = self._known(batch) or mine  # a task that is late finds a later batch, and its output is refused
         if known != mine:  # compaction keeps only the last record, so the last record must have the valid pins
             self._write(batch, known)
         return known
@@ -111,6 +111,9 @@ class PinLog:
                 self._latest.pop(source_id, None)
                 continue
             record = _decode(value)
+            known = self._latest.get(source_id)
+            if known is not None and known.query_id == record.query_id and known.batch > record.batch:
+                continue  # a task of an earlier batch that went on late wrote the record
             before = self._known(MicroBatch(source_id, record.query_id, record.batch))
             self._latest[source_id] = _PinRecord(record.query_id, record.batch, record.tables | before)
 

@@ -87,7 +87,7 @@ def _ends_search(message: Message, left: set[int], readable: set[int], found: Un
         raise OperationalError("a source topic cannot be read", detail=str(KafkaException(error)))
     if error is not None or offset >= found.ends[partition]:
         return offset >= found.ends[partition]
-    if message.timestamp()[1] <= LATEST_MS:
+    if abs(message.timestamp()[1]) <= LATEST_MS:
         readable.add(partition)
     elif partition in readable:
         found.ends[partition] = offset

@@ -204,3 +204,22 @@ def test_an_event_sees_what_was_acknowledged_before_it(ground: Ground, log: Tabl
         publishing.result()
     assert batches >= _ROUNDS // _AHEAD
     assert exact > 0, "some saw exactly their own write"
+
+
+def test_a_task_of_an_earlier_batch_changes_no_pins(ground: Ground, log: TableLog) -> None:
+    """A suspended task that goes on late writes pins of its own batch, and the next task of the present batch does not.
+
+    The latest batch keeps the pins that its first task has written.
+    """
+    topic = ground.settings.prefix + "profiles"
+    for name in (topic, ground.settings.topics.pins):
+        ground.make_topic(name, 1)
+    profiles = msgspec.structs.replace(PROFILES, topic=topic)
+    producer, tables = _producer(ground), {profiles.source_id: profiles}
+    found = []
+    for batch in (5, 4, 5):
+        pins = PinLog(ground.settings, log)  # as in a worker that has just begun
+        found.append(pins.pins(MicroBatch("s_1", "q", batch), tables))
+        producer.produce(topic, b"{}", b"k")
+        producer.flush()
+    assert [each[profiles.source_id] for each in found] == [{0: 0}, {0: 1}, {0: 0}]

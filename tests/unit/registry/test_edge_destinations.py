@@ -169,7 +169,7 @@ def test_texts_of_one_template_with_until(column: str, ops: tuple[str, str]) -> 
 
 
 @pytest.mark.parametrize(
-    "query", ["volume > 5 {} UNTIL volume < 6", "volume >= 5 {} UNTIL volume <= 5", "volume < 5 {} UNTIL volume > 4"]
+    "query", ["volume > 5 {} UNTIL volume < 7", "volume >= 5 {} UNTIL volume <= 5", "volume < 5 {} UNTIL volume > 3"]
 )
 def test_bounds_that_are_true_together_are_refused(query: str) -> None:
     """An event between the two constants would make a key enter and leave."""
