@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from gateway.access.source_rights import Source, SourceRights
 from gateway.commands.prepared import Answer, PreparedCommand, Result
 from gateway.commands.table_states import TableStates
+from gateway.kafka import KafkaUnavailable, TopicRefusal
 from gateway.registry.operator_states import SPLIT_KEYS_WARNING, split_keys, time_figures
 from gateway.registry.registry import Registry
 from gateway.registry.table_changes import end_changes
@@ -30,6 +32,25 @@ from grouping.model.table import Table, View
 from grouping.settings.settings import Settings
 
 __all__ = ["SourceStatements", "describe_source"]
+
+
+@contextmanager
+def _failures_of(topic: str) -> Iterator[None]:
+    """Raise InputError if Kafka refuses or does not answer questions about a user's topic.
+
+    Another error would make the gateway begin anew, with the same command. If all of Kafka is away, the reply cannot be
+    written either, so the command is carried out again later.
+    """
+    try:
+        yield
+    except TopicRefusal as error:
+        raise InputError(
+            error.message, code=error.code, detail=error.detail, hint="Choose a topic that the gateway may read."
+        ) from error
+    except KafkaUnavailable as error:
+        raise InputError(
+            f'topic "{topic}" does not answer', code="unavailable", detail=error.line, hint="Send the command again."
+        ) from error
 
 
 class SourceStatements:
@@ -66,7 +87,8 @@ class SourceStatements:
         statement, catalog = command.statement, self._seen_by(origin.owner)
         declaration = Declaration(self._settings, self._working, catalog, origin)
         from_topic = isinstance(statement, CreateStream) and bool(statement.from_topic)
-        with self._topics.of(origin.owner, origin.position, held=from_topic) as topics:
+        asked = self._topics.of(origin.owner, origin.position, held=from_topic)
+        with _failures_of(statement.topic), asked as topics:
             found = catalog.find_source(statement.name) if statement.if_not_exists else None
             if isinstance(found, Stream | Table) and is_declared(found, statement) and _fits(statement, topics):
                 return self._kept(found)

@@ -291,7 +291,7 @@ def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[st
         try:
             entries = future.result(ANSWER_SECONDS)
         except KafkaException as error:
-            if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if error_code(error) not in (KafkaError.UNKNOWN_TOPIC_OR_PART, *FORBIDDEN):
                 raise
         else:
             found[resource.name] = {name: entry.value or "" for name, entry in entries.items()}
