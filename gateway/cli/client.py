@@ -15,6 +15,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gateway.cli.errors import checked_address
 from gateway.cli.scripts.script import statements_of
@@ -89,7 +90,7 @@ def _statements(text: str | None, file: Path | None) -> list[str]:
         try:
             raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
             # The file is read as bytes, since reading it as text would convert carriage returns.
-            text = raw.decode("utf-8")
+            text = raw.decode("utf-8-sig")
         except (OSError, UnicodeError) as error:
             raise typer.BadParameter(f"the file cannot be read: {error}") from error
     assert text is not None, "one of both is given"
@@ -147,7 +148,7 @@ def bootstrap_of(data: Path) -> str:
     try:
         endpoints: Mapping[str, Any] = json.loads((data / "endpoints.json").read_text())
         return str(endpoints["bootstrap"])
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise OperationalError(
             f'nothing has been started on the data folder "{data}"',
             hint=f"Start it (cq up --data {data}), or give Kafka's address: --kafka HOST:PORT.",
@@ -195,6 +196,8 @@ def _one_line() -> Iterator[None]:
         raise typer.Exit(1) from None
     except GatewayError as error:
         raise OperationalError(error.message, detail=error.detail, hint=error.hint) from error
+    except UnicodeEncodeError as error:  # the shell gave bytes that are not UTF-8
+        raise typer.BadParameter("an argument is not valid UTF-8") from error
 
 
 def place_shown(statement: str, detail: str | None) -> str:
@@ -217,7 +220,7 @@ def place_shown(statement: str, detail: str | None) -> str:
 
 
 def _print_rejection(error: CommandRejection, statement: str = "") -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
     console.print(f"[red]{error.code}[/red]: ", end="")
     console.print(error.message, markup=False)
     if shown := place_shown(statement, error.detail):
@@ -229,7 +232,7 @@ def _print_rejection(error: CommandRejection, statement: str = "") -> None:
 
 def show_result(message: str, result: Mapping[str, Any]) -> None:
     """Print the message and the result of an accepted statement, for a person."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, emoji=False)
     console.print(message, markup=False)
     listed = next((value for value in result.values() if isinstance(value, list)), None)
     if "text" in result and "plan" in result:
@@ -250,7 +253,7 @@ def _table(items: list[dict[str, Any]]) -> Table:
     for column in items[0]:
         table.add_column(column, overflow="fold")
     for item in items:
-        table.add_row(*(_shown(item.get(column)).replace("[", "\\[") for column in items[0]))
+        table.add_row(*(Text(_shown(item.get(column))) for column in items[0]))
     return table
 
 

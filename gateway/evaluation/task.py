@@ -63,8 +63,8 @@ class TaskOutput:
     """Place of an event → its results, one for each matching row of the join with tables."""
     times: dict[Place, list[bytes]] = field(default_factory=dict)
     """Place of an event → `ce_time` of its results."""
-    edges: dict[Place, str] = field(default_factory=dict)
-    """For a query with edges: place of an event → the edge that its result reports."""
+    edges: dict[Place, list[str]] = field(default_factory=dict)
+    """For a query with edges: place of an event → the edges that its results report."""
     letters: dict[Place, Letter] = field(default_factory=dict)
     pending: list[bytes] = field(default_factory=list)
     """Records of matches that wait for a tick."""
@@ -141,7 +141,7 @@ def _take(output: TaskOutput, rows: pa.RecordBatch) -> None:
             output.values.setdefault(place, []).append(row["value"])
             output.times.setdefault(place, []).append(headers["ce_time"])
             if (edge := headers.get("edge")) is not None:
-                output.edges[place] = edge.decode()
+                output.edges.setdefault(place, []).append(edge.decode())
 
 
 def _place(source: bytes) -> Place:

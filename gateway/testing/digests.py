@@ -144,7 +144,9 @@ class _LoneDestination:
             elif isinstance(matches, AggregatedMatches) and matches.counted:
                 self._cursor = self._moved(tick_ms, matches)
             at_ms, tick_ms = tick_ms, following_tick(membership, tick_ms, matches.left_ms, tick_ms)
-        if (last_ms := membership.last_ms) is not None and (matches := self._matches(last_ms, last=True)).rows:
+        if tick_ms is not None or (last_ms := membership.last_ms) is None:
+            return
+        if (matches := self._matches(last_ms, last=True)).rows:
             yield self._digest(last_ms, matches)
 
     def _matches(self, tick_ms: int | None, *, last: bool = False) -> DigestMatches:

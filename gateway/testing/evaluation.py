@@ -104,15 +104,18 @@ def evaluate(
         )
     records = placed(rows, stream, accepted_at)
     found: dict[Place, EvaluatedRow] = {}
+    edges: dict[Place, list[str]] = {}
     throttled = ThrottledResults(checked_query.trigger.throttle)
     for output in evaluated(checked_query, records, _DESTINATION, "shared"):
         throttled.take(output)
+        for place, own in output.edges.items():
+            edges.setdefault(place, []).extend(own)
         outcomes = dict(_outcomes(checked_query, stream, output))
         found.update(outcomes)
         for place in output.values.keys() - outcomes.keys():  # the row was in an earlier task, its result waited
             found[place] = _later(found[place], output, place)
     for place, suppressed in throttled.suppressed.items():
-        found[place] = _throttled(found[place], suppressed)
+        found[place] = _throttled(found[place], suppressed, edges.get(place))
     places = [(record.partition, record.offset) for record in records]
     return [found.get(each) or EvaluatedRow(False, None, NO_ELEMENT, id=_id(stream, each)) for each in places]
 
@@ -141,7 +144,7 @@ def _outcomes(query: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterat
     for place, (judgement, time_ms) in judged.items():
         values, found = judgement.conjuncts, [_decode(value) for value in output.values.get(place, ())]
         if found:
-            edge = output.edges.get(place)
+            edge = next(iter(output.edges.get(place, ())), None)
             yield place, EvaluatedRow(True, found[0], None, None, values, _id(stream, place), found, edge)
         else:
             yield place, EvaluatedRow(False, None, reason(query, time_ms, judgement), None, values, _id(stream, place))
@@ -150,17 +153,17 @@ def _outcomes(query: CheckedQuery, stream: Stream, output: TaskOutput) -> Iterat
 def _later(row: EvaluatedRow, output: TaskOutput, place: Place) -> EvaluatedRow:
     """Return the outcome of a row with results that came only in the task of later rows."""
     results = [*row.results, *(_decode(value) for value in output.values[place])]
-    edge = output.edges.get(place)
+    edge = row.edge if row.results else next(iter(output.edges.get(place, ())), None)
     return replace(row, matches=True, result=results[0], why=None, results=results, edge=edge)
 
 
-def _throttled(row: EvaluatedRow, suppressed: Sequence[int | None]) -> EvaluatedRow:
-    """Return the outcome of a row without the results that AT MOST leaves out."""
-    written = [(result, count) for result, count in zip(row.results, suppressed, strict=True) if count is not None]
+def _throttled(row: EvaluatedRow, suppressed: Sequence[int | None], edges: Sequence[str] | None) -> EvaluatedRow:
+    """Return the outcome of a row without the results that AT MOST leaves out; `edges` are those of all results."""
+    written = [number for number, count in enumerate(suppressed) if count is not None]
     if not written:
         return replace(row, matches=False, result=None, why=_LEFT_OUT, results=[], edge=None)
-    results = [result for result, _ in written]
-    return replace(row, result=results[0], results=results, suppressed=sum(count for _, count in written))
+    results, edge = [row.results[number] for number in written], None if edges is None else edges[written[0]]
+    return replace(row, result=results[0], results=results, suppressed=sum(filter(None, suppressed)), edge=edge)
 
 
 def _id(stream: Stream, place: Place) -> str:

@@ -88,7 +88,7 @@ class _Publication:
         self._form = form
         self._key = key
         self._strict = strict
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
         self._before = id_header(0) if stream.framing == "confluent" else b""
         self._broken = self._bytes = 0
         self._delivery = DeliveryReports()

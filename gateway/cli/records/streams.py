@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gateway.cli.client import AsJson, Data, KafkaAt, SubscriberOption, client_of, show_result
 from gateway.sdk import Client
@@ -46,7 +47,7 @@ def describe(
     for title in ("column", "type", "from"):
         table.add_column(title, overflow="fold")
     for column in columns:
-        table.add_row(*(column.get(key, "").replace("[", "\\[") for key in ("name", "type", "from")))
+        table.add_row(*(Text(column.get(key, "")) for key in ("name", "type", "from")))
     Console(highlight=False, soft_wrap=True).print(table)
 
 

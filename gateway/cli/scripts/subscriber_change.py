@@ -13,7 +13,7 @@ from grouping.model.errors import InputError
 
 __all__ = ["begins_change", "by_subscriber", "section"]
 
-_GAP = r"(?:\s|--[^\n]*+|(?>/\*.*?\*/)|(?>\{\#.*?\#\}))"
+_GAP = r"(?:[\s\ufeff]|--[^\n]*+|(?>/\*.*?\*/)|(?>\{\#.*?\#\}))"
 _BEGIN = rf"{_GAP}*+SET{_GAP}++SUBSCRIBER\b"
 _CHANGE = re.compile(
     rf"""{_BEGIN}{_GAP}*+(?:"((?:[^"]|"")++)"|([\w.@:-]++))(?:{_GAP}*+FOR{_GAP}*+'(\w+)')?{_GAP}*+""", re.I | re.S

@@ -78,6 +78,15 @@ def test_columns_are_shown_as_they_are_declared(capsys: pytest.CaptureFixture[st
     assert "profiles symbol STRING, staff INT" == " ".join(capsys.readouterr().out.splitlines()[-1].split())
 
 
+def test_texts_are_shown_letter_by_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    """Patterns with brackets, and words that some terminals show as pictures, stay as they are."""
+    texts = [r"^\[/api\]", "[/red]", "urn:id:7"]
+    show_result("x :100: y", {"views": [{"view": text} for text in texts], "next": None})
+    message, _, *lines = capsys.readouterr().out.splitlines()
+    assert "x :100: y" == message
+    assert texts == [line.strip() for line in lines]
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

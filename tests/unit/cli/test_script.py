@@ -95,3 +95,11 @@ def _script(statements: list[tuple[str, str]]) -> str:
     """Return the output of `cq export --all` for statements by subscriber."""
     lines = sections((who, text) for who, text in statements)
     return "".join(chain.from_iterable((line, "\n;\n") for line in lines))
+
+
+@pytest.mark.parametrize("before", ["", "DROP CQ c; "])
+def test_a_byte_order_mark_hides_no_change_of_the_subscriber(before: str) -> None:
+    """Editors and `cat` of their files leave the mark before a statement."""
+    script = before + "\ufeff" + "; ".join(section("alice", ["DROP CQ a"]))
+    *_, last = by_subscriber(statements_of(script), "operator")
+    assert last == ("alice", ["DROP CQ a"])

@@ -7,7 +7,6 @@ import random
 from base64 import b64encode
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -342,14 +341,3 @@ def test_any_bytes_are_a_dead_letter_or_no_change(values: list[tuple[bytes, str]
             b'{"schema": ' + value + b', "payload": {"op": "c", "after": {"id": "a", "v": 1}}}',
         ):
             decode_changes(batch_of([(0, 0, (value, body))]), of, SETTINGS)
-
-
-@pytest.mark.parametrize("value", [b"", b"null", b"5", b"[1]", b'"x"'])
-def test_a_value_that_is_no_object_leaves_the_row(value: bytes) -> None:
-    """A table with a column from the key or from a path takes objects, as other tables do."""
-    of = table("id STRING", "n INT", key=["id"])
-    placed = (StreamColumn("id", "STRING", "KEY"), StreamColumn("n", "INT", "'$.n'"))
-    of = msgspec.structs.replace(of, columns=placed)
-    assert [{"id": "a", "n": 1}] == _last(of, (b"a", b' {"n": 1}'))
-    [detail] = _details(of, (b"a", value))
-    assert "object" in detail

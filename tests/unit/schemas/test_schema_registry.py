@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler
 from threading import Event
 
 import msgspec
-import pyarrow as pa
 import pytest
 
 from gateway.topics.source_policy import check_registry
-from grouping.model.catalog import Stream
 from grouping.model.errors import InputError
 from grouping.process.schema_registry import SchemaAway, SchemaRegistry
 from grouping.settings.registries import allowed_registries, registry_url
 from grouping.settings.settings import Settings, StreamSettings
 from grouping.statements.command import parse
 from grouping.store.task_notes import UnknownIds
-from spark_jobs.engine.decode.decode import decode
-from spark_jobs.runtime.kafka.range_reader import SourceRange
-from spark_jobs.runtime.states.logged_events import logged_events
 from spark_jobs.runtime.streams.worker_deaths import failure_reason
-from spark_jobs.runtime.worker.record_schemas import RecordSchemas
-from tests.unit.matching.event_batches import SETTINGS, batch, header
+from tests.unit.schemas.decoding_worker import DecodingWorker, MemoryNotes
 from tests.unit.schemas.registry_server import Registry, registry, schema_answer
 from tests.unit.schemas.test_schema_ids import FIRST, SECOND, written
 
@@ -151,70 +144,6 @@ def test_a_registry_that_lies_or_hangs(server: Registry, answer: object, words: 
     assert 1 == len(server.requests)
 
 
-class _Notes:
-    """The notes of all tasks, in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[int, str] = {}
-        self.unknown: dict[int, UnknownIds] = {}
-
-    def schemas(self, _: str, ids: Sequence[int], partition: int) -> tuple[dict[int, str], UnknownIds]:
-        found = {each: self.kept[each] for each in ids if each in self.kept}
-        return found, self.unknown.get(partition, UnknownIds())
-
-    def keep_schemas(self, _: str, schemas: Mapping[int, str]) -> None:
-        self.kept = dict(schemas) | self.kept
-
-    def keep_unknown(self, _: str, partition: int, unknown: UnknownIds) -> None:
-        self.unknown[partition] = unknown
-
-
-class _Worker:
-    """A worker and the records that it decodes."""
-
-    def __init__(self, server: Registry, notes: _Notes) -> None:
-        settings = Settings(streams=StreamSettings(registries=f"{server.url}/"))  # type: ignore[arg-type]
-        self.now = 0.0
-        self.schemas = RecordSchemas(settings, notes, clock=lambda: self.now)  # type: ignore[arg-type]
-        text = f"CREATE STREAM q (symbol STRING, n BIGINT) WITH (topic = 't', format = 'avro', framing = 'confluent', registry = '{server.url}/')"  # noqa: E501
-        statement = parse(text)
-        check_registry(settings, statement.registry)
-        self.stream = Stream(
-            "s_1", "q", statement.stream_columns, "t", "avro", {}, "", framing="confluent", registry=statement.registry
-        )
-
-    def task(self, *values: Sequence[bytes], first: int = 100) -> tuple[list[int], list[str]]:
-        """Return the events and the details of dead letters of a task that has these batches."""
-        self.schemas.begin_task()
-        found: list[int] = []
-        details: list[str] = []
-        for some in values:
-            for stream, part in self.schemas.parts(self.stream, batch(some, first=first)):
-                events, letters = decode(part, stream, SETTINGS)
-                found += events.values("n")
-                details += [] if letters is None else [header(row, "detail") for row in letters.to_pylist()]
-            first += len(some)
-        return found, details
-
-    def folded(self, *values: bytes, first: int = 100) -> list[int]:
-        """Return the events of records that a worker reads again from the log."""
-        records, by = batch(values, first=first), partial(self.schemas.parts, again=True)
-        wanted = SourceRange("t", 3, first, first + len(values))
-        found = logged_events(_Log(records), self.stream, wanted, [], by, SETTINGS)  # type: ignore[arg-type]
-        return [value for events in found for value in events.values("n")]
-
-
-class _Log:
-    """The log of a partition (`RangeReader`), in batches of two records."""
-
-    def __init__(self, records: pa.RecordBatch) -> None:
-        self._records = records
-
-    def read(self, ranges: Sequence[SourceRange]) -> Iterator[tuple[SourceRange, Iterator[pa.RecordBatch]]]:
-        """Yield the batches of the only range."""
-        yield ranges[0], (self._records.slice(first, 2) for first in range(0, self._records.num_rows, 2))
-
-
 A = written(1, {"symbol": "a", "price": 0.5, "n": 7})
 B = written(2, {"symbol": None, "n": 8, "more": []})
 
@@ -227,24 +156,24 @@ def record(fields: Mapping[str, object]) -> dict[str, object]:
 
 def test_each_id_is_asked_for_once(server: Registry) -> None:
     """Another worker, and the next batch, read the notes."""
-    notes = _Notes()
+    notes = MemoryNotes()
     server.put(1, schema_answer(record(FIRST)))
     server.put(2, schema_answer(record(SECOND)))
-    worker = _Worker(server, notes)
+    worker = DecodingWorker(server, notes)
     assert ([7, 8, 7], []) == worker.task([A, B, A])
     assert ([7, 8], []) == worker.task([A], [B])
-    assert ([8], []) == _Worker(server, notes).task([B])
+    assert ([8], []) == DecodingWorker(server, notes).task([B])
     assert 2 == len(server.requests)
 
 
 def test_an_unknown_id_is_a_dead_letter_in_each_replay(server: Registry) -> None:
     """A replay finds what the first attempt found, also where the registry has the schema by then."""
-    notes = _Notes()
+    notes = MemoryNotes()
     server.put(1, schema_answer(record(FIRST)))
     unknown = ["The registry has no schema with the id 2."]
-    assert ([7], unknown) == _Worker(server, notes).task([A, B])
+    assert ([7], unknown) == DecodingWorker(server, notes).task([A, B])
     server.put(2, schema_answer(record(SECOND)))
-    worker = _Worker(server, notes)
+    worker = DecodingWorker(server, notes)
     assert ([7, 8], unknown) == worker.task([A, B, B]), "the third record was not in the first attempt"
     assert ([7], unknown) == worker.task([A], [B])
     assert ([8, 8], []) == worker.task([B, B], first=103)
@@ -252,20 +181,20 @@ def test_an_unknown_id_is_a_dead_letter_in_each_replay(server: Registry) -> None
 
 def test_ids_of_one_task_add_up(server: Registry) -> None:
     """The notes of a task's batches hold for the replay of the task; those of an earlier task go."""
-    notes = _Notes()
+    notes = MemoryNotes()
     nine, ten = (bytes([0, 0, 0, 0, each]) + A[5:] for each in (9, 10))
-    found, details = _Worker(server, notes).task([nine], [ten])
+    found, details = DecodingWorker(server, notes).task([nine], [ten])
     assert ([], 2) == (found, len(details))
     assert UnknownIds(101, frozenset((9, 10))) == notes.unknown[3]
     server.put(9, schema_answer(record(FIRST)))
-    assert [] == _Worker(server, notes).task([nine, ten])[0]
-    assert [7] == _Worker(server, notes).task([nine, ten], first=102)[0]
+    assert [] == DecodingWorker(server, notes).task([nine, ten])[0]
+    assert [7] == DecodingWorker(server, notes).task([nine, ten], first=102)[0]
     assert UnknownIds(103, frozenset((10,))) == notes.unknown[3]
 
 
 def test_the_registry_is_asked_again_after_a_time(server: Registry) -> None:
     """An id that was unknown becomes known."""
-    worker = _Worker(server, _Notes())
+    worker = DecodingWorker(server, MemoryNotes())
     assert [] == worker.task([B])[0]
     server.put(2, schema_answer(record(SECOND)))
     worker.now = 59.0
@@ -276,10 +205,10 @@ def test_the_registry_is_asked_again_after_a_time(server: Registry) -> None:
 
 def test_records_wait_while_the_registry_is_away(server: Registry) -> None:
     """Nothing is decided; what the registry did give is kept."""
-    notes = _Notes()
+    notes = MemoryNotes()
     server.put(1, schema_answer(record(FIRST)))
     server.put(2, (503, b""))
-    worker = _Worker(server, notes)
+    worker = DecodingWorker(server, notes)
     with pytest.raises(SchemaAway, match="status 503"):
         worker.task([A, B])
     assert ([1], {}) == (list(notes.kept), notes.unknown)
@@ -289,7 +218,7 @@ def test_records_wait_while_the_registry_is_away(server: Registry) -> None:
 
 def test_many_unknown_ids_ask_a_bounded_number_of_times(server: Registry) -> None:
     """A producer of nonsense costs the registry a hundred questions a batch."""
-    worker = _Worker(server, _Notes())
+    worker = DecodingWorker(server, MemoryNotes())
     values = [each.to_bytes(5, "big") + A[5:] for each in range(1_000, 6_000)]
     found, details = worker.task(values)
     assert ([], 5_000, 100) == (found, len(details), len(server.requests))
@@ -299,14 +228,14 @@ def test_a_schema_that_does_not_fit_names_the_column(server: Registry) -> None:
     """The records of the schema are dead letters, the others are events."""
     server.put(1, schema_answer(record(FIRST | {"n": "string"})))
     server.put(2, schema_answer(record(SECOND)))
-    found, details = _Worker(server, _Notes()).task([A, B])
+    found, details = DecodingWorker(server, MemoryNotes()).task([A, B])
     assert [8] == found
     assert details[0].startswith('The schema with id 1 does not fit the stream: column "n" is not a BIGINT')
 
 
 def test_a_registry_that_is_allowed_no_more(server: Registry) -> None:
     """The evaluator asks only registries in its setting."""
-    worker = _Worker(server, _Notes())
+    worker = DecodingWorker(server, MemoryNotes())
     worker.stream = msgspec.structs.replace(worker.stream, registry="http://elsewhere:1")
     with pytest.raises(SchemaAway, match="is not in the setting CQ_STREAMS_REGISTRIES any more"):
         worker.task([A])
@@ -349,11 +278,11 @@ def test_the_setting_has_the_logins() -> None:
 
 def test_records_that_are_read_again_are_the_same_events(server: Registry) -> None:
     """A record with an unknown id stays a dead letter, and the notes of tasks do not change."""
-    notes = _Notes()
+    notes = MemoryNotes()
     server.put(1, schema_answer(record(FIRST)))
-    assert ([7, 7], 1) == ((found := _Worker(server, notes).task([A, B, A]))[0], len(found[1]))
+    assert ([7, 7], 1) == ((found := DecodingWorker(server, notes).task([A, B, A]))[0], len(found[1]))
     server.put(2, schema_answer(record(SECOND)))
     before = dict(notes.unknown)
-    assert [7, 7] == _Worker(server, notes).folded(A, B, A)
+    assert [7, 7] == DecodingWorker(server, notes).folded(A, B, A)
     assert before == notes.unknown
-    assert [7] == _Worker(server, _Notes()).folded(A), "the registry is asked if Redis was lost"
+    assert [7] == DecodingWorker(server, MemoryNotes()).folded(A), "the registry is asked if Redis was lost"

@@ -104,3 +104,18 @@ def test_binary_values_are_keys(query: str, rows: list) -> None:
     packets = [{"b": b, "n": n} for n, b in enumerate(("AP8=", "AP8=", None, "", "/w=="), 1)]
     [digest] = digests(query, Stream("packets (b BINARY, n INT)"), packets)
     assert rows == [list(row.values()) for row in digest["rows"]]
+
+
+def test_a_last_digest_comes_only_if_its_ticks_have_come() -> None:
+    """Without `until`, the ticks end with the first tick after all rows, which may be long before EXPIRE."""
+    query = (
+        "SELECT symbol, count(*) AS n FROM quotes GROUP BY symbol "
+        "EVERY '10 minutes' OVER LAST '1 hour' EXPIRE AFTER '35 minutes'"
+    )
+    stream = Stream("quotes (symbol STRING, price DOUBLE)")
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [Record({"symbol": "a", "price": 1.0}, time=begin + timedelta(minutes=5))]
+    ends = [digest["to"][11:16] for digest in digests(query, stream, rows)]
+    assert ["00:10"] == ends
+    ends = [digest["to"][11:16] for digest in digests(query, stream, rows, until=begin + timedelta(hours=1))]
+    assert ["00:10", "00:20", "00:30", "00:35"] == ends

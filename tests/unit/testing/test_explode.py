@@ -332,3 +332,16 @@ def test_the_stream_is_stored_shown_and_made_again() -> None:
     assert shown["explode"] == "$.list[*]" and "explode" not in describe_stream(STRICT.own.declared)
     again = Stream(create_statement({**shown, "schema": None}))
     assert (again.declared.explode, again.declared.columns) == (declared.explode, declared.columns)
+
+
+def test_the_edge_is_that_of_the_result() -> None:
+    """A record with several elements may have several edges; `edge` and `result` are of the first."""
+    stream = Stream(
+        "CREATE STREAM nested (device STRING, temp DOUBLE, PARTITION KEY (device)) "
+        "WITH (topic = 'nested', format = 'json', explode = '$.many')"
+    )
+    record = {"many": [{"device": "a", "temp": temp} for temp in (95.0, 20.0, 96.0)]}
+    query = "SELECT device, _edge FROM nested WHERE temp > 90 EMIT ON ENTER OR EXIT BY device"
+    [row] = evaluate(query, stream, [record])
+    assert ["enter", "exit", "enter"] == [each["_edge"] for each in row.results]
+    assert "enter" == row.edge

@@ -1,4 +1,4 @@
-"""CREATE STREAM over a topic that Kafka does not let the gateway read, or whose partitions have no leader."""
+"""CREATE STREAM over a topic without a leader, or without the right to read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from grouping.statements.command import parse
 
 
 class _Topics:
-    """Kafka with a topic of one partition that cannot be read."""
+    """Kafka with an unreadable topic of one partition."""
 
     offsets = SimpleNamespace()
 
@@ -53,8 +53,8 @@ class _Topics:
     ],
 )
 @pytest.mark.parametrize("patient", [True, False])
-def test_its_sender_has_a_reply(text: str, code: str, patient: bool) -> None:
-    """The failure is not one of the whole gateway, which would begin anew with the same command."""
+def test_the_sender_gets_a_reply(text: str, code: str, patient: bool) -> None:
+    """The command is refused. The gateway does not begin anew, since the same command would fail again."""
     desk, working = TopicDesk(_Topics()), SimpleNamespace(inventory=Inventory())  # type: ignore[arg-type]
     desk.patient = patient
     nothing: Any = None
@@ -67,7 +67,7 @@ def test_its_sender_has_a_reply(text: str, code: str, patient: bool) -> None:
 
 
 def _carried_out(statements: SourceStatements, command: PreparedCommand[Any]) -> None:
-    """Carry out a command as the gateway does: again after each answer."""
+    """Carry out a command as the gateway does, again after each answer of Kafka."""
     for _ in range(50):
         try:
             statements.create(command, Origin("alice", "0/7", 1))
