@@ -12,9 +12,9 @@ from grouping.model.expression import Column
 from grouping.plan.silence import SilentKeys
 from grouping.settings.settings import Settings
 from spark_jobs.engine.operators.event_clock import EventClock
+from spark_jobs.engine.operators.framed_states import missed_events
 from spark_jobs.engine.operators.silence.latest_rows import LatestRows
 from spark_jobs.engine.operators.silence.operator import SilenceOperator
-from spark_jobs.engine.operators.timed_state import missed_events
 from tests.unit.matching.event_batches import stream
 from tests.unit.operators.timed_rows import timed_events
 
