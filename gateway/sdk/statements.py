@@ -104,7 +104,8 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
 
     Example:
         >>> print(create_cq("intel", "SELECT price FROM quotes", every="10 minutes"))
-        CREATE CQ "intel" AS SELECT price FROM quotes EVERY '10 minutes'
+        CREATE CQ "intel" AS SELECT price FROM quotes
+        EVERY '10 minutes'
 
     Raises:
         TypeError: An argument is not a clause.
@@ -118,9 +119,8 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
         raise ValueError("zone is for cron, which is not given")
     if cron is not None and every is not None:
         raise ValueError("digests are sent at an interval (every) or at times (cron), not at both")
-    parts = [
-        f"CREATE {'OR REPLACE ' if clauses.get('replace') else ''}CQ {quoted(name)} AS {select.strip().rstrip(';')}"
-    ]
+    query = f"CREATE {'OR REPLACE ' if clauses.get('replace') else ''}CQ {quoted(name)} AS {select.strip().rstrip(';')}"
+    parts = []
     if (publish := clauses.get("publish")) is not None:
         parts.append(f"DO PUBLISH {publish}")
     if (start := clauses.get("start")) is not None:
@@ -135,7 +135,8 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
         parts.append(f"EXPIRE AFTER {interval(expire)}")
     elif expire is not None:
         parts.append(f"EXPIRE {moment(expire)}")
-    return " ".join(parts)
+    # The SELECT may end with a `--` comment, which would swallow clauses on the same line.
+    return f"{query}\n{' '.join(parts)}" if parts else query
 
 
 def create_stream(

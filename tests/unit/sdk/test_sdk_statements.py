@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from gateway.sdk.statements import create_cq, create_table, create_view
+from grouping.model.query import CreateCq
 from grouping.statements.command import parse
 
 _SELECT = "SELECT price FROM quotes"
@@ -18,6 +20,23 @@ def test_cron_and_its_zone() -> None:
     plain = f"CREATE CQ a AS {_SELECT} EVERY CRON '0 8 * * MON' AT TIME ZONE 'Europe/Madrid' EXPIRE AFTER '1 day'"
     assert parse(plain) == parse(text)
     assert parse(f"CREATE CQ a AS {_SELECT} EVERY CRON '0 8 * * *'") == parse(create_cq("a", _SELECT, cron="0 8 * * *"))
+
+
+def test_a_comment_after_the_select_ends_before_the_clauses() -> None:
+    """A `--` comment runs to the end of its line, and no clause is on this line."""
+    clauses = "DO PUBLISH SHARED START '2026-11-21T10:00:00Z' EVERY '10 minutes' EXPIRE AFTER '86400 seconds'"
+    text = create_cq(
+        "a",
+        f"{_SELECT} -- the cheap ones",
+        publish="SHARED",
+        start="2026-11-21T10:00:00Z",
+        every="10 minutes",
+        expire=timedelta(days=1),
+    )
+    expected, found = parse(f"CREATE CQ a AS {_SELECT} {clauses}"), parse(text)
+    assert isinstance(expected, CreateCq) and isinstance(found, CreateCq)
+    assert msgspec.structs.replace(found, select=_SELECT) == msgspec.structs.replace(expected, select=_SELECT)
+    assert create_cq("a", _SELECT) == f'CREATE CQ "a" AS {_SELECT}'
 
 
 @pytest.mark.parametrize("parts", [{"cron": "0 8 * * *", "every": "1 day"}, {"zone": "UTC"}])
