@@ -35,14 +35,24 @@ class CommandUnderWay:
     """A command and, once known, its outcome."""
 
     __slots__ = (
-        "command_id", "deadline", "error", "headers", "places", "postponed", "record", "reply", "send_at", "sendings",
+        "command_id", "deadline", "error", "headers", "number", "places", "postponed", "record", "reply", "sendings",
         "text", "timeout", "unplaced",
     )  # fmt: skip
 
     def __init__(
-        self, command_id: str, text: str, record: bytes, headers: Mapping[str, bytes], *, now: float, timeout: float
+        self,
+        command_id: str,
+        text: str,
+        record: bytes,
+        headers: Mapping[str, bytes],
+        *,
+        number: int,
+        now: float,
+        timeout: float,
     ) -> None:
         self.command_id = command_id
+        self.number = number
+        """The command's place among the commands of its outbox, in their order."""
         self.text = text
         self.record = record
         """The value of the record on `cq.commands`."""
@@ -50,8 +60,6 @@ class CommandUnderWay:
         """The record's headers, without the token."""
         self.timeout = timeout
         self.deadline = now + timeout
-        self.send_at: float | None = None
-        """When to send the command again after a reply `unavailable`, in seconds of the outbox's clock; else None."""
         self.postponed: Reply | None = None
         """The last reply `unavailable` to the command."""
         self.sendings = 0
@@ -93,6 +101,10 @@ class Outbox:
     commands with the same id. After `silence` seconds without any reply, all unanswered commands are sent again in
     their order. Each further wait without a reply is twice as long as the wait before, so a gateway that was away for
     long does not find very many repeats. Any reply ends the silence, so a long queue at the gateway causes no repeats.
+
+    A command with the reply `unavailable` is sent again a second later. Until then no later command is sent. If a later
+    command was already sent, `unavailable` is the command's outcome: a repeat would be carried out after the later
+    command.
     """
 
     def __init__(self, subscriber: str, *, clock: Callable[[], float], silence: float = 15.0) -> None:
@@ -101,6 +113,13 @@ class Outbox:
         self._silence = self._patience = silence
         self._pending: dict[str, CommandUnderWay] = {}
         self._unsent: deque[CommandUnderWay] = deque()
+        self._submitted = 0
+        """The number of commands that were submitted."""
+        self._newest_sent = 0
+        """The number of the latest command that was sent."""
+        self._retry: CommandUnderWay | None = None
+        """The command that waits until it is sent again after a reply `unavailable`."""
+        self._retry_at = 0.0
         self._heard_at = clock()
         self._next_tick_at = clock()
 
@@ -132,17 +151,20 @@ class Outbox:
         if not self._pending:
             self._heard_at, self._patience = now, self._silence
         record = _encode({"command_id": command_id, "subscriber": self._subscriber, "text": text})
-        pending = CommandUnderWay(command_id, text, record, headers, now=now, timeout=timeout)
+        self._submitted += 1
+        number = self._submitted
+        pending = CommandUnderWay(command_id, text, record, headers, number=number, now=now, timeout=timeout)
         self._pending[command_id] = pending
         self._unsent.append(pending)
         return pending
 
     def unsent(self) -> Iterator[CommandUnderWay]:
         """Yield the queued commands in order. A command leaves the queue when the caller asks for the next one."""
-        while self._unsent:
+        while self._unsent and self._retry is None:
             pending = self._unsent[0]
             if not pending.done:
                 yield pending
+                self._newest_sent = max(self._newest_sent, pending.number)
             self._unsent.popleft()
 
     def answer(self, value: bytes, place: bytes | None = None) -> None:
@@ -171,8 +193,9 @@ class Outbox:
     def _settle(self, pending: CommandUnderWay, reply: Reply) -> None:
         now = self._clock()
         self._heard_at, self._patience = now, self._silence
-        if reply.code == "unavailable" and now + _RETRY_SECONDS < pending.deadline:
-            pending.send_at, pending.postponed = now + _RETRY_SECONDS, reply
+        newest = pending.number >= self._newest_sent
+        if reply.code == "unavailable" and newest and now + _RETRY_SECONDS < pending.deadline:
+            self._retry, self._retry_at, pending.postponed = pending, now + _RETRY_SECONDS, reply
             return
         pending.reply = reply
         del self._pending[pending.command_id]
@@ -205,10 +228,10 @@ class Outbox:
         self._next_tick_at = now + _TICK_SECONDS
         if now - self._heard_at >= self._patience:
             self._heard_at, self._patience = now, 2 * self._patience
-            self._unsent = deque(self._pending.values())
+            self._unsent, self._retry = deque(self._pending.values()), None
         for pending in list(self._pending.values()):
             if now >= pending.deadline:
                 self.refuse(pending, NoReply(pending.command_id, pending.timeout, pending.postponed))
-            elif pending.send_at is not None and now >= pending.send_at:
-                pending.send_at = None
-                self._unsent.append(pending)
+        if self._retry is not None and now >= self._retry_at:
+            self._unsent.appendleft(self._retry)
+            self._retry = None

@@ -122,6 +122,40 @@ def test_a_command_that_was_unavailable_tells_so_when_no_further_reply_comes(out
     assert str(caught.value.detail).endswith("the gateway could not carry it out: m.")
 
 
+def test_a_retry_holds_back_later_commands(outbox: Outbox, clock: Hand) -> None:
+    """The gateway carries out commands in the order of its topic, so no later command is written before a retry."""
+    first = outbox.submit("DROP CQ a", timeout=60)
+    sent(outbox)
+    answer(outbox, first, "unavailable")
+    second = outbox.submit("CREATE CQ a AS SELECT 1", timeout=60)
+    assert [] == sent(outbox)
+    clock.now = 2
+    assert [first.command_id, second.command_id] == sent(outbox)
+
+
+def test_a_command_is_not_sent_again_behind_a_later_one(outbox: Outbox, clock: Hand) -> None:
+    """A DROP that is sent again behind its CREATE would drop what was created."""
+    first, second = (outbox.submit(text, timeout=60) for text in ("DROP CQ a", "CREATE CQ a AS SELECT 1"))
+    sent(outbox)
+    answer(outbox, first, "unavailable")
+    assert isinstance(first.outcome(), Unavailable)
+    answer(outbox, second, "unavailable")
+    third = outbox.submit("DESCRIBE CQ a", timeout=60)
+    clock.now = 2
+    assert [second.command_id, third.command_id] == sent(outbox)
+
+
+def test_a_retry_that_is_given_up_holds_back_nothing(outbox: Outbox, clock: Hand) -> None:
+    """The later command goes out once its forerunner's outcome is known."""
+    first = outbox.submit("one", timeout=60)
+    sent(outbox)
+    answer(outbox, first, "unavailable")
+    outbox.refuse(first, TransportError("given up"))
+    second = outbox.submit("two", timeout=60)
+    clock.now = 2
+    assert [second.command_id] == sent(outbox)
+
+
 def test_foreign_and_repeated_replies_change_nothing(outbox: Outbox) -> None:
     """The partition of replies is shared: foreign, broken and repeated replies are passed over."""
     command = outbox.submit("one", timeout=5)
