@@ -256,7 +256,7 @@ class AsyncClient:
         """Follow the results of CQs. See `Client.subscribe`."""
         outcomes: list[Outcome] = []
         await self._drive(self._session.send_many(operations.describing(queries), outcomes.append))
-        found = operations.described(queries, outcomes)
+        found = operations.described(queries, outcomes, cursor)
         return AsyncSubscription(await self._thread.run(self._session.follow, found, cursor, skip_lost=skip_lost))
 
     async def aclose(self) -> None:

@@ -236,7 +236,7 @@ class Client:
 
         Args:
             queries: Names of CQs, or results of `create` and `describe`. If there are none, the CQs of the cursor are
-                followed.
+                followed. A CQ in the cursor may have been dropped meanwhile.
             cursor: A text from `Subscription.cursor`. For a CQ in the cursor, reading resumes there; for any other CQ,
                 reading begins with the oldest results that Kafka keeps.
             skip_lost: Whether reading continues after results that retention deleted before they were read. With False,
@@ -248,7 +248,7 @@ class Client:
         """
         outcomes: list[Outcome] = []
         self._drive(self._session.send_many(operations.describing(queries), outcomes.append))
-        return self._session.follow(operations.described(queries, outcomes), cursor, skip_lost=skip_lost)
+        return self._session.follow(operations.described(queries, outcomes, cursor), cursor, skip_lost=skip_lost)
 
     def close(self) -> None:
         """Close the connections. Subscriptions stay open until they are closed themselves."""

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from gateway.sdk import statements
 from gateway.sdk.errors import CommandRejection
 from gateway.sdk.outbox import CommandUnderWay
+from gateway.sdk.records.cursor import decode_cursor
 from gateway.sdk.results import ContinuousQuery, Reply
 
 __all__ = ["Operation", "accepted"]
@@ -88,20 +89,27 @@ def describing(queries: Iterable[str | ContinuousQuery]) -> list[str]:
 
 
 def described(
-    queries: Iterable[str | ContinuousQuery], outcomes: Iterable[Reply | CommandRejection]
+    queries: Iterable[str | ContinuousQuery], outcomes: Iterable[Reply | CommandRejection], cursor: str | None
 ) -> list[ContinuousQuery]:
     """Return the CQs in order; each name is replaced by the CQ in the reply to its DESCRIBE.
 
+    A CQ that was dropped after the cursor was taken may still have unread results, so the cursor's CQ is returned.
+
     Raises:
         CommandRejection: A DESCRIBE was rejected. If there are several, the first one is raised.
+        BadCursor: The text is not a cursor.
     """
     found, left = [], iter(outcomes)
+    held = {} if cursor is None else {place.query.cq.casefold(): place.query for place in decode_cursor(cursor)}
     for each in queries:
         if isinstance(each, str):
             outcome = next(left)
-            if isinstance(outcome, CommandRejection):
+            if isinstance(outcome, Reply):
+                found.append(outcome.query)
+            elif outcome.code == "unknown-cq" and each.casefold() in held:
+                found.append(held[each.casefold()])
+            else:
                 raise outcome
-            found.append(outcome.query)
         else:
             found.append(each)
     return found

@@ -10,10 +10,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from gateway.sdk import Conflict, Match, NoReply, PartialRejection, Reply, SigningKey, TransportError, aio, connect
+from gateway.sdk import (
+    Conflict,
+    Match,
+    NoReply,
+    NotFound,
+    PartialRejection,
+    Reply,
+    SigningKey,
+    TransportError,
+    aio,
+    connect,
+)
 from schemas.partition import partition_of
 
 _PARTITIONS = 4
@@ -21,7 +33,7 @@ _PARTITIONS = 4
 
 
 class RoteGateway:
-    """Answers every command: names with "taken" in them are refused, "mute" gets no reply at the first sending."""
+    """Answers every command. Names with "taken" and "gone" are refused; "mute" gets no reply at the first sending."""
 
     def __init__(self) -> None:
         self._producer = Producer(
@@ -96,12 +108,13 @@ class RoteGateway:
         created = {"cq": "a", "group": "g_1", "signature": "SELECT …", "constants": [1], "destination": destination}
         page = int(command["text"].rpartition("AFTER 'cq")[2].rstrip("'") or 0) if "AFTER" in command["text"] else 0
         listed = {"cqs": [{"cq": f"cq{page + 1}"}], "next": f"cq{page + 1}" if page < 2 else None}
-        refused = "taken" in command["text"]
+        gone = "gone" in command["text"].lower()
+        refused = gone or "taken" in command["text"]
         reply = {
             "command_id": command["command_id"],
             "subscriber": command["subscriber"],
             "status": "rejected" if refused else "accepted",
-            "code": "cq-exists" if refused else "ok",
+            "code": "unknown-cq" if gone else "cq-exists" if refused else "ok",
             "message": 'CQ "taken" exists already' if refused else "done",
             "detail": "The CQ is there." if refused else None,
             "hint": "Use OR REPLACE." if refused else None,
@@ -224,6 +237,35 @@ def test_results_come_once_until_the_end_and_from_a_cursor(rote: RoteGateway) ->
             rest = [match.offset for match in results if isinstance(match, Match)]
             assert "dropped" == results.ends["a"].reason
     assert [1, 2, 3] == [first.offset, *rest]
+
+
+def test_a_name_in_the_cursor_is_read_to_its_end_after_the_drop(rote: RoteGateway) -> None:
+    """The gateway no longer knows the CQ; other names without a CQ are refused."""
+    for source in (1, 2):
+        rote.result(source)
+    rote.result(0, end=True)
+
+    async def follow(cursor: str) -> list[int]:
+        async with (
+            await aio.connect(rote.bootstrap, "alice") as client,
+            await client.subscribe("GONE", cursor=cursor) as results,
+        ):
+            return [match.offset async for match in results if isinstance(match, Match)]
+
+    with connect(rote.bootstrap, "alice") as client:
+        query = msgspec.structs.replace(client.describe("a"), cq="Gone")
+        with client.subscribe(query) as results:
+            first = results.next(timeout=20)
+            assert isinstance(first, Match)
+            cursor = results.cursor
+        with client.subscribe("gone", cursor=cursor) as results:
+            rest = [match.offset for match in results if isinstance(match, Match)]
+            assert "dropped" == results.ends["Gone"].reason
+        with pytest.raises(NotFound):
+            client.subscribe("gone-too", cursor=cursor)
+        with pytest.raises(NotFound):
+            client.subscribe("gone")
+    assert ([1, 2], [2]) == ([first.offset, *rest], asyncio.run(follow(cursor)))
 
 
 def test_cqs_are_described_all_at_once(rote: RoteGateway) -> None:
