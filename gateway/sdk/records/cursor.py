@@ -35,6 +35,9 @@ class ReadingPlace(msgspec.Struct):
     """The tick of the digest that was handed over last, epoch milliseconds."""
     end: End | None = None
     """The CQ's end; None if it was not read yet."""
+    forerunner: str | None = None
+    """The member of an earlier CQ of the same name in the same destination, until its departure was read; else
+    None."""
 
 
 def place_of(query: ContinuousQuery) -> ReadingPlace:
@@ -49,6 +52,7 @@ class _ReadingPosition(msgspec.Struct, array_like=True):
     marks: dict[int, Mark | int]
     tick: int | None
     end: End | None
+    forerunner: str | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -70,7 +74,9 @@ class CursorWriter:
         queries = [place.query for place in places]
         if queries != self._queries:
             self._queries, self._text = queries, _packed([_lasting(query) for query in queries], 6)
-        moving = [_ReadingPosition(place.next, place.marks, place.tick, place.end) for place in places]
+        moving = [
+            _ReadingPosition(place.next, place.marks, place.tick, place.end, place.forerunner) for place in places
+        ]
         return f"{_FORM}{self._text}.{_packed(moving, 1)}"
 
 
@@ -97,7 +103,7 @@ def decode_cursor(text: str) -> list[ReadingPlace]:
             return _decode_first(_unpacked(text.removeprefix(_FIRST_FORM)))
         queries, _, positions = text.removeprefix(_FORM).partition(".")
         pairs = zip(_decode_queries(_unpacked(queries)), _decode_positions(_unpacked(positions)), strict=True)
-        return [ReadingPlace(query, at.next, at.marks, at.tick, at.end) for query, at in pairs]
+        return [ReadingPlace(query, at.next, at.marks, at.tick, at.end, at.forerunner) for query, at in pairs]
     except (binascii.Error, ValueError, zlib.error, msgspec.DecodeError) as exc:
         raise BadCursor("the cursor was cut or changed", detail=f"{exc}.") from exc
 

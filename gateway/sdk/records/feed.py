@@ -47,11 +47,15 @@ def _resumed(place: ReadingPlace, query: ContinuousQuery) -> ReadingPlace:
     A CQ that was dropped and created again may have the same destination as before. If the cursor has the end of the
     old CQ, this end must not end the new CQ. If the topic was created again too, the new CQ's results may be before the
     cursor's offsets. Therefore such a CQ is read from its beginning. The marks of matches that were handed over stay.
+    Otherwise the old CQ's results are read first, up to its departure.
     """
     begins = query.destination.begins()
     beyond = any(offset > begins.get(partition, 0) for partition, offset in place.next.items())
-    if not query.same_stay(place.query) and (beyond or place.end is not None):
-        place.next, place.end = begins, None
+    if not query.same_stay(place.query):
+        if beyond or place.end is not None:
+            place.next, place.end, place.forerunner = begins, None, None
+        else:
+            place.forerunner = place.forerunner or place.query.destination.member
     place.query = query
     return place
 

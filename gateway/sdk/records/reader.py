@@ -70,6 +70,7 @@ class QueryReader:
         self.snapshot: int | None = None
         """The number of rows of the CQ's snapshot; None until this reader has handed over the whole snapshot."""
         self._end = place.end
+        self._forerunner = place.forerunner
         self.closing: CqEnd | None = None
         """The CQ's end, if it is known while results may still be unread."""
 
@@ -150,7 +151,8 @@ class QueryReader:
             resume = {partition: min(offset, held) for partition, offset in resume.items()}
         if self.closing is not None:
             resume = self.closing.resume(resume)
-        return ReadingPlace(self._query, resume, dict(self._marks), self._ticks[-1] if self._ticks else None, self._end)
+        tick = self._ticks[-1] if self._ticks else None
+        return ReadingPlace(self._query, resume, dict(self._marks), tick, self._end, self._forerunner)
 
     @property
     def filtered(self) -> bool:
@@ -278,15 +280,29 @@ class QueryReader:
         # whole milliseconds, while the time of a reply may be finer, so one millisecond is added.
         born_at = self._query.since
         if born_at is not None and note.ended_at + _MILLISECOND <= born_at:
+            if self._forerunner is not None:
+                self._pass_forerunner(record.partition)
             return None
         return self._finish(End(self.name, note.ended_at, note.reason), record)
 
     def _leaving(self, record: ResultRecord) -> End | None:
         destination, note = end_note(record)
         own = self._query.destination
-        if destination != own.id or own.member is None or note.member != own.member:
+        if destination != own.id or note.member is None:
+            return None
+        if note.member == self._forerunner:
+            self._pass_forerunner(record.partition)
+        if note.member != own.member:
             return None
         return self._finish(End(self.name, note.ended_at, note.reason), record)
+
+    def _pass_forerunner(self, partition: int) -> None:
+        """Skip the records between the forerunner's departure and the CQ's own arrival: other CQs alone have them."""
+        begins = self._query.destination.begins().get(partition, 0)
+        self._next[partition] = max(begins, self._next.get(partition, 0))
+        self._forerunner = None
+        self._parts.clear()
+        self._first_offset.clear()
 
     def _finish(self, end: End, record: ResultRecord) -> End | None:
         if len(self._next) > 1:

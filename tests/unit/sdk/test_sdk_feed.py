@@ -15,6 +15,7 @@ from gateway.sdk.errors import BadCursor
 from gateway.sdk.records.cursor import CursorWriter, decode_cursor, encode_cursor, place_of
 from gateway.sdk.records.feed import Feed, places
 from gateway.sdk.records.reader import QueryReader
+from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.results import ContinuousQuery, End, Match
 from tests.unit.sdk import sdk_records as records
 
@@ -117,6 +118,24 @@ def test_a_cursor_that_lags_behind_goes_on_into_the_cq_created_anew() -> None:
     flow = Feed([QueryReader(place) for place in places([recreated(8)], encode_cursor([before]))])
     flow.add([records.match(5, (0, 1)), records.leave(6, "m_1"), records.match(8, (0, 2))])
     assert ["a", "a"] == names(flow)
+
+
+@pytest.mark.parametrize("departure", [records.leave(6, "m_1"), records.end(6, seconds=-1)])
+@pytest.mark.parametrize("resumed", [False, True])
+def test_results_between_two_stays_are_not_handed_over(departure: ResultRecord, resumed: bool) -> None:
+    """From the forerunner's departure to the re-creation, records in the destination are for other CQs only."""
+    [before] = places([records.query("a", member="m_1", since=records.NOON - timedelta(hours=1))], None)
+    before.next = {3: 5}
+    flow = Feed([QueryReader(place) for place in places([recreated(8)], encode_cursor([before]))])
+    flow.add([records.match(5, (0, 1))])
+    assert ["a"] == names(flow)
+    if resumed:
+        flow = Feed([QueryReader(place) for place in places([recreated(8)], flow.cursor())])
+    flow.add([departure, records.match(7, (0, 2)), records.match(8, (0, 3))])
+    found = flow.take()
+    assert isinstance(found, Match)
+    assert (3, None) == (found.offset, flow.take())
+    assert not flow.ended
 
 
 def test_no_reader_ends_before_its_records_are_taken() -> None:
