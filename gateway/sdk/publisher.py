@@ -63,7 +63,8 @@ class Publisher:
 
         Args:
             topic: The topic.
-            records: Pairs of a key and a value. After an error, no further records are consumed.
+            records: Pairs of a key and a value. After an error, no further records are consumed. If `records` itself
+                raises an error, the earlier records are written before the error goes on.
             timeout: Seconds to wait for Kafka after the last record was queued.
             delivery: Counts the records. A caller passes it to see the counts during the call, or after an error.
 
@@ -73,20 +74,23 @@ class Publisher:
         sender, until = self._open(), time.monotonic() + timeout
         self._check_topic(sender, topic, timeout)
         delivery = delivery or DeliveryReports()
-        for key, value in records:
-            delivery.begin()
-            try:
-                while not sender.send(topic, value, delivery.end, key=key):
-                    sender.serve(_SERVE_SECONDS)
-            except TransportError as error:
-                delivery.end(error)
-            until = time.monotonic() + timeout
-            if delivery.count % _SERVE_EVERY == 0:
-                sender.serve(0.0)
-            if delivery.error is not None:
-                break
-        while delivery.unwritten and time.monotonic() < until:
-            sender.serve(_SERVE_SECONDS)
+        try:
+            for key, value in records:
+                delivery.begin()
+                try:
+                    while not sender.send(topic, value, delivery.end, key=key):
+                        sender.serve(_SERVE_SECONDS)
+                except TransportError as error:
+                    delivery.end(error)
+                until = time.monotonic() + timeout
+                if delivery.count % _SERVE_EVERY == 0:
+                    sender.serve(0.0)
+                if delivery.error is not None:
+                    break
+        finally:
+            # After an error of `records`, the caller may close the connection, which gives up records without a report.
+            while delivery.unwritten and time.monotonic() < until:
+                sender.serve(_SERVE_SECONDS)
         if delivery.error is not None:
             self._topics.discard(topic)
             raise delivery.error

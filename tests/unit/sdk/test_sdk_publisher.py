@@ -78,6 +78,20 @@ def test_a_delivery_counts_exactly(bootstrap: str) -> None:
     publisher.close()
 
 
+def test_rows_before_a_bad_row_are_written(bootstrap: str) -> None:
+    """The caller may close the client at once, as `with connect()` does: earlier rows are in Kafka already."""
+    publisher, delivery = Publisher(bootstrap, {}), DeliveryReports()
+
+    def records() -> Iterator[tuple[bytes | None, bytes | None]]:
+        yield from [(b"k", b"x")] * 20
+        raise ValueError("a row without a key")
+
+    with pytest.raises(ValueError, match="without a key"):
+        publisher.write("quotes", records(), timeout=30, delivery=delivery)
+    assert (20, 0) == (delivery.written, delivery.unwritten)
+    publisher.close()
+
+
 def test_a_closed_client_leaves_no_thread(bootstrap: str) -> None:
     """Ten clients that have listened and published are gone with all threads of their drivers, at once."""
     tasks = Path("/proc/self/task")
