@@ -64,8 +64,9 @@ class CommandUnderWay:
         """The last reply `unavailable` to the command."""
         self.sendings = 0
         """How often the record was handed to the driver."""
-        self.places: list[str] = []
-        """The places (partition and offset) of the command's records on `cq.commands` that the driver has reported."""
+        self.places: list[str | None] = []
+        """The places (partition and offset) of the command's records on `cq.commands` that the driver has reported;
+        None for an unknown offset."""
         self.unplaced: dict[str, Reply] = {}
         """Place of a refused record → the refusal, for places that the driver has not reported yet."""
         self.reply: Reply | None = None
@@ -171,7 +172,8 @@ class Outbox:
         """Take in a reply. A reply to another client, or a value that is not JSON, is ignored.
 
         A refusal is also ignored if this outbox did not send the refused record. Any reader of `cq.commands` can write
-        a second record with the name and the id of a command, but this record has another place.
+        a second record with the name and the id of a command, but this record has another place. If Kafka has not told
+        the place of a record of the command, every refusal with the command's id counts.
 
         Args:
             value: The reply's value.
@@ -184,10 +186,12 @@ class Outbox:
         pending = self._pending.get(reply.command_id or "")
         if pending is None:
             return
-        if place is not None and reply.code in _OF_ANY_SENDER and (where := place.decode()) not in pending.places:
-            if len(pending.places) < pending.sendings:
-                pending.unplaced[where] = reply
-            return
+        if place is not None and reply.code in _OF_ANY_SENDER and None not in pending.places:
+            where = place.decode()
+            if where not in pending.places:
+                if len(pending.places) < pending.sendings:
+                    pending.unplaced[where] = reply
+                return
         self._settle(pending, reply)
 
     def _settle(self, pending: CommandUnderWay, reply: Reply) -> None:
@@ -200,15 +204,18 @@ class Outbox:
         pending.reply = reply
         del self._pending[pending.command_id]
 
-    def note_delivery(self, pending: CommandUnderWay, outcome: str | TransportError) -> None:
-        """Note the place of a command's record, or the reason why the record will never be written."""
+    def note_delivery(self, pending: CommandUnderWay, outcome: str | None | TransportError) -> None:
+        """Note the place of a command's record, or the reason why the record will never be written.
+
+        The place is None if the record was written at an unknown offset.
+        """
         if pending.done:
             return
         if isinstance(outcome, TransportError):
             self.refuse(pending, outcome)
             return
         pending.places.append(outcome)
-        reply = pending.unplaced.pop(outcome, None)
+        reply = next(iter(pending.unplaced.values()), None) if outcome is None else pending.unplaced.pop(outcome, None)
         if reply is not None:
             self._settle(pending, reply)
 

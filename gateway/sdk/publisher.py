@@ -154,7 +154,7 @@ class DeliveryReports:
             self.count += 1
             self.unwritten += 1
 
-    def end(self, outcome: str | TransportError) -> None:
+    def end(self, outcome: str | None | TransportError) -> None:
         """Count a delivery report."""
         with self._lock:
             self.unwritten -= 1

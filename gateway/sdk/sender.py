@@ -12,10 +12,11 @@ from gateway.sdk.errors import TransportError
 
 __all__ = ["Delivered", "Sender"]
 
-Delivered = Callable[[str | TransportError], None]
+Delivered = Callable[[str | None | TransportError], None]
 """Called with a record's place, ``<partition>/<offset>``, or with the error of a record that Kafka has not confirmed.
 
-After an error, Kafka may still have written the record.
+The place is None if Kafka has the record at an unknown offset: a broker that took the record and then died may not know
+the offset when the driver sends the record again. After an error, Kafka may still have written the record.
 """
 
 
@@ -113,6 +114,7 @@ class Sender:
 
 def _report(delivered: Delivered, error: KafkaError | None, message: Message) -> None:
     if error is None:
-        delivered(f"{message.partition()}/{message.offset()}")
+        offset = message.offset()
+        delivered(None if offset is None else f"{message.partition()}/{offset}")
     else:
         delivered(mapped(error, f'writing to "{message.topic()}"'))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Message
 
-from gateway.sdk.errors import NoReply, TransportError, Unavailable
+from gateway.sdk.errors import NoReply, NotAllowed, TransportError, Unavailable
 from gateway.sdk.outbox import CommandUnderWay, Outbox
+from gateway.sdk.sender import Sender
 
 
 class Hand:
@@ -208,6 +211,39 @@ def test_a_refusal_may_come_before_the_delivery_report(outbox: Outbox) -> None:
     assert not command.done
     outbox.note_delivery(command, "0/21")
     assert command.done
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_refusal_counts_if_the_place_of_the_command_is_unknown(outbox: Outbox, early: bool) -> None:
+    """A broker that died after it took the record tells no offset, so the reply is known by its id alone."""
+    command = outbox.submit("one", timeout=60)
+    command.sendings = 1
+    if early:
+        answer(outbox, command, "not-allowed", b"0/21")
+        assert not command.done
+        outbox.note_delivery(command, None)
+    else:
+        outbox.note_delivery(command, None)
+        answer(outbox, command, "not-allowed", b"0/21")
+    assert isinstance(command.outcome(), NotAllowed)
+
+
+class _BrokerWithoutOffsets:
+    """A producer whose broker died after it took the records, so that their offsets are unknown."""
+
+    def __init__(self, options: dict[str, object]) -> None:
+        assert options["enable.idempotence"]
+
+    def produce(self, topic: str, *_: object, on_delivery: Callable[..., None], **__: object) -> None:
+        on_delivery(None, Message(topic=topic, partition=0, offset=-1001))
+
+
+def test_an_unknown_offset_is_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver reports such a record without an error, and without an offset."""
+    monkeypatch.setattr("gateway.sdk.sender.Producer", _BrokerWithoutOffsets)
+    places: list[object] = []
+    assert Sender("127.0.0.1:1", {}).send("cq.commands", b"x", places.append, key=b"alice")
+    assert [None] == places
 
 
 def test_ids_are_not_to_be_guessed(outbox: Outbox) -> None:
