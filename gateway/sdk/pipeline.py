@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from gateway.sdk import statements
-from gateway.sdk.errors import CommandRejection, PartialRejection
+from gateway.sdk.errors import CommandRejection, PartialRejection, TransportError, Unavailable
 from gateway.sdk.exchange import MOST_UNDER_WAY, Exchange
+from gateway.sdk.operations import describing
 from gateway.sdk.outbox import CommandUnderWay
-from gateway.sdk.results import Reply
+from gateway.sdk.results import ContinuousQuery, Reply
 
-__all__ = ["Item", "Outcome", "Pipeline", "ReplyProgress", "Rejected", "Tally", "checked", "counted"]
+__all__ = ["Inquiry", "Item", "Outcome", "Pipeline", "ReplyProgress", "Rejected", "Tally", "checked", "counted"]
+
+log = logging.getLogger(__name__)
 
 Item = str | tuple[str, str]
 """A statement, or a CQ's name and its SELECT."""
@@ -29,6 +34,8 @@ Rejected = Callable[[int, CommandRejection], None]
 
 _CHUNK = 500
 _KEPT = 1000
+_STEP = 0.1
+"""How long a single wait for replies lasts, in seconds: other threads of the client must get their turn."""
 
 
 @dataclass(slots=True)
@@ -92,6 +99,66 @@ class Pipeline:
             self._exhausted = not texts
             self._waiting.extend(self._exchange.submit(texts, timeout=self._timeout))
         return self._exhausted and not self._waiting
+
+
+class Inquiry:
+    """A question to the gateway about the subscriber's own CQs. A subscription reads on while replies are missing."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        names: Sequence[str],
+        *,
+        timeout: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin without sending a command.
+
+        Args:
+            exchange: Sends the commands.
+            names: The names of the CQs.
+            timeout: Seconds until a command without a reply is given up, and the gateway is asked again.
+            clock: Returns the present, in seconds of a monotonic clock.
+        """
+        self._exchange = exchange
+        self._names = names
+        self._timeout = timeout
+        self._clock = clock
+        self._begin()
+
+    def _begin(self) -> None:
+        self._outcomes: list[Outcome] = []
+        texts, take = describing(self._names), self._outcomes.append
+        self._pipeline = Pipeline(self._exchange, texts, take, timeout=self._timeout, progress=None)
+
+    def answers(self, seconds: float) -> Mapping[str, ContinuousQuery | None] | None:
+        """Return name → CQ, waiting at most `seconds` for the replies; None while replies are missing.
+
+        The CQ is None if the gateway does not know the name. A CQ whose DESCRIBE is rejected for another reason is left
+        out.
+
+        Raises:
+            ClientClosed: The client was closed.
+        """
+        until = self._clock() + seconds
+        try:
+            while not self._pipeline.advance():
+                left = max(0.0, until - self._clock())
+                self._exchange.step(min(_STEP, left))
+                if not left and not self._pipeline.advance():
+                    return None
+            for outcome in self._outcomes:
+                if isinstance(outcome, Unavailable):
+                    raise outcome
+        except (TransportError, Unavailable) as error:
+            log.info("CQs are not described", extra={"error": str(error)})
+            self._begin()
+            return None
+        return {
+            name: outcome.query if isinstance(outcome, Reply) else None
+            for name, outcome in zip(self._names, self._outcomes, strict=True)
+            if isinstance(outcome, Reply) or outcome.code == "unknown-cq"
+        }
 
 
 def counted(tally: Tally, rejected: Rejected | None) -> Callable[[Outcome], None]:

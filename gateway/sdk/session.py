@@ -6,17 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gateway.sdk.exchange import Exchange
-from gateway.sdk.operations import describing
-from gateway.sdk.pipeline import Outcome, Pipeline
+from gateway.sdk.pipeline import Inquiry, Outcome, Pipeline
 from gateway.sdk.publisher import Publisher
 from gateway.sdk.records.feed import places
-from gateway.sdk.results import ContinuousQuery, Reply
+from gateway.sdk.results import ContinuousQuery
 from gateway.sdk.signing import SigningKey
 from gateway.sdk.subscription import Subscription
 
 __all__ = ["Session"]
-
-_STEP = 0.1
 
 
 class Session:
@@ -52,25 +49,16 @@ class Session:
             FilterUnavailable: A destination is virtual, and DuckDB is not installed.
         """
         return Subscription(
-            self._bootstrap, self._extra, places(queries, cursor), skip_lost=skip_lost, describe=self.describe
+            self._bootstrap, self._extra, places(queries, cursor), skip_lost=skip_lost, inquire=self.inquire
         )
 
     def send_many(self, texts: Iterable[str], take: Callable[[Outcome], None]) -> Pipeline:
         """Return a pipeline that sends statements with the client's timeout."""
         return Pipeline(self.exchange, texts, take, timeout=self.timeout, progress=None)
 
-    def describe(self, names: Sequence[str]) -> list[ContinuousQuery]:
-        """Describe the subscriber's CQs with these names. CQs that no longer exist are left out.
-
-        Raises:
-            TransportError: Kafka cannot be reached, or a reply did not come.
-            ClientClosed: The connections were closed.
-        """
-        outcomes: list[Outcome] = []
-        pipeline = self.send_many(describing(names), outcomes.append)
-        while not pipeline.advance():
-            self.exchange.step(_STEP)
-        return [outcome.query for outcome in outcomes if isinstance(outcome, Reply)]
+    def inquire(self, names: Sequence[str]) -> Inquiry:
+        """Return a question about the subscriber's CQs with these names."""
+        return Inquiry(self.exchange, names, timeout=self.timeout)
 
     def close(self) -> None:
         """Close the connections. Subscriptions stay open until they are closed themselves."""

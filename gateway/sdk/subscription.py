@@ -12,6 +12,7 @@ from typing import Self
 
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.inbox import Inbox
+from gateway.sdk.pipeline import Inquiry
 from gateway.sdk.records.cursor import ReadingPlace
 from gateway.sdk.records.feed import Feed
 from gateway.sdk.records.reader import QueryReader
@@ -54,16 +55,22 @@ class Subscription:
         places: Sequence[ReadingPlace],
         *,
         skip_lost: bool = True,
-        describe: Callable[[Sequence[str]], Sequence[ContinuousQuery]] | None = None,
+        inquire: Callable[[Sequence[str]], Inquiry] | None = None,
     ) -> None:
         filters = VirtualFilters()
         self._feed = Feed([QueryReader(place, apply=filters.of(place.query.destination)) for place in places])
         self._skip_lost = skip_lost
-        self._describe = describe
+        self._inquire = inquire
         self._described_at = float("-inf")
         self._widened_at = time.monotonic()
         self._held: list[ResultRecord] = []
         """Records that were fetched, but wait until the pauses of their CQs are known."""
+        self._pauses: Inquiry | None = None
+        """The question whose answer the held records wait for."""
+        self._asked_at = 0.0
+        """When this question was asked."""
+        self._overdue: tuple[list[QueryReader], Inquiry] | None = None
+        """Readers of CQs that should have expired, and the question about these CQs."""
         self._ask_at = 0.0
         self._pause_seconds = _SHORTEST_PAUSE
         self._closed = threading.Event()
@@ -124,12 +131,13 @@ class Subscription:
         return self._feed.take()
 
     def fetch(self, seconds: float) -> None:
-        """Wait at most `seconds` for more records; `take` returns their results.
+        """Wait at most `seconds` for more records, and for the gateway's answers; `take` returns the results.
 
         Raises:
             ResultsGone: Results were deleted before they were read.
             TransportError: Kafka refuses the read.
         """
+        until = time.monotonic() + seconds
         if not self._held:
             if time.monotonic() >= self._widened_at + _WIDENED:
                 self._widen()
@@ -144,7 +152,7 @@ class Subscription:
             self._held = self._inbox.fetch(seconds, skip_lost=self._skip_lost)
             if not self._held:
                 self._ask_overdue()
-        if self._held and self._know_pauses():
+        if self._held and self._know_pauses(max(0.0, until - time.monotonic())):
             records, self._held = self._held, []
             self._feed.add(records)
 
@@ -183,52 +191,64 @@ class Subscription:
         cannot wait for `cq.end`, which retention may have deleted. If the CQ still exists, it has a new EXPIRE.
         """
         now = datetime.now(UTC)
-        overdue = [reader for reader in self._feed.readers if reader.overdue(now)]
-        if not overdue or self._describe is None or time.monotonic() < self._ask_at:
+        if self._overdue is None:
+            overdue = [reader for reader in self._feed.readers if reader.overdue(now)]
+            if not overdue or self._inquire is None or time.monotonic() < self._ask_at:
+                return
+            self._overdue = overdue, self._inquire([reader.name for reader in overdue])
+        overdue, inquiry = self._overdue
+        found = self._answers(inquiry, 0.0)
+        if found is None:
             return
-        try:
-            found = {query.cq: query for query in self._describe([reader.name for reader in overdue])}
-        except ClientClosed:
-            self._describe = None
-            return
-        except TransportError as error:
-            log.info("CQs that should have expired are not known", extra={"error": str(error)})
-        else:
-            self.refresh(list(found.values()))
-            for reader in overdue:
-                query = found.get(reader.name)
-                if query is None or not query.same_stay(reader.query):
+        self._overdue = None
+        for reader in overdue:
+            if reader.name in found:
+                query = found[reader.name]
+                if query is not None and query.same_stay(reader.query):
+                    reader.refresh(query)
+                else:
                     reader.close(End(reader.name, reader.query.expires_at or now, "expired"))
         self._ask_at = time.monotonic() + self._pause_seconds
         self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE)
 
-    def _know_pauses(self) -> bool:
+    def _know_pauses(self, seconds: float) -> bool:
         """Ask the gateway for the pauses of CQs with virtual destinations and new records; False if no answer came.
 
         About a running CQ, the gateway is asked at most every two seconds. So the beginning of a pause may be noticed
         late, and events of these two seconds may give results. About a paused CQ, the gateway is asked before any event
         is skipped, so no event after the pause is lost.
         """
-        topics = {record.topic for record in self._held}
         now = time.monotonic()
-        due = now >= self._described_at + _DESCRIBED
-        asked = [
-            reader.name
-            for reader in self._feed.readers
-            if reader.filtered and reader.query.destination.topic in topics and (due or reader.query.paused)
-        ]
-        if not asked or self._describe is None:
-            return True
-        try:
-            self.refresh(self._describe(asked))
-        except ClientClosed:
-            self._describe = None  # The client was closed, so the last known pauses are used from now on.
-        except TransportError as error:
-            log.info("pauses not known", extra={"error": str(error)})
+        if self._pauses is None:
+            topics = {record.topic for record in self._held}
+            due = now >= self._described_at + _DESCRIBED
+            asked = [
+                reader.name
+                for reader in self._feed.readers
+                if reader.filtered and reader.query.destination.topic in topics and (due or reader.query.paused)
+            ]
+            if not asked or self._inquire is None:
+                return True
+            self._pauses = self._inquire(asked)
+            self._asked_at = now if due else self._described_at
+        found = self._answers(self._pauses, seconds)
+        if found is None:
             return False
-        if due:
-            self._described_at = now
+        self._pauses = None
+        self.refresh([query for query in found.values() if query is not None])
+        self._described_at = self._asked_at
         return True
+
+    def _answers(self, inquiry: Inquiry, seconds: float) -> Mapping[str, ContinuousQuery | None] | None:
+        """Return the gateway's answers, waiting at most `seconds`; None if there is no answer yet.
+
+        Once the client was closed, there are no answers: the last known descriptions are used from then on.
+        """
+        try:
+            return inquiry.answers(seconds)
+        except ClientClosed:
+            self._inquire = None
+            return {}
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
         """Take in the changed clauses of followed CQs. Later results are chosen by the new START and EXPIRE."""

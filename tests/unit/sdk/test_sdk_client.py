@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -266,6 +267,19 @@ def test_a_name_in_the_cursor_is_read_to_its_end_after_the_drop(rote: RoteGatewa
         with pytest.raises(NotFound):
             client.subscribe("gone")
     assert ([1, 2], [2]) == ([first.offset, *rest], asyncio.run(follow(cursor)))
+
+
+def test_a_gateway_that_is_down_does_not_hold_up_a_reader(rote: RoteGateway) -> None:
+    """The gateway is asked about a CQ that should have expired, and `next` keeps its time without an answer."""
+    with connect(rote.bootstrap, "alice", timeout=20) as client:
+        past = datetime(2026, 1, 1, tzinfo=UTC)
+        query = msgspec.structs.replace(client.describe("a"), cq="mute", expires_at=past)
+        with client.subscribe(query) as results:
+            before = time.monotonic()
+            assert results.next(timeout=0.2) is None
+            while not any("mute" in command["text"] for command in rote.commands):
+                assert results.next(timeout=0.2) is None
+    assert time.monotonic() < before + 10
 
 
 def test_cqs_are_described_all_at_once(rote: RoteGateway) -> None:
