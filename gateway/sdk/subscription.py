@@ -15,6 +15,7 @@ from gateway.sdk.inbox import Inbox
 from gateway.sdk.pipeline import Inquiry
 from gateway.sdk.records.cursor import ReadingPlace
 from gateway.sdk.records.feed import Feed
+from gateway.sdk.records.freshness import Freshness
 from gateway.sdk.records.reader import QueryReader
 from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.records.virtual import VirtualFilters
@@ -24,15 +25,13 @@ __all__ = ["Subscription"]
 
 log = logging.getLogger(__name__)
 
-_DESCRIBED = 2.0
-"""Seconds for which a description of a CQ with a virtual destination is current. For later records, the gateway is
-asked for a new description."""
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
-"""Seconds between two questions to the gateway about CQs that should have expired: the first and the longest pause."""
 _WIDENED = 5.0
 """Seconds between two checks for new partitions of the topics of virtual destinations."""
 _SLICE = 0.25
 """How long a single wait lasts, in seconds. A wait must be short, so that Ctrl-C and `close` are noticed."""
+
+_Question = tuple[Inquiry, float]
+"""An inquiry, and when it was begun."""
 
 
 class Subscription:
@@ -61,18 +60,14 @@ class Subscription:
         self._feed = Feed([QueryReader(place, apply=filters.of(place.query.destination)) for place in places])
         self._skip_lost = skip_lost
         self._inquire = inquire
-        self._described_at = float("-inf")
+        self._freshness = Freshness(self._feed)
         self._widened_at = time.monotonic()
         self._held: list[ResultRecord] = []
-        """Records that were fetched, but wait until the pauses of their CQs are known."""
-        self._pauses: Inquiry | None = None
+        """Records that were fetched, but wait until the state of their CQs is known."""
+        self._question: _Question | None = None
         """The question whose answer the held records wait for."""
-        self._asked_at = 0.0
-        """When this question was asked."""
-        self._overdue: tuple[list[QueryReader], Inquiry] | None = None
-        """Readers of CQs that should have expired, and the question about these CQs."""
-        self._ask_at = 0.0
-        self._pause_seconds = _SHORTEST_PAUSE
+        self._overdue: _Question | None = None
+        """The question about CQs that should have expired."""
         self._closed = threading.Event()
         self._inbox = Inbox(bootstrap, extra)
         self._assigned = self._feed.positions()
@@ -150,9 +145,8 @@ class Subscription:
         self._ends = len(self.ends)
         if not self._held:
             self._held = self._inbox.fetch(seconds, skip_lost=self._skip_lost)
-            if not self._held:
-                self._ask_overdue()
-        if self._held and self._know_pauses(max(0.0, until - time.monotonic())):
+        self._ask_overdue()
+        if self._held and self._is_described(max(0.0, until - time.monotonic())):
             records, self._held = self._held, []
             self._feed.add(records)
 
@@ -185,70 +179,39 @@ class Subscription:
         self._feed.settle(self._inbox.reached)
 
     def _ask_overdue(self) -> None:
-        """Ask the gateway about CQs whose EXPIRE is long past.
+        """Ask the gateway about CQs whose EXPIRE is long past, without waiting for the answer."""
+        present, now = datetime.now(UTC), time.monotonic()
+        if self._overdue is None and self._inquire is not None and (names := self._freshness.overdue(present, now)):
+            self._overdue = self._inquire(names), now
+        if self._overdue is not None and self._answered(self._overdue, 0.0):
+            self._overdue = None
+        self._freshness.close(present)
 
-        If a CQ no longer exists, all its results are on Kafka, and its reader ends after these results: the reader
-        cannot wait for `cq.end`, which retention may have deleted. If the CQ still exists, it has a new EXPIRE.
-        """
-        now = datetime.now(UTC)
-        if self._overdue is None:
-            overdue = [reader for reader in self._feed.readers if reader.overdue(now)]
-            if not overdue or self._inquire is None or time.monotonic() < self._ask_at:
-                return
-            self._overdue = overdue, self._inquire([reader.name for reader in overdue])
-        overdue, inquiry = self._overdue
-        found = self._answers(inquiry, 0.0)
-        if found is None:
-            return
-        self._overdue = None
-        for reader in overdue:
-            if reader.name in found:
-                query = found[reader.name]
-                if query is not None and query.same_stay(reader.query):
-                    reader.refresh(query)
-                else:
-                    reader.close(End(reader.name, reader.query.expires_at or now, "expired"))
-        self._ask_at = time.monotonic() + self._pause_seconds
-        self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE)
-
-    def _know_pauses(self, seconds: float) -> bool:
-        """Ask the gateway for the pauses of CQs with virtual destinations and new records; False if no answer came.
-
-        About a running CQ, the gateway is asked at most every two seconds. So the beginning of a pause may be noticed
-        late, and events of these two seconds may give results. About a paused CQ, the gateway is asked before any event
-        is skipped, so no event after the pause is lost.
-        """
+    def _is_described(self, seconds: float) -> bool:
+        """Ask the gateway about the CQs of the held records; False if there is no answer within `seconds`."""
         now = time.monotonic()
-        if self._pauses is None:
-            topics = {record.topic for record in self._held}
-            due = now >= self._described_at + _DESCRIBED
-            asked = [
-                reader.name
-                for reader in self._feed.readers
-                if reader.filtered and reader.query.destination.topic in topics and (due or reader.query.paused)
-            ]
-            if not asked or self._inquire is None:
-                return True
-            self._pauses = self._inquire(asked)
-            self._asked_at = now if due else self._described_at
-        found = self._answers(self._pauses, seconds)
-        if found is None:
+        if self._question is None and self._inquire is not None and (names := self._freshness.unknown(self._held, now)):
+            self._question = self._inquire(names), now
+        if self._question is not None and not self._answered(self._question, seconds):
             return False
-        self._pauses = None
-        self.refresh([query for query in found.values() if query is not None])
-        self._described_at = self._asked_at
+        self._question = None
         return True
 
-    def _answers(self, inquiry: Inquiry, seconds: float) -> Mapping[str, ContinuousQuery | None] | None:
-        """Return the gateway's answers, waiting at most `seconds`; None if there is no answer yet.
+    def _answered(self, question: _Question, seconds: float) -> bool:
+        """Take in the answer to a question, waiting at most `seconds`; False if there is no answer yet.
 
-        Once the client was closed, there are no answers: the last known descriptions are used from then on.
+        Once the client was closed, no answer is awaited: the last known descriptions are used from then on.
         """
+        inquiry, asked_at = question
         try:
-            return inquiry.answers(seconds)
+            descriptions = inquiry.answers(seconds)
         except ClientClosed:
             self._inquire = None
-            return {}
+            return True
+        if descriptions is None:
+            return False
+        self._freshness.update(descriptions, asked_at)
+        return True
 
     def refresh(self, queries: Sequence[ContinuousQuery]) -> None:
         """Take in the changed clauses of followed CQs. Later results are chosen by the new START and EXPIRE."""

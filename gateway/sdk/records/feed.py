@@ -94,6 +94,10 @@ class Feed:
         """Complete snapshots: name of the CQ → number of rows in its snapshot."""
         return {reader.name: reader.snapshot for reader in self._readers if reader.snapshot is not None}
 
+    def followers(self, record: ResultRecord) -> Sequence[QueryReader]:
+        """Return the readers of a record's destination."""
+        return self._by_key.get((record.topic, record.key), ())
+
     def positions(self) -> dict[tuple[str, int], int]:
         """Return topic and partition → the lowest offset at which a reader begins. Ended readers are left out."""
         starts: dict[tuple[str, int], int] = {}
@@ -137,7 +141,7 @@ class Feed:
         while True:
             while self._records:
                 record = self._records[0]
-                for reader in self._by_key.get((record.topic, record.key), ()):
+                for reader in self.followers(record):
                     result = reader.feed(record)
                     if isinstance(result, End):
                         self.ends[result.cq] = result

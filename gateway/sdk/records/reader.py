@@ -73,6 +73,8 @@ class QueryReader:
         self._forerunner = place.forerunner
         self.closing: CqEnd | None = None
         """The CQ's end, if it is known while results may still be unread."""
+        self.gone = False
+        """Whether the gateway, when it was asked, did not know the CQ any more."""
 
     @property
     def query(self) -> ContinuousQuery:
@@ -97,6 +99,15 @@ class QueryReader:
     def refresh(self, query: ContinuousQuery) -> None:
         """Take in the CQ after an ALTER. START and EXPIRE may have changed; the destination has not."""
         self._query = query
+
+    def forget(self) -> None:
+        """Note that the gateway does not know the CQ any more.
+
+        Nobody knows then whether the CQ was resumed before the end, so a pause without an end does not count.
+        """
+        self.gone = True
+        pauses = [pause for pause in self._query.pauses if pause.until is not None]
+        self._query = msgspec.structs.replace(self._query, pauses=pauses)
 
     def overdue(self, now: datetime) -> bool:
         """Tell whether the CQ should have ended by now, because of its EXPIRE, although no end was read."""
@@ -218,18 +229,32 @@ class QueryReader:
             before=None if (before := record.headers.get("before")) is None else msgspec.json.decode(before),
         )
 
+    def expires_before(self, record: ResultRecord) -> bool:
+        """Tell whether a record may be skipped because of EXPIRE."""
+        expires_at = self._query.expires_at
+        if expires_at is None or self.ended or record.offset < self._next.get(record.partition, 0):
+            return False
+        if record.kind == MATCH:
+            return not self._precedes_expire(record)
+        return record.kind == DIGEST and record.time > expires_at
+
     def _sees(self, record: ResultRecord) -> bool:
         """Tell whether a match's time is between START and EXPIRE of this CQ.
 
-        The destination may have further matches, for other CQs. EXPIRE itself is excluded, except for a result that
-        waited for the watermark; such a result has a `cause`.
+        The destination may have further matches, for other CQs.
         """
-        query, time = self._query, record.time
-        if query.starts_at is not None and time < query.starts_at:
-            return False
-        if query.expires_at is None or time < query.expires_at:
+        starts_at = self._query.starts_at
+        return (starts_at is None or record.time >= starts_at) and self._precedes_expire(record)
+
+    def _precedes_expire(self, record: ResultRecord) -> bool:
+        """Tell whether a match's time is before EXPIRE.
+
+        EXPIRE itself is excluded, except for a result that waited for the watermark; such a result has a `cause`.
+        """
+        expires_at = self._query.expires_at
+        if expires_at is None or (time := record.time) < expires_at:
             return True
-        return time == query.expires_at and "cause" in record.headers
+        return time == expires_at and "cause" in record.headers
 
     def _paused(self, written_at: datetime | None) -> bool:
         """Tell whether a record was written during a pause of this CQ.
