@@ -80,6 +80,8 @@ class Inbox:
         """Assigned topic and partition → offset at which reading began."""
         self.reached: dict[tuple[str, int], int] = {}
         """Topic and partition → the end offset of the partition when this partition was last read to its end."""
+        self.lost: set[tuple[str, int]] = set()
+        """Partitions of which records were deleted before they were read, until the caller forgets them."""
 
     def end(self, topic: str, partition: int, seconds: float) -> int:
         """Return the offset that the partition's next record will have; wait at most `seconds` for Kafka.
@@ -210,6 +212,7 @@ class Inbox:
                     self._trouble = gone(f'reading "{where.topic}"', "The topic was deleted and made again.")
                     continue
                 log.warning("results were deleted before they were read", extra={"topic": where.topic})
+                self.lost.add((where.topic, where.partition))
                 self._consumer.incremental_unassign([where])
                 self._consumer.incremental_assign([where])
             elif unknown(error):

@@ -67,7 +67,7 @@ class Subscription:
         self._question: _Question | None = None
         """The question whose answer the held records wait for."""
         self._overdue: _Question | None = None
-        """The question about CQs that should have expired."""
+        """The question about CQs whose end may be deleted."""
         self._closed = threading.Event()
         self._inbox = Inbox(bootstrap, extra)
         self._assigned = self._feed.positions()
@@ -145,6 +145,8 @@ class Subscription:
         self._ends = len(self.ends)
         if not self._held:
             self._held = self._inbox.fetch(seconds, skip_lost=self._skip_lost)
+            self._freshness.hear(self._held, self._inbox.lost, time.monotonic())
+            self._inbox.lost.clear()
         self._ask_overdue()
         if self._held and self._is_described(max(0.0, until - time.monotonic())):
             records, self._held = self._held, []
@@ -179,13 +181,13 @@ class Subscription:
         self._feed.settle(self._inbox.reached)
 
     def _ask_overdue(self) -> None:
-        """Ask the gateway about CQs whose EXPIRE is long past, without waiting for the answer."""
+        """Ask the gateway about CQs whose end may be deleted, without waiting for the answer."""
         present, now = datetime.now(UTC), time.monotonic()
         if self._overdue is None and self._inquire is not None and (names := self._freshness.overdue(present, now)):
             self._overdue = self._inquire(names), now
         if self._overdue is not None and self._answered(self._overdue, 0.0):
             self._overdue = None
-        self._freshness.close(present)
+        self._freshness.close(present, now)
 
     def _is_described(self, seconds: float) -> bool:
         """Ask the gateway about the CQs of the held records; False if there is no answer within `seconds`."""

@@ -5,7 +5,7 @@ A CQ may be altered, paused, resumed or dropped while its results are read. The 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from gateway.sdk.records.feed import Feed
@@ -19,7 +19,10 @@ _DESCRIBED = 2.0
 """Seconds for which a description of a CQ with a virtual destination is current. For later records, the gateway is
 asked for a new description."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
-"""Seconds between two questions to the gateway about CQs that should have expired: the first and the longest pause."""
+"""Seconds between two questions to the gateway about CQs that may have ended: the first and the longest pause."""
+_SILENT = 60.0
+"""After this many seconds without a record, in addition to the interval of digests, no more results of a dropped CQ are
+awaited."""
 
 
 class Freshness:
@@ -29,6 +32,8 @@ class Freshness:
         self._feed = feed
         self._described_at: dict[str, float] = {}
         """Name of a CQ → time of the last question about the CQ that was answered."""
+        self._heard_at: dict[str, float] = {}
+        """CQs whose end may be among records that were deleted unread: name → time of the last record."""
         self._ask_at = 0.0
         self._pause_seconds = _SHORTEST_PAUSE
 
@@ -57,14 +62,37 @@ class Freshness:
         )
         return sorted(found)
 
+    def hear(self, records: Sequence[ResultRecord], lost: Collection[tuple[str, int]], now: float) -> None:
+        """Take in the records of a fetch.
+
+        Args:
+            records: The records.
+            lost: Topics and partitions of which records were deleted before they were read.
+            now: The present of the monotonic clock.
+        """
+        if lost:
+            for reader in self._feed.readers:
+                if not reader.begins().keys().isdisjoint(lost):
+                    self._heard_at[reader.name] = now
+        if self._heard_at:
+            heard = {reader.name for record in records for reader in self._feed.followers(record)}
+            self._heard_at.update(dict.fromkeys(heard & self._heard_at.keys(), now))
+
     def overdue(self, time: datetime, now: float) -> list[str]:
-        """Return the CQs whose EXPIRE is long past, if it is time to ask about them.
+        """Return the CQs whose end may be deleted, if it is time to ask about them.
+
+        The EXPIRE of such a CQ is long past, or records of its partitions were deleted before they were read. All other
+        readers come to the end of their CQ.
 
         Args:
             time: The present.
             now: The present of the monotonic clock.
         """
-        found = [reader.name for reader in self._feed.readers if not reader.gone and reader.overdue(time)]
+        found = [
+            reader.name
+            for reader in self._feed.readers
+            if not (reader.gone or reader.ended) and (reader.name in self._heard_at or reader.overdue(time))
+        ]
         if not found or now < self._ask_at:
             return []
         self._ask_at = now + self._pause_seconds
@@ -84,18 +112,26 @@ class Freshness:
                 query = descriptions[reader.name]
                 if query is not None and query.same_stay(reader.query):
                     reader.refresh(query)
+                    # The end of a CQ that exists is still to be written.
+                    self._heard_at.pop(reader.name, None)
                 else:
                     reader.forget()
 
-    def close(self, time: datetime) -> None:
-        """Close the readers of CQs that should have expired and that the gateway does not know any more.
+    def close(self, time: datetime, now: float) -> None:
+        """Close the readers of CQs that the gateway does not know any more, and whose `cq.end` may be deleted.
 
-        All results of such a CQ are on Kafka, so its reader ends after these results: the reader cannot wait for
-        `cq.end`, which retention may have deleted.
+        All results of a CQ that has expired are on Kafka. After a DROP, results may still come while the evaluator is
+        behind, so the reader of a dropped CQ must have been silent for long.
+
+        Args:
+            time: The present.
+            now: The present of the monotonic clock.
         """
         for reader in self._feed.readers:
-            if reader.gone and reader.overdue(time):
-                reader.close(_end(reader, time))
+            if reader.gone and not reader.ended and reader.closing is None:
+                heard_at = self._heard_at.get(reader.name, float("inf"))
+                if reader.overdue(time) or now >= heard_at + reader.interval.total_seconds() + _SILENT:
+                    reader.close(_end(reader, time))
 
 
 def _end(reader: QueryReader, time: datetime) -> End:

@@ -109,14 +109,19 @@ class QueryReader:
         pauses = [pause for pause in self._query.pauses if pause.until is not None]
         self._query = msgspec.structs.replace(self._query, pauses=pauses)
 
+    @property
+    def interval(self) -> timedelta:
+        """The time between two digests; zero without EVERY, and for a cron expression."""
+        every = self._query.trigger.every
+        return timedelta() if every is None else msgspec.convert(every, timedelta)
+
     def overdue(self, now: datetime) -> bool:
         """Tell whether the CQ should have ended by now, because of its EXPIRE, although no end was read."""
         query = self._query
         if query.expires_at is None or self.ended or self.closing is not None or query.trigger.cron is not None:
             return False
         # If other CQs share the destination, pending matches come at the next tick, and the end comes after them.
-        every = timedelta() if query.trigger.every is None else msgspec.convert(query.trigger.every, timedelta)
-        return now >= query.expires_at + every + OVERDUE
+        return now >= query.expires_at + self.interval + OVERDUE
 
     def close(self, end: End) -> None:
         """Note that the CQ has ended. The reader ends after the records that exist now."""

@@ -9,8 +9,11 @@ import msgspec
 import pytest
 
 from gateway.sdk.records.cursor import place_of
+from gateway.sdk.records.feed import Feed
+from gateway.sdk.records.freshness import Freshness
+from gateway.sdk.records.reader import QueryReader
 from gateway.sdk.records.record import ResultRecord
-from gateway.sdk.results import ContinuousQuery, Digest, Match, Pause
+from gateway.sdk.results import ContinuousQuery, Digest, End, Match, Pause, Trigger
 from gateway.sdk.subscription import Subscription
 from tests.unit.sdk import sdk_records as records
 from tests.unit.sdk.sdk_records import NOON
@@ -25,6 +28,7 @@ class _Inbox:
         assert bootstrap and not extra
         self.fetches: list[list[ResultRecord]] = []
         self.reached: dict[tuple[str, int], int] = {}
+        self.lost: set[tuple[str, int]] = set()
 
     def assign(self, positions: Mapping[tuple[str, int], int]) -> None:
         self.reached = dict(positions)
@@ -160,6 +164,64 @@ def test_the_traffic_of_others_does_not_keep_a_reader_from_its_end() -> None:
         assert reading.read(records.match(offset, (0, offset), key="d_other")) == []
     assert reading.subscription.ended
     assert reading.subscription.ends["intel"].reason == "expired"
+
+
+_WHERE = ("cq.results", 3)
+"""Topic and partition of the results."""
+
+
+@pytest.mark.parametrize(
+    ("trigger", "seconds"),
+    [(Trigger(), 60), (Trigger("timer", every="PT1H"), 3660), (Trigger("timer", cron="0 8 * * *"), 60)],
+)
+@pytest.mark.parametrize("expires_at", [None, NOON])
+def test_a_reader_whose_end_is_deleted_ends(trigger: Trigger, seconds: float, expires_at: datetime | None) -> None:
+    """Records were deleted unread, the gateway knows no CQ, and no record comes any more."""
+    reader = QueryReader(place_of(records.query(trigger=trigger, expires_at=expires_at)))
+    freshness = Freshness(Feed([reader]))
+    freshness.hear([], {_WHERE}, 100.0)
+    assert freshness.overdue(NOON, 100.0) == ["intel"]
+    freshness.update({"intel": None}, 100.0)
+    freshness.hear([records.match(0, (0, 1))], (), 130.0)
+    freshness.hear([records.match(1, (0, 1), key="d_other")], (), 140.0)
+    freshness.close(NOON, 129.9 + seconds)
+    assert reader.closing is None
+    freshness.close(NOON, 130.0 + seconds)
+    assert reader.closing is not None
+    assert reader.closing.end == End("intel", NOON, "dropped" if expires_at is None else "expired")
+    assert freshness.overdue(NOON, 1e9) == []
+
+
+def test_a_cq_that_was_there_after_the_loss_has_its_end_before_it() -> None:
+    """Its end is not among the deleted records, however long the reader is silent; a later loss is another question."""
+    reader = QueryReader(place_of(records.query()))
+    freshness = Freshness(Feed([reader]))
+    freshness.hear([], {_WHERE}, 0.0)
+    assert freshness.overdue(NOON, 0.0) == ["intel"]
+    freshness.update({"intel": records.query()}, 0.0)
+    assert freshness.overdue(NOON, 1e6) == []
+    freshness.update({"intel": None}, 1e6)
+    freshness.close(NOON, 2e6)
+    assert reader.closing is None
+    freshness.hear([], {_WHERE}, 3e6)
+    freshness.close(NOON, 3e6 + 60)
+    assert reader.closing is not None
+
+
+def test_a_silent_reader_asks_nothing_if_it_has_read_all() -> None:
+    """Its end is still to come, perhaps long after a DROP, while the evaluator is behind."""
+    freshness = Freshness(Feed([QueryReader(place_of(records.query()))]))
+    freshness.hear([], {("cq.results", 4)}, 0.0)
+    assert freshness.overdue(NOON, 1e6) == []
+
+
+def test_a_subscription_whose_end_is_deleted_asks_the_gateway() -> None:
+    """The consumer notes the loss, and the answer comes without a record."""
+    reading = _Reading(records.query())
+    reading.inbox.lost.add(_WHERE)
+    assert reading.read() == reading.read() == []
+    assert reading.gateway.asked == ["intel"]
+    assert not reading.inbox.lost
 
 
 def _virtual(pauses: list[Pause]) -> ContinuousQuery:

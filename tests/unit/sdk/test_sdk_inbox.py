@@ -32,6 +32,16 @@ def test_what_was_left_is_not_read_from_its_beginning() -> None:
     inbox.assign({_WHERE: 5, ("others", 0): 0})
     inbox.leave([_WHERE])
     assert [] == inbox.sound([_DeletedRecords()], skip_lost=True)  # type: ignore[list-item]
+    assert not inbox.lost
+    inbox.close()
+
+
+def test_the_loss_of_records_is_noted() -> None:
+    """The end of a CQ may be among the deleted records."""
+    inbox = Inbox("127.0.0.1:1", {})
+    inbox.assign({_WHERE: 5, ("others", 0): 0})
+    assert [] == inbox.sound([_DeletedRecords()], skip_lost=True)  # type: ignore[list-item]
+    assert {_WHERE} == inbox.lost
     inbox.close()
 
 
