@@ -28,6 +28,17 @@ class CqEnd:
         self._read_at = read_at
         self._bounds: dict[int, int] | None = None
 
+    def found(self, end: End, read_at: tuple[int, int]) -> None:
+        """Note that a record with the end was read, so that its time and reason are known exactly. The first counts.
+
+        Args:
+            end: The end in the record.
+            read_at: Partition and offset of the record.
+        """
+        if self._read_at is None:
+            self.end, self._read_at = end, read_at
+            self._bounds = None  # results of other partitions may have come since the bounds were noted
+
     @property
     def bounded(self) -> bool:
         """Whether the ends of the partitions are known."""

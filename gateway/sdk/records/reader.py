@@ -337,7 +337,9 @@ class QueryReader:
     def _finish(self, end: End, record: ResultRecord) -> End | None:
         if len(self._next) > 1:
             # Other partitions may have results from before the end that were not read yet.
-            self.closing = self.closing or CqEnd(end, (record.partition, record.offset))
+            if self.closing is None:
+                self.closing = CqEnd(end)
+            self.closing.found(end, (record.partition, record.offset))
             return None
         self._end = end
         return end

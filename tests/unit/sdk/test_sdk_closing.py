@@ -45,6 +45,25 @@ def test_an_end_in_one_partition_waits_for_the_others(record: records.Fields) ->
         assert one.ended
 
 
+def test_an_end_that_is_read_is_more_exact_than_the_word_of_the_gateway() -> None:
+    """A reader that is still behind learns that its CQ is gone, and then reads when and why."""
+    feed = Feed([QueryReader(place_of(_spread()))])
+    [reader] = feed.readers
+    reader.close(End("intel", NOON + timedelta(days=1), "expired"))
+    assert reader.closing is not None
+    reader.closing.bound({0: 1, 1: 0})
+    feed.add([msgspec.structs.replace(records.end(0, seconds=1), partition=0)])
+    assert feed.take() is None
+    again = decode_cursor(feed.cursor())
+    assert [{0: 0, 1: 0}] == [place.next for place in again], "the end is read again after resuming"
+    assert not reader.closing.bounded, "results of the other partition may have come meanwhile"
+    reader.closing.bound({0: 1, 1: 1})
+    feed.settle({("cq.results", 0): 1, ("cq.results", 1): 0})
+    assert not feed.ended
+    feed.settle({("cq.results", 0): 1, ("cq.results", 1): 1})
+    assert {"intel": End("intel", NOON + timedelta(seconds=1), "dropped")} == feed.ends
+
+
 @pytest.mark.parametrize(
     ("trigger", "seconds"),
     [(Trigger(), 70), (Trigger("timer", every="PT1H"), 3670), (Trigger("timer", cron="0 8 * * *"), None)],
