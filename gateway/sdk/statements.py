@@ -104,8 +104,7 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
 
     Example:
         >>> print(create_cq("intel", "SELECT price FROM quotes", every="10 minutes"))
-        CREATE CQ "intel" AS SELECT price FROM quotes
-        EVERY '10 minutes'
+        CREATE CQ "intel" AS SELECT price FROM quotes EVERY '10 minutes'
 
     Raises:
         TypeError: An argument is not a clause.
@@ -135,8 +134,8 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
         parts.append(f"EXPIRE AFTER {interval(expire)}")
     elif expire is not None:
         parts.append(f"EXPIRE {moment(expire)}")
-    # The SELECT may end with a `--` comment, which would swallow clauses on the same line.
-    return f"{query}\n{' '.join(parts)}" if parts else query
+    gap = "\n" if "--" in select else " "  # a comment at the end of the SELECT would swallow clauses on its line
+    return gap.join([query, " ".join(parts)]) if parts else query
 
 
 def create_stream(
