@@ -54,6 +54,8 @@ class SourceGrants:
                 detail=f"GRANT can name {_MOST_READERS} subscribers for one {statement.kind}.",
                 hint="GRANT … TO ALL lets everybody read it.",
             )
+        if statement.granted:
+            self._readers.forget(source)
         if changed != source:
             _put(self._working, changed)
             catalog.whole.add(changed)

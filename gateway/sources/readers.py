@@ -41,13 +41,15 @@ class FoundReaders(NamedTuple):
 
 
 class SourceReaders:
-    """Searches the CQs of subscribers. If a search was cut short, the next search continues after the last CQ."""
+    """Searches the CQs of subscribers. If a search was cut short, the next search skips CQs that need no right."""
 
     def __init__(self, working: WorkingCopy, computations: Callable[[], Computations]) -> None:
         self._working = working
         self._computations = computations
-        self._reached: dict[tuple[str, Subscriber], str] = {}
-        """Source and subscriber → name of the last CQ that was examined, if the search was cut short there."""
+        self._unconcerned: dict[str, dict[Subscriber, str]] = {}
+        """Source → subscriber → the name up to which no CQ of the subscriber needs the right, for searches that were
+        cut short. A CQ that was found is never skipped: a REVOKE without CASCADE leaves the CQ, and a unit of work that
+        is carried out again restores the CQ."""
 
     def find(self, source: Stream | Table | View, subscribers: Iterable[Subscriber], most: int) -> FoundReaders:
         """Return CQs that name a source in their text, or read the source through views of their own subscriber.
@@ -67,22 +69,28 @@ class SourceReaders:
         if not self._is_read(source):
             return FoundReaders(found, False)
         left = _SEARCHED
+        unconcerned = self._unconcerned.setdefault(_identity(source), {})
         for subscriber in subscribers:
-            place = (_identity(source), subscriber)
-            names = self._working.names(subscriber).after(self._reached.pop(place, ""))
+            names = self._working.names(subscriber).after(unconcerned.get(subscriber, ""))
+            before = len(found)
             while some := [CqKey(subscriber, CqName(name)) for name in islice(names, _LOADED)]:
                 loaded = self._working.load(some)
                 for key in some:
                     if self._reads(loaded, key, source):
                         found.append(key)
                         if len(found) == most:
-                            self._reached[place] = key.name
                             return FoundReaders(found, True)
+                    elif len(found) == before:
+                        unconcerned[subscriber] = key.name
                 left -= len(some)
                 if left <= 0:
-                    self._reached[place] = some[-1].name
                     return FoundReaders(found, True)
+        self.forget(source)
         return FoundReaders(found, False)
+
+    def forget(self, source: Stream | Table | View) -> None:
+        """Make the next search examine all CQs, since a GRANT lets subscribers create CQs that read the source."""
+        self._unconcerned.pop(_identity(source), None)
 
     def _is_read(self, source: Stream | Table | View) -> bool:
         match source:
