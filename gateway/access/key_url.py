@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import logging
 import threading
 import time
@@ -81,7 +82,9 @@ class KeyUrl:
 
         Raises:
             OSError: The issuer does not answer.
+            HTTPException: The answer is not complete HTTP.
             ValueError: The answer is not a key set.
+            RecursionError: The answer is nested too deeply.
         """
         with urllib.request.urlopen(self._url, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 - https, as checked
             body = answer.read(_MOST_BYTES)
@@ -92,14 +95,19 @@ class KeyUrl:
         self._keys = {key_id: key for key_id, key in filter(None, keys)}
         self._read_at = self._clock()
 
+    def read_or_log(self) -> float:
+        """Read the keys once, or log why they cannot be read; return the seconds until the next reading."""
+        try:
+            self.read()
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
+            # The text of an HTTPException quotes the answer, which may have any bytes.
+            log.warning("the issuer's keys cannot be read", extra={"reason": repr(error)})
+            return _AGAIN_SECONDS
+        return _EVERY_SECONDS
+
     def _read_for_ever(self) -> None:
         while True:
-            rest = _EVERY_SECONDS
-            try:
-                self.read()
-            except (OSError, ValueError) as error:
-                rest = _AGAIN_SECONDS
-                log.warning("the issuer's keys cannot be read", extra={"reason": str(error)})
+            rest = self.read_or_log()
             self._wanted.clear()
             time.sleep(min(rest, _AGAIN_SECONDS))
             self._wanted.wait(max(rest - _AGAIN_SECONDS, 0.0))
