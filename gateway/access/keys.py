@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jwt
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 _SECRET_BYTES = 32
 _RSA_BITS = 2048
 _LOOK_MS = 1000
+_UNUSABLE = (ValueError, TypeError, UnsupportedAlgorithm, jwt.PyJWTError)
+"""The errors for a key that cannot be used."""
 
 
 class TokenKey(NamedTuple):
@@ -129,12 +132,12 @@ def _read(path: Path) -> tuple[dict[str, TokenKey], list[str]]:
             readers = [partial(_of_pem_file, file) for file in sorted(path.glob("*.pem"))]
         else:
             readers = [partial(_of_jwk, each) for each in msgspec.json.decode(path.read_bytes(), type=_Jwks).keys]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return keys, [str(error)]
     for read in readers:
         try:
             key_id, key = read()
-        except (OSError, ValueError, TypeError, jwt.PyJWTError) as error:
+        except (OSError, *_UNUSABLE) as error:
             faults.append(str(error))
         else:
             keys[key_id] = key
@@ -157,7 +160,7 @@ def issuer_key(fields: dict[str, Any], issuer: str) -> tuple[str, TokenKey] | No
         return None
     try:
         key_id, key = _of_jwk({**fields, "alg": algorithm, "subscribers": ["*"], "iss": issuer})
-    except (ValueError, TypeError, jwt.PyJWTError):
+    except _UNUSABLE:
         return None
     return key_id, key
 
@@ -184,7 +187,7 @@ def _of_jwk(fields: dict[str, Any]) -> tuple[str, TokenKey]:
 def _of_pem(name: str, text: bytes) -> TokenKey:
     try:
         key = load_pem_public_key(text)
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise ValueError(f'"{name}.pem" is not a public key') from error
     return TokenKey(key, _algorithm(key, name), (_literal(name),))
 

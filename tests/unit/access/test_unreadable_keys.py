@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import logging
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import ClassVar
 
 import pytest
 
 from gateway.access.key_url import KeyUrl
+from gateway.access.keys import KeyFile
+from grouping.model.errors import OperationalError
+
+_ED25519 = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+-----END PUBLIC KEY-----
+"""
+_SECT113R1 = """-----BEGIN PUBLIC KEY-----
+MDQwEAYHKoZIzj0CAQYFK4EEAAQDIAAEAXGRQhMDPz316BHwdPOhAaLC197ZASu1
+3BBLqDIt
+-----END PUBLIC KEY-----
+"""
+"""A key of a curve that the library does not know."""
 
 
 class _BrokenIssuer(BaseHTTPRequestHandler):
@@ -43,3 +57,27 @@ def test_no_answer_of_an_issuer_ends_the_reading(caplog: pytest.LogCaptureFixtur
         server.shutdown()
     assert count == len(caplog.records)
     assert all(str(vars(record)["reason"]).isprintable() for record in caplog.records)
+
+
+@pytest.mark.parametrize("text", [_SECT113R1, "rubbish"])
+def test_an_unreadable_file_of_a_folder(tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """While the gateway runs, the other keys of the folder are read; at the start, the refusal names the file."""
+    (tmp_path / "alice.pem").write_text(_ED25519)
+    file = KeyFile(tmp_path)
+    (tmp_path / "bob.pem").write_text(text)
+    (tmp_path / "carol.pem").write_text(_ED25519)
+    with caplog.at_level(logging.ERROR, "gateway.access.keys"):
+        file.refresh(1000)
+    assert ["alice", "carol"] == list(file.keys)
+    assert ['"bob.pem" is not a public key'] == [vars(record)["reason"] for record in caplog.records]
+    with pytest.raises(OperationalError) as raised:
+        KeyFile(tmp_path)
+    assert '"bob.pem" is not a public key' == raised.value.detail
+
+
+def test_a_key_set_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    """A key set that is nested too deeply is refused like any other unreadable key set."""
+    file = tmp_path / "keys.json"
+    file.write_text('{"keys": [{"k": ' + "[" * 100_000)
+    with pytest.raises(OperationalError, match="cannot be read"):
+        KeyFile(file)
