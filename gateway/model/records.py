@@ -36,8 +36,8 @@ __all__ = [
 
 
 def millis(at: datetime) -> int:
-    """Return an instant as epoch milliseconds."""
-    return round((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
+    """Return an instant as epoch milliseconds, rounded down, so that the result is in the same year."""
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 class DueSnapshot(msgspec.Struct, frozen=True, array_like=True):

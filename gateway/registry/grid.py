@@ -60,5 +60,5 @@ def _cron(trigger: TriggerSpec, at_ms: int, *, reverse: bool) -> int | None:
         local = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(cron_zone(trigger.zone))
         found = next(CronSim(trigger.cron, local, reverse=reverse), None)
         return None if found is None else millis(found.astimezone(UTC))
-    except OverflowError:  # the instant is outside the years 1 to 9999
+    except (OverflowError, ValueError):  # the instant is outside the years 1 to 9999
         return None

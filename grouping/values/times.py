@@ -170,7 +170,8 @@ def instant(epoch_ms: int) -> str:
         >>> instant(0)
         '1970-01-01T00:00:00.000Z'
     """
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def format_interval(interval: timedelta) -> str:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.membership import Membership, union
-from gateway.model.records import Cq, Destination
+from gateway.model.records import Cq, Destination, instant, millis
 from gateway.model.trigger_spec import TriggerSpec
-from gateway.registry.grid import next_tick
+from gateway.registry.grid import next_tick, previous_tick
 from grouping.digests.cursor import Window
 from grouping.model.trigger import CronBased, TimerBased
 from grouping.statements.cq_text import CqText
@@ -79,3 +79,11 @@ def test_cron_keeps_its_local_time_across_daylight_saving() -> None:
         at = next_tick(spec, at) or 0
         found.append(datetime.fromtimestamp(at / 1000, UTC).hour)
     assert [7, 6, 6] == found
+
+
+def test_the_last_instant_is_an_instant() -> None:
+    """A fraction of a millisecond leads to no instant of the year 10000, and no tick is asked for beyond."""
+    last_ms = millis(datetime(9999, 12, 31, 23, 59, 59, 999_900, UTC))
+    assert "9999-12-31T23:59:59.999Z" == instant(last_ms)
+    spec = TriggerSpec.of(CronBased("0 8 * * *", "UTC"), None, 0)
+    assert [None, None] == [find(spec, last_ms + 1) for find in (next_tick, previous_tick)]
