@@ -13,6 +13,7 @@ from schemas.single_object import MAGIC, SingleObject, load_schema
 __all__ = [
     "Command",
     "Encoding",
+    "LONGEST_NAME",
     "MalformedCommand",
     "Reply",
     "decode_command",
@@ -26,7 +27,7 @@ Encoding = Literal["json", "avro"]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-_LONGEST = 1024
+LONGEST_NAME = 1024
 """The largest number of characters of a command id, and of a subscriber's name. Each reply repeats both."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -44,7 +45,7 @@ class _CommandFields(msgspec.Struct, frozen=True):
 class _CommandId(msgspec.Struct, frozen=True):
     """The id in a malformed command, which is all that the reply needs."""
 
-    command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
+    command_id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -117,9 +118,9 @@ def decode_command(value: bytes | None) -> Command:
     if value is None:
         raise MalformedCommand("The record has no value.")
     command = _decode_avro(value) if value.startswith(MAGIC) else _decode_json(value)
-    if len(command.command_id) > _LONGEST:
+    if len(command.command_id) > LONGEST_NAME:
         raise MalformedCommand(
-            f"Its command_id has {len(command.command_id)} characters; it may have {_LONGEST}.",
+            f"Its command_id has {len(command.command_id)} characters; it may have {LONGEST_NAME}.",
             encoding=command.encoding,
         )
     if fault := _subscriber_fault(command.subscriber):
@@ -128,8 +129,8 @@ def decode_command(value: bytes | None) -> Command:
 
 
 def _subscriber_fault(name: str) -> str | None:
-    if len(name) > _LONGEST:
-        return f"Its subscriber has {len(name)} characters; it may have {_LONGEST}."
+    if len(name) > LONGEST_NAME:
+        return f"Its subscriber has {len(name)} characters; it may have {LONGEST_NAME}."
     control = None if name.isprintable() else _CONTROL.search(name)
     return f"Its subscriber has the control character U+{ord(control[0]):04X}." if control else None
 

@@ -6,7 +6,6 @@ from typing import cast
 
 from sqlglot.tokenizer_core import TokenType
 
-from grouping.model.errors import InputError
 from grouping.model.query import ChangeAccess, DropCqs, SetQuota, ShowQuota, SourceKind
 from grouping.statements.tokens import Tokens
 
@@ -89,11 +88,7 @@ def _subscribers(tokens: Tokens) -> tuple[str, ...]:
         return ()
     names: set[str] = set()
     while True:
-        name = tokens.string("a subscriber's name, or ALL,")
-        if not name:
-            detail = "A name has at least one character."
-            raise InputError("a subscriber's name is empty", code="syntax-error", detail=detail)
-        names.add(name)
+        names.add(tokens.subscriber_string("a subscriber's name, or ALL,"))
         if not tokens.accept_symbol(TokenType.COMMA):
             return tuple(sorted(names))
 
@@ -109,13 +104,13 @@ def read_set_quota(tokens: Tokens) -> SetQuota:
         tokens.expect_symbol(TokenType.EQ, "=")
         limits[name] = None if tokens.accept("DEFAULT") else tokens.number("a limit", highest=HIGHEST_LIMIT, lowest=0)
     tokens.expect("FOR")
-    return SetQuota(tokens.name("a subscriber"), tuple(limits.items()))
+    return SetQuota(tokens.subscriber("a subscriber"), tuple(limits.items()))
 
 
 def read_show_quota(tokens: Tokens) -> ShowQuota:
     """Read the subscriber of SHOW QUOTA."""
     tokens.expect("FOR")
-    return ShowQuota(tokens.name("a subscriber"))
+    return ShowQuota(tokens.subscriber("a subscriber"))
 
 
 def read_drop_cqs(tokens: Tokens) -> DropCqs:
@@ -125,4 +120,4 @@ def read_drop_cqs(tokens: Tokens) -> DropCqs:
     like = tokens.string("a pattern")
     if not tokens.accept("OF"):
         raise tokens.unexpected("OF and a subscriber", hint=_DROP_CQ)
-    return DropCqs(like, tokens.name("a subscriber"))
+    return DropCqs(like, tokens.subscriber("a subscriber"))

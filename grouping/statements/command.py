@@ -248,7 +248,7 @@ def _page(tokens: Tokens) -> tuple[str | None, str | None, int | None]:
 def _show_cqs(tokens: Tokens) -> Show | ShowCqsOf:
     if not tokens.accept("OF"):
         return Show("cqs", *_page(tokens))
-    subscriber = None if tokens.accept("ALL") else tokens.name("ALL or a subscriber")
+    subscriber = None if tokens.accept("ALL") else tokens.subscriber("ALL or a subscriber")
     return ShowCqsOf(subscriber, *_page(tokens))
 
 

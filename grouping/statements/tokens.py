@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from grouping.model.errors import InputError
 from grouping.statements.literal_runs import cut_runs
 from grouping.values.intervals import UNITS
+from schemas.codec import LONGEST_NAME
 
 __all__ = ["NAME_LENGTH", "PlainSql", "Tokens", "clipped", "unreadable"]
 
@@ -193,20 +194,23 @@ class Tokens:
             what: The kind of name, for errors.
             reserved: Whether reserved words are names only in quotes.
         """
+        return _checked(self._identifier(what, reserved=reserved), NAME_LENGTH)
+
+    def subscriber(self, what: str) -> str:
+        """Read the name of a subscriber, bare or quoted."""
+        return _checked(self._identifier(what), LONGEST_NAME)
+
+    def subscriber_string(self, what: str) -> str:
+        """Read the name of a subscriber, as a string."""
+        return _checked(self.string(what), LONGEST_NAME)
+
+    def _identifier(self, what: str, *, reserved: bool = True) -> str:
         if self.type() is TokenType.IDENTIFIER:
             name = self._tokens[self.index].text
         else:
             name = "" if reserved and self.word() in _RESERVED or not self.word() else self.source()
         if not name:
             raise self.unexpected(what, hint=self._quoted_name())
-        if len(name) > NAME_LENGTH:
-            raise self._too_long(name)
-        if control := _CONTROL.search(name):
-            raise InputError(
-                f'name "{clipped(name)}" has a control character',
-                code="syntax-error",
-                detail=f"Character {control.start() + 1} is U+{ord(control[0]):04X}.",
-            )
         self.index += 1
         return name
 
@@ -230,10 +234,8 @@ class Tokens:
             name = self.slice(self.index, self.index + width)
         if not _STREAM_NAME.fullmatch(name):
             raise self.unexpected('the name of a stream, of letters, digits, "_", "." and "-"')
-        if len(name) > NAME_LENGTH:
-            raise self._too_long(name)
         self.index += width
-        return name
+        return _checked(name, NAME_LENGTH)
 
     def _continues(self, width: int) -> bool:
         if not _STREAM_NAME.fullmatch(self.source(width)):
@@ -261,13 +263,24 @@ class Tokens:
             hint=hint,
         )
 
-    @staticmethod
-    def _too_long(name: str) -> InputError:
-        return InputError(
+
+def _checked(name: str, longest: int) -> str:
+    """Return a name that is neither empty nor longer than `longest` characters, and has no control character."""
+    if not name:
+        raise InputError("a name is empty", code="syntax-error", detail="A name has at least one character.")
+    if len(name) > longest:
+        raise InputError(
             f'name "{clipped(name)}" is too long',
             code="syntax-error",
-            detail=f"The name has {len(name)} characters; at most {NAME_LENGTH} are possible.",
+            detail=f"The name has {len(name)} characters; at most {longest} are possible.",
         )
+    if control := _CONTROL.search(name):
+        raise InputError(
+            f'name "{clipped(name)}" has a control character',
+            code="syntax-error",
+            detail=f"Character {control.start() + 1} is U+{ord(control[0]):04X}.",
+        )
+    return name
 
 
 def clipped(source: str) -> str:

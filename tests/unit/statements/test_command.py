@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from grouping.model.errors import InputError
 from grouping.model.query import CreateCq, CreateStream, Drop, Show, Statement
 from grouping.statements.command import parse
+from schemas.codec import Command, MalformedCommand, decode_command, encode_command
 from tests.cases import Case, load, refusal
 
 WORDS = (
@@ -84,6 +85,29 @@ def test_quoted_name_is_read_back(name: str) -> None:
     """A name in quotes, its quotes doubled, is read as it was, in either quotes."""
     assert parse('DROP CQ "' + name.replace('"', '""') + '"') == Drop("cq", name)
     assert parse("DROP CQ `" + name.replace("`", "``") + "`") == Drop("cq", name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GRANT READ ON STREAM s TO 'ann', '{}'",
+        "REVOKE READ ON VIEW v FROM '{}' CASCADE",
+        'SET QUOTA cqs = 5 FOR "{}"',
+        'SHOW QUOTA FOR "{}"',
+        "SHOW CQS OF `{}`",
+        "DROP CQS LIKE 'a%' OF \"{}\"",
+    ],
+)
+def test_the_name_of_a_subscriber_is_one_that_a_command_can_have(text: str) -> None:
+    """A subscriber in a statement has the limits of the subscriber of a command (schemas/codec.py)."""
+    name = "ü" * 1024
+    assert name in str(parse(text.format(name)))
+    for wrong, message in ((name + "x", "is too long"), ("a\x01b", "has a control character"), ("a\x85", "control")):
+        with pytest.raises(InputError, match=message) as raised:
+            parse(text.format(wrong))
+        assert "syntax-error" == raised.value.code
+        with pytest.raises(MalformedCommand):
+            decode_command(encode_command(Command("1", wrong, "SHOW CQS")))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=50))
