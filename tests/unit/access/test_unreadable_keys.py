@@ -1,4 +1,4 @@
-"""Keys for tokens that cannot be read: the reason is logged, and other keys stay in use."""
+"""Unreadable keys for tokens: the gateway logs the reason, and the readable keys stay in use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MDQwEAYHKoZIzj0CAQYFK4EEAAQDIAAEAXGRQhMDPz316BHwdPOhAaLC197ZASu1
 3BBLqDIt
 -----END PUBLIC KEY-----
 """
-"""A key of a curve that the library does not know."""
+"""A key of a curve unknown to the library."""
 
 
 class _BrokenIssuer(BaseHTTPRequestHandler):
@@ -61,7 +61,7 @@ def test_no_answer_of_an_issuer_ends_the_reading(caplog: pytest.LogCaptureFixtur
 
 @pytest.mark.parametrize("text", [_SECT113R1, "rubbish"])
 def test_an_unreadable_file_of_a_folder(tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture) -> None:
-    """While the gateway runs, the other keys of the folder are read; at the start, the refusal names the file."""
+    """While the gateway runs, the readable keys of the folder stay; at the start, the refusal names the file."""
     (tmp_path / "alice.pem").write_text(_ED25519)
     file = KeyFile(tmp_path)
     (tmp_path / "bob.pem").write_text(text)
@@ -76,7 +76,7 @@ def test_an_unreadable_file_of_a_folder(tmp_path: Path, text: str, caplog: pytes
 
 
 def test_a_key_set_that_is_nested_too_deeply(tmp_path: Path) -> None:
-    """A key set that is nested too deeply is refused like any other unreadable key set."""
+    """The gateway does not start with a key set nested too deeply for the JSON reader."""
     file = tmp_path / "keys.json"
     file.write_text('{"keys": [{"k": ' + "[" * 100_000)
     with pytest.raises(OperationalError, match="cannot be read"):
