@@ -291,7 +291,14 @@ def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[st
         try:
             entries = future.result(ANSWER_SECONDS)
         except KafkaException as error:
-            if error_code(error) not in (KafkaError.UNKNOWN_TOPIC_OR_PART, *FORBIDDEN):
+            if error_code(error) in FORBIDDEN:
+                cause = error.args[0]
+                raise TopicRefusal(
+                    f'the configuration of topic "{resource.name}" cannot be read',
+                    code="not-allowed",
+                    detail=f"Kafka says: {cause.str() if isinstance(cause, KafkaError) else cause}",
+                ) from error
+            if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
         else:
             found[resource.name] = {name: entry.value or "" for name, entry in entries.items()}

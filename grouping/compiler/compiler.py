@@ -23,7 +23,7 @@ from grouping.compiler.plan import plan
 from grouping.compiler.stage_text import lifted_text, normalized_text, ordered_text, planned_text, rendered_text
 from grouping.functions.text_size import check_growth, grows
 from grouping.model.catalog import Catalog
-from grouping.model.expression import Expression, Slot, Value, walk
+from grouping.model.expression import Column, Expression, Slot, Value, walk
 from grouping.model.group import group_id
 from grouping.model.ids import SelectId
 from grouping.model.refusals import too_deep
@@ -33,6 +33,7 @@ from grouping.plan.group import OF_COMPUTATIONS, AggregateFilter, CompiledQuery,
 from grouping.plan.passing import PASSING
 from grouping.plan.scan import Scan
 from grouping.plan.signature import render
+from grouping.plan.stay import Stay, StayBound
 from grouping.plan.switch import SWITCH_STAY
 
 __all__ = ["STAGES", "CompilerStage", "compile_draft", "compile_select", "finish", "stage_texts"]
@@ -125,7 +126,16 @@ def _shown_signature(draft: Draft) -> str:
     if not draft.kept and not any(isinstance(node, Value) for part in read for each in part for node in walk(each)):
         return draft.signature
     where, keys, kept = (tuple(map(hidden_literals, part)) for part in parts)
+    if (stay := draft.stay) is not None:
+        draft = draft._replace(stay=Stay(_without_literals(stay.begin), _without_literals(stay.end)))
     return _signature(draft, where, keys, kept)
+
+
+def _without_literals(bound: StayBound) -> StayBound:
+    """Return a bound with hidden literals in the window function that it compares."""
+    column = hidden_literals(bound.column)
+    assert isinstance(column, Column), "a column stays a column"
+    return msgspec.structs.replace(bound, column=column)
 
 
 STAGES = (

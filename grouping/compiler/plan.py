@@ -233,8 +233,9 @@ class _Planner:
             self.until = binder.condition(read_until(emit.until), "UNTIL", aliases)
         scope, decided = with_frames(scope, binder.by, binder.values, where, condition, before)
         if emit is not None and emit.interval_ms:
-            leaves = {leaf for item in items for leaf in nodes(item.value) if isinstance(leaf, Column) and leaf != EDGE}
-            selected = frozenset(leaf.stored for leaf in leaves)
+            declared = {column.name for column in base.columns}
+            leaves = (leaf for item in items for leaf in nodes(item.value) if isinstance(leaf, Column))
+            selected = frozenset(leaf.stored for leaf in leaves if leaf != EDGE or EDGE.stored in declared)
             scope, decided = with_framed_interval(scope, emit, decided, self.until, selected)
         elif self.until is not None:
             scope, decided = with_until(scope, decided, self.until)

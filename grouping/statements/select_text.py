@@ -32,8 +32,8 @@ FUNCTION_MARK = "cq_"
 
 _KEYWORDS = frozenset(
     """all and any as between by case cast distinct div else end escape except exists extract from glob group having
-    ilike in intersect interval is join like limit not null offset on or order over partition range regexp rlike rows
-    select similar some then to try_cast union using values when where window with within""".split()
+    ilike in intersect interval is join like limit not null offset on or order over partition qualify range regexp rlike
+    rows select similar some then to try_cast union using values when where window with within""".split()
 )
 """Words that are not functions, even before a parenthesis."""
 

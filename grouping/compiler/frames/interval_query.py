@@ -23,6 +23,7 @@ from grouping.model.change_format import is_change_format
 from grouping.model.expression import Column
 from grouping.model.refusals import unsupported
 from grouping.plan.computation import Computation
+from grouping.plan.frames import Frames
 from grouping.plan.lasting import Height, LastingMatches
 from grouping.plan.passing import PASSING
 from grouping.plan.silence import SilentKeys
@@ -104,11 +105,8 @@ def with_framed_interval(
         silence = SilentKeys.of(by, emit.interval_ms, (*below, *passing), _read(above, selected))
         return scope._replace(computation=Computation.of(stream.stream_id, (), frames=frames, silence=silence)), above
     _check_elements(stream)
-    lasting, above = _lasting(by, emit.interval_ms, where, until)
-    if lasting.switch is not None:
-        switch = replace(lasting.switch, enters=(*lasting.switch.enters, *passing))
-        lasting = replace(lasting, switch=switch)
-    elif until is None:
+    lasting, above = _lasting(by, emit.interval_ms, where, until, frames)
+    if until is None:
         lasting = replace(lasting, where=(*lasting.where, *passing))
     lasting = replace(lasting, of_from=computation.before.of_from, reads=_read(above, selected))
     return scope._replace(computation=Computation.of(stream.stream_id, (), frames=frames, lasting=lasting)), above
@@ -148,7 +146,11 @@ def _row_key(stream: Stream, emit: EmitClause) -> frozenset[Column]:
 
 
 def _lasting(
-    by: frozenset[Column], milliseconds: int, where: Sequence[Bound], until: Bound | None
+    by: frozenset[Column],
+    milliseconds: int,
+    where: Sequence[Bound],
+    until: Bound | None,
+    frames: Frames | None = None,
 ) -> tuple[LastingMatches, tuple[Bound, ...]]:
     """Return the node of EMIT with FOR, and the conditions that the group decides.
 
@@ -159,7 +161,7 @@ def _lasting(
     group decides only conditions over the key, and all other conditions and UNTIL are the node's switch.
     """
     if until is not None:
-        switch, above_all = switch_of(by, where, until)
+        switch, above_all = switch_of(by, where, until, frames=frames)
         end = SWITCH_STAY.end if switch else height(normalize(until)[0])
         assert end is not None, "without a switch, UNTIL compares one column with a constant"
         opposite = Height(end.column, not end.above)

@@ -27,6 +27,7 @@ from grouping.model.group import ConstantRow
 from grouping.model.refusals import unsupported
 from grouping.model.sql_type import BIGINT, DATE, DOUBLE, FLOAT, INT, SMALLINT, TIMESTAMP, TINYINT
 from grouping.plan.computation import Computation
+from grouping.plan.frames import Frames
 from grouping.plan.lasting import Height
 from grouping.plan.passing import PASSING
 from grouping.plan.stay import Stay, StayBound
@@ -50,7 +51,12 @@ def height(conjunct: Bound) -> Height | None:
 
 
 def switch_of(
-    by: Iterable[Column], where: Sequence[Bound], until: Bound, *, is_exploded: bool = False
+    by: Iterable[Column],
+    where: Sequence[Bound],
+    until: Bound,
+    *,
+    is_exploded: bool = False,
+    frames: Frames | None = None,
 ) -> tuple[Switch | None, tuple[Bound, ...]]:
     """Return the conditions that the computation decides, and the conditions of WHERE that the group decides.
 
@@ -63,18 +69,23 @@ def switch_of(
         until: The condition of UNTIL.
         is_exploded: Whether an event is an element of a record. Elements of a record have one offset, so the extremes
             that the group needs do not tell their order, and the computation decides UNTIL.
+        frames: The node of the frames below; None without frames. If the node has conditions, the group decides only
+            bounds of window functions, which are NULL in a row for which a condition is not TRUE. The row's own columns
+            may have values, so the computation decides bounds of these columns.
     """
     exact = exact_columns(by)
     conjuncts = conjuncts_of(where)
     ends = normalize(until)
-    if not is_exploded and len(ends) == 1 and (end := height(ends[0])) is not None:
+    has_conditions = frames is not None and bool(frames.where)
+    end = None if is_exploded or len(ends) != 1 else height(ends[0])
+    if end is not None and (isinstance(end.column.reference, Framed) or not has_conditions):
         begins = [each for each in conjuncts if height(each) == Height(end.column, not end.above)]
         others = [each for each in conjuncts if each not in begins]
         if len(begins) == 1 and all(columns_of(each) <= exact for each in others):
             return None, tuple(where)
     above = [each for each in conjuncts if columns_of(each) <= exact]
-    below = [each for each in conjuncts if not columns_of(each) <= exact]
-    return Switch(settled(below), settled(ends)), tuple(above)
+    below = settled(each for each in conjuncts if not columns_of(each) <= exact)
+    return Switch((*below, PASSING) if has_conditions else below, settled(ends)), tuple(above)
 
 
 def read_until(text: str) -> exp.Expr:
@@ -113,11 +124,9 @@ def with_until(scope: Scope, where: tuple[Bound, ...], until: Bound) -> tuple[Sc
     assert scope.stream is not None and computation is not None and computation.before is not None, "EMIT ON … BY"
     before, frames = computation.before, computation.frames
     by = before.by if frames is None else [column for column in before.by if column in frames.by]
-    switch, above = switch_of(by, where, until, is_exploded=scope.stream.explode is not UNSET)
+    switch, above = switch_of(by, where, until, is_exploded=scope.stream.explode is not UNSET, frames=frames)
     if switch is None:
         return scope, above
-    if frames is not None and frames.where:
-        switch = replace(switch, enters=(*switch.enters, PASSING))
     before = replace(before, switch=switch)
     return scope._replace(computation=Computation.of(scope.stream.stream_id, scope.nodes, before, frames)), above
 

@@ -30,13 +30,21 @@ _ROWS = st.lists(
     ),
     max_size=24,
 )
-_CONDITIONS = ["n > 1", "s > 160 AND device = 'a'", "n >= 2 AND room = 'hall'", "n IS NULL OR s < 120", "room = 'hall'"]
+_CONDITIONS = [
+    "temp > 84",
+    "n > 1",
+    "s > 160 AND device = 'a'",
+    "n >= 2 AND room = 'hall'",
+    "n IS NULL OR s < 120",
+    "room = 'hall'",
+]
 _EMITS = [
     "ON ENTER BY device FOR '3 minutes'",
     "ON ENTER OR EXIT BY device FOR '5 minutes'",
     "ON ENTER OR EXIT BY room, device FOR '2 minutes'",
     "ON ENTER OR EXIT BY device FOR '3 minutes' UNTIL n < 2",
     "ON ENTER OR EXIT BY device FOR '3 minutes' UNTIL s < 100 OR room = 'yard'",
+    "ON ENTER OR EXIT BY device FOR '3 minutes' UNTIL temp < 80",
     "ON SILENCE '3 minutes' BY device",
     "ON SILENCE '6 minutes' BY device, room",
 ]

@@ -125,6 +125,9 @@ _FRAMED: tuple[tuple[str, _Test], ...] = (
     ("s > 170 AND device = 'a'", lambda row: (row["s"] or 0) > 170 and row["device"] == "a"),
     ("s < 170", lambda row: row["s"] is not None and row["s"] < 170),
     ("n > 1 OR room IS NULL", lambda row: row["room"] is None or (row["n"] or 0) > 1),
+    ("(temp > 60 OR n > 1)", lambda row: (row["temp"] or 0) > 60 or (row["n"] or 0) > 1),
+    ("temp > 90", lambda row: (row["temp"] or 0) > 90),
+    ("temp < 80", lambda row: row["temp"] is not None and row["temp"] < 80),
     ("n IS NULL OR temp = 50", lambda row: row["n"] is None or row["temp"] == 50),
 )
 
@@ -132,7 +135,13 @@ _FRAMED: tuple[tuple[str, _Test], ...] = (
 @settings(max_examples=120, deadline=None)
 @given(
     _ROWS,
-    st.sampled_from([("", lambda row: True), ("WHERE temp > 60", lambda row: (row["temp"] or 0) > 60)]),
+    st.sampled_from(
+        [
+            ("", lambda row: True),
+            ("WHERE temp > 60", lambda row: (row["temp"] or 0) > 60),
+            ("WHERE room = 'hall'", lambda row: row["room"] == "hall"),
+        ]
+    ),
     st.sampled_from(_FRAMED),
     st.sampled_from(_FRAMED),
     st.sampled_from(["", ", room"]),
@@ -177,6 +186,27 @@ def test_opposite_bounds_of_a_window_function_are_lifted() -> None:
     )
     assert third[0] != fourth[0] and third[1] == fourth[1]
     assert third[1].endswith("QUALIFY count(*) OVER (ROWS 2 PRECEDING) > ? EMIT BY device UNTIL temp < ?")
+
+
+def test_a_signature_has_no_literal_of_a_window_function() -> None:
+    """The bounds of UNTIL are shown like the conditions of QUALIFY."""
+    columns = ("device STRING", "room STRING", "temp DOUBLE")
+    catalog = Catalog([replace(stream(*columns), name="machines", partition_key=("device",))])
+    query = (
+        f"SELECT count(*) FILTER (WHERE room = 'zz9') OVER w AS n FROM machines QUALIFY n > 8 {_WINDOW} EMIT ON ENTER"
+    )
+    for end in ("UNTIL n < 1", "UNTIL n < 1 OR temp > 3", "FOR '1 minute' UNTIL n < 1"):
+        assert "zz9" not in compile_select(f"{query} BY device {end}", catalog).plan.signature
+
+
+def test_queries_share_no_computation_if_one_reads_a_column_named_as_the_edge() -> None:
+    """A declared column `_edge` is a column like any other."""
+    made = replace(stream("device STRING", "_edge STRING"), name="machines", partition_key=("device",))
+    framed = f"FROM machines QUALIFY count(*) OVER w > 1 {_WINDOW}"
+    for emit in ("ON SILENCE '1 minute' BY device", "ON ENTER BY device FOR '1 minute'"):
+        texts = (f"SELECT {items} {framed} EMIT {emit}" for items in ("device", "device, _edge"))
+        one, other = (compile_select(text, Catalog([made])).plan.computation_id for text in texts)
+        assert one != other
 
 
 def test_constants_that_overlap_over_frames_are_refused() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource, ResourceType
 
 from gateway.commands.prepared import PreparedCommand
 from gateway.commands.source_statements import SourceStatements
-from gateway.kafka import ExistingTopic, KafkaUnavailable, TopicRefusal
+from gateway.kafka import ExistingTopic, KafkaUnavailable, TopicRefusal, topics
 from gateway.model.held import NotYet
 from gateway.model.inventory import Inventory
 from gateway.sources.declarations import Origin
@@ -76,3 +79,14 @@ def _carried_out(statements: SourceStatements, command: PreparedCommand[Any]) ->
                 time.sleep(0.001)
         else:
             return
+
+
+def test_unreadable_configurations_refuse_a_topic() -> None:
+    """Without the right to describe configurations, the gateway does not know whether a topic is another gateway's."""
+    failed: Future[dict[str, Any]] = Future()
+    failed.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+    resource = ConfigResource(ResourceType.TOPIC, "other.commands")
+    admin: Any = SimpleNamespace(describe_configs=lambda resources, **_: {resource: failed})
+    with pytest.raises(TopicRefusal) as refused:
+        topics._configs(admin, [resource])  # noqa: SLF001
+    assert refused.value.code == "not-allowed"
