@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,12 @@ _NO_HEADERS: Mapping[str, bytes] = MappingProxyType({})
 
 _OF_ANY_SENDER = frozenset({"not-allowed", "malformed-command"})
 """Codes of refusals that may answer another client's record with the id of this client's command."""
+_OF_A_CQ = re.compile(
+    r"""\s*+(?:CREATE(?:\s++OR\s++REPLACE)?+|ALTER|DROP|PAUSE|RESUME)\s++CQ\s++(?:IF\s++(?:NOT\s++)?+EXISTS\s++)?+"""
+    r"""(?:"((?:[^"]|"")*+)"|`((?:[^`]|``)*+)`|([^\s;]++))""",
+    re.I,
+)
+"""The beginning of a statement that changes a CQ, up to the name of the CQ."""
 _decode_reply = msgspec.json.Decoder(Reply).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -35,8 +42,8 @@ class CommandUnderWay:
     """A command and, once known, its outcome."""
 
     __slots__ = (
-        "command_id", "deadline", "error", "headers", "number", "places", "postponed", "record", "reply", "sendings",
-        "text", "timeout", "unplaced",
+        "command_id", "cq", "deadline", "error", "headers", "number", "places", "postponed", "record", "reply",
+        "sendings", "text", "timeout", "unplaced",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +61,9 @@ class CommandUnderWay:
         self.number = number
         """The command's place among the commands of its outbox, in their order."""
         self.text = text
+        found = _OF_A_CQ.match(text)
+        self.cq = "" if found is None else (found[1] or found[2] or found[3] or "").casefold()
+        """The folded name of the CQ that the statement changes; empty for other statements."""
         self.record = record
         """The value of the record on `cq.commands`."""
         self.headers = headers
@@ -104,8 +114,8 @@ class Outbox:
     long does not find very many repeats. Any reply ends the silence, so a long queue at the gateway causes no repeats.
 
     A command with the reply `unavailable` is sent again a second later. Until then no later command is sent. If a later
-    command was already sent, `unavailable` is the command's outcome: a repeat would be carried out after the later
-    command.
+    command that changes the same CQ was already sent, `unavailable` is the command's outcome: a repeat would be carried
+    out after the later command.
     """
 
     def __init__(self, subscriber: str, *, clock: Callable[[], float], silence: float = 15.0) -> None:
@@ -116,10 +126,10 @@ class Outbox:
         self._unsent: deque[CommandUnderWay] = deque()
         self._submitted = 0
         """The number of commands that were submitted."""
-        self._newest_sent = 0
-        """The number of the latest command that was sent."""
-        self._retry: CommandUnderWay | None = None
-        """The command that waits until it is sent again after a reply `unavailable`."""
+        self._latest: dict[str, int] = {}
+        """Name of a CQ → the number of the latest command that changes the CQ, was sent, and waits for its outcome."""
+        self._postponed: list[CommandUnderWay] = []
+        """The commands that wait until they are sent again after a reply `unavailable`."""
         self._retry_at = 0.0
         self._heard_at = clock()
         self._next_tick_at = clock()
@@ -161,11 +171,12 @@ class Outbox:
 
     def unsent(self) -> Iterator[CommandUnderWay]:
         """Yield the queued commands in order. A command leaves the queue when the caller asks for the next one."""
-        while self._unsent and self._retry is None:
+        while self._unsent and not self._postponed:
             pending = self._unsent[0]
             if not pending.done:
                 yield pending
-                self._newest_sent = max(self._newest_sent, pending.number)
+                if pending.cq:
+                    self._latest[pending.cq] = max(pending.number, self._latest.get(pending.cq, 0))
             self._unsent.popleft()
 
     def answer(self, value: bytes, place: bytes | None = None) -> None:
@@ -197,12 +208,21 @@ class Outbox:
     def _settle(self, pending: CommandUnderWay, reply: Reply) -> None:
         now = self._clock()
         self._heard_at, self._patience = now, self._silence
-        newest = pending.number >= self._newest_sent
-        if reply.code == "unavailable" and newest and now + _RETRY_SECONDS < pending.deadline:
-            self._retry, self._retry_at, pending.postponed = pending, now + _RETRY_SECONDS, reply
+        is_latest = pending.number >= self._latest.get(pending.cq, 0)
+        if reply.code == "unavailable" and is_latest and now + _RETRY_SECONDS < pending.deadline:
+            if not self._postponed:
+                self._retry_at = now + _RETRY_SECONDS
+            if pending not in self._postponed:
+                self._postponed.append(pending)
+            pending.postponed = reply
             return
         pending.reply = reply
-        del self._pending[pending.command_id]
+        self._end(pending)
+
+    def _end(self, pending: CommandUnderWay) -> None:
+        self._pending.pop(pending.command_id, None)
+        if self._latest.get(pending.cq) == pending.number:
+            del self._latest[pending.cq]
 
     def note_delivery(self, pending: CommandUnderWay, outcome: str | None | TransportError) -> None:
         """Note the place of a command's record, or the reason why the record will never be written.
@@ -222,7 +242,7 @@ class Outbox:
     def refuse(self, pending: CommandUnderWay, error: TransportError) -> None:
         """Note that a command is given up, and why."""
         pending.error = error
-        self._pending.pop(pending.command_id, None)
+        self._end(pending)
 
     def tick(self) -> None:
         """Give up commands whose deadline has passed, and queue the commands that are due to be sent again.
@@ -235,10 +255,11 @@ class Outbox:
         self._next_tick_at = now + _TICK_SECONDS
         if now - self._heard_at >= self._patience:
             self._heard_at, self._patience = now, 2 * self._patience
-            self._unsent, self._retry = deque(self._pending.values()), None
+            self._unsent, self._postponed = deque(self._pending.values()), []
         for pending in list(self._pending.values()):
             if now >= pending.deadline:
                 self.refuse(pending, NoReply(pending.command_id, pending.timeout, pending.postponed))
-        if self._retry is not None and now >= self._retry_at:
-            self._unsent.appendleft(self._retry)
-            self._retry = None
+        if self._postponed and now >= self._retry_at:
+            again = sorted(self._postponed, key=lambda each: each.number)
+            self._unsent.extendleft(reversed(again))
+            self._postponed = []

@@ -34,6 +34,8 @@ Rejected = Callable[[int, CommandRejection], None]
 
 _CHUNK = 500
 _KEPT = 1000
+_AGAIN_SECONDS = 1.0
+"""How long after a failed question to the gateway the question is sent again."""
 _STEP = 0.1
 """How long a single wait for replies lasts, in seconds: other threads of the client must get their turn."""
 
@@ -111,6 +113,7 @@ class Inquiry:
         *,
         timeout: float,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Begin without sending a command.
 
@@ -119,8 +122,12 @@ class Inquiry:
             names: The names of the CQs.
             timeout: Seconds until a command without a reply is given up, and the gateway is asked again.
             clock: Returns the present, in seconds of a monotonic clock.
+            sleep: Waits for a number of seconds.
         """
         self._exchange = exchange
+        self._sleep = sleep
+        self._not_before = 0.0
+        """The gateway is not asked again before this time."""
         self._names = names
         self._timeout = timeout
         self._clock = clock
@@ -141,6 +148,10 @@ class Inquiry:
             ClientClosed: The client was closed.
         """
         until = self._clock() + seconds
+        if (rest := self._not_before - self._clock()) > 0:
+            self._sleep(min(rest, seconds))
+            if rest > seconds:
+                return None
         try:
             while not self._pipeline.advance():
                 left = max(0.0, until - self._clock())
@@ -152,6 +163,7 @@ class Inquiry:
                     raise outcome
         except (TransportError, Unavailable) as error:
             log.info("CQs are not described", extra={"error": str(error)})
+            self._not_before = self._clock() + _AGAIN_SECONDS
             self._begin()
             return None
         return {

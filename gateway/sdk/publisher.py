@@ -87,10 +87,11 @@ class Publisher:
                     sender.serve(0.0)
                 if delivery.error is not None:
                     break
-        finally:
-            # After an error of `records`, the caller may close the connection, which gives up records without a report.
-            while delivery.unwritten and time.monotonic() < until:
-                sender.serve(_SERVE_SECONDS)
+        except Exception:
+            # The caller may close the connection then, which gives up records without a report.
+            _await_reports(sender, delivery, until)
+            raise
+        _await_reports(sender, delivery, until)
         if delivery.error is not None:
             self._topics.discard(topic)
             raise delivery.error
@@ -132,6 +133,12 @@ class Publisher:
             if self._sender is not None:
                 self._sender.close()
                 self._sender = None
+
+
+def _await_reports(sender: Sender, delivery: DeliveryReports, until: float) -> None:
+    """Wait for the delivery reports of all records, at most until a time of the monotonic clock."""
+    while delivery.unwritten and time.monotonic() < until:
+        sender.serve(_SERVE_SECONDS)
 
 
 class DeliveryReports:

@@ -134,7 +134,8 @@ def create_cq(name: str, select: str, **clauses: Unpack[CqClauses]) -> str:
         parts.append(f"EXPIRE AFTER {interval(expire)}")
     elif expire is not None:
         parts.append(f"EXPIRE {moment(expire)}")
-    gap = "\n" if "--" in select else " "  # a comment at the end of the SELECT would swallow clauses on its line
+    # A comment at the end of the SELECT would swallow clauses on its line.
+    gap = "\n" if "--" in select.rsplit("\n", 1)[-1] else " "
     return gap.join([query, " ".join(parts)]) if parts else query
 
 

@@ -25,6 +25,8 @@ __all__ = ["Subscription"]
 
 log = logging.getLogger(__name__)
 
+_PATIENCE = 30.0
+"""Seconds for which results behind a known EXPIRE wait for the gateway, which may know a later EXPIRE."""
 _WIDENED = 5.0
 """Seconds between two checks for new partitions of the topics of virtual destinations."""
 _SLICE = 0.25
@@ -195,7 +197,9 @@ class Subscription:
         if self._question is None and self._inquire is not None and (names := self._freshness.unknown(self._held, now)):
             self._question = self._inquire(names), now
         if self._question is not None and not self._answered(self._question, seconds):
-            return False
+            # The question stays open. Without its answer, the last known EXPIRE decides about results, but no filter.
+            is_filtered = any(reader.filtered for reader in self._feed.readers)
+            return not is_filtered and now >= self._question[1] + _PATIENCE
         self._question = None
         return True
 

@@ -34,6 +34,8 @@ class Freshness:
         """Name of a CQ → time of the last question about the CQ that was answered."""
         self._heard_at: dict[str, float] = {}
         """CQs whose end may be among records that were deleted unread: name → time of the last record."""
+        self._gone_at: dict[str, float] = {}
+        """CQs that the gateway does not know: name → when the gateway said so first."""
         self._ask_at = 0.0
         self._pause_seconds = _SHORTEST_PAUSE
 
@@ -115,6 +117,7 @@ class Freshness:
                     # The end of a CQ that exists is still to be written.
                     self._heard_at.pop(reader.name, None)
                 else:
+                    self._gone_at.setdefault(reader.name, asked_at)
                     reader.forget()
 
     def close(self, time: datetime, now: float) -> None:
@@ -130,7 +133,10 @@ class Freshness:
         for reader in self._feed.readers:
             if reader.gone and not reader.ended and reader.closing is None:
                 heard_at = self._heard_at.get(reader.name, float("inf"))
-                if reader.overdue(time) or now >= heard_at + reader.interval.total_seconds() + _SILENT:
+                # Other CQs may send records to the same destination for ever.
+                longest = self._gone_at.get(reader.name, now) + _LONGEST_PAUSE if heard_at < float("inf") else heard_at
+                silent = min(heard_at + _SILENT, longest) + reader.interval.total_seconds()
+                if reader.overdue(time) or now >= silent:
                     reader.close(_end(reader, time))
 
 

@@ -250,3 +250,39 @@ def test_ids_are_not_to_be_guessed(outbox: Outbox) -> None:
     """No two have a beginning or an end in common."""
     ids = [outbox.submit("one", timeout=60).command_id for _ in range(200)]
     assert 200 == len({each[:16] for each in ids}) == len({each[16:] for each in ids})
+
+
+def test_commands_of_different_cqs_outlast_a_gateway_that_is_unavailable(outbox: Outbox, clock: Hand) -> None:
+    """All of them are sent again in their order, and no further command is sent into the outage."""
+    commands = [outbox.submit(f'CREATE CQ "q{number}" AS SELECT 1', timeout=60) for number in range(5)]
+    assert len(sent(outbox)) == 5
+    more = outbox.submit("SHOW CQS", timeout=60)
+    for round_ in (1, 2, 3):
+        for command in commands:
+            answer(outbox, command, "unavailable")
+        assert [] == sent(outbox)
+        clock.now = 2.0 * round_
+        expected = [command.command_id for command in commands]
+        assert sent(outbox) == (expected + [more.command_id] if round_ == 1 else expected)
+    for command in commands:
+        answer(outbox, command)
+        assert command.outcome().code == "ok"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_final"),
+    [
+        ("DROP CQ a", "create or replace cq A AS SELECT 1", True),
+        ('DROP CQ IF EXISTS "a b"', 'CREATE CQ IF NOT EXISTS "A b" AS SELECT 1', True),
+        ("DROP CQ a", "CREATE CQ b AS SELECT 1", False),
+        ("DESCRIBE CQ a", "DROP CQ a", False),
+    ],
+)
+def test_a_later_command_of_the_same_cq_makes_unavailable_final(
+    outbox: Outbox, first: str, second: str, is_final: bool
+) -> None:
+    """A question, or a command of another CQ, changes nothing about the order."""
+    commands = [outbox.submit(text, timeout=60) for text in (first, second)]
+    sent(outbox)
+    answer(outbox, commands[0], "unavailable")
+    assert commands[0].done == is_final
