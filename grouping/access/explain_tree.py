@@ -201,14 +201,14 @@ def _line(node: dict[str, Any]) -> str:
             if by := node.get("silent_by"):
                 interval = timedelta(milliseconds=node["silent_milliseconds"])
                 rows = f"the latest row of each {', '.join(by)} that is silent for {interval}"
-                return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
+                return f"computation {node['computation']} ({cqs} in {groups}): {rows}{frames}"
             if by := node.get("lasting_by"):
                 interval = timedelta(milliseconds=node["lasting_milliseconds"])
                 rows = (
                     f"for each {', '.join(by)}, the rows with which it enters and stays in for {interval}, "
                     "and leaves after that"
                 )
-                return f"computation {node['computation']} ({cqs} in {groups}): {rows}"
+                return f"computation {node['computation']} ({cqs} in {groups}): {rows}{frames}"
             return f"computation {node['computation']} ({cqs} in {groups}): {rows} per event{before}{frames}"
         case "table":
             rows = "" if node["rows"] is None else f", {counted(node['rows'], 'row')}"
