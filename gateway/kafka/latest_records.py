@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from gateway.kafka.driver import END_OF_PARTITION, error_code, mapped, reader_config
 from gateway.kafka.offsets import Offsets
-from gateway.kafka.topic_refusals import FORBIDDEN, TopicRefusal
+from gateway.kafka.topic_refusals import FORBIDDEN, unreadable
 from grouping.settings.settings import Settings
 
 __all__ = ["LatestRecords"]
@@ -106,8 +106,7 @@ def _is_end(topic: str, message: Message) -> bool:
         return False
     failed = KafkaException(error)
     if error_code(failed) in FORBIDDEN:
-        detail = f"Kafka says: {error.str()}"
-        raise TopicRefusal(f'topic "{topic}" cannot be read', code="not-allowed", detail=detail) from failed
+        raise unreadable(f'topic "{topic}"', failed) from failed
     if error.code() != END_OF_PARTITION:
         raise failed
     return True

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from grouping.process.record_headers import headers_of
+from schemas.record_headers import headers_of
 
 __all__ = ["Record", "record_of"]
 

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 from gateway.kafka.driver import error_code
 from grouping.model.errors import OperationalError
 
-__all__ = ["FORBIDDEN", "KEPT", "TopicRefusal", "refusal_of"]
+__all__ = ["FORBIDDEN", "KEPT", "TopicRefusal", "refusal_of", "unreadable"]
 
 FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 _REFUSALS: dict[int | None, str] = {
@@ -44,6 +44,19 @@ def refusal_of(topic: str, error: KafkaException) -> TopicRefusal | None:
     code = _REFUSALS.get(error_code(error))
     if code is None:
         return None
+    return TopicRefusal(f'topic "{topic}" cannot be made', code=code, detail=_reason(error))
+
+
+def unreadable(what: str, error: KafkaException) -> TopicRefusal:
+    """Return the refusal to read a topic or its configuration, for one of the errors `FORBIDDEN`.
+
+    Args:
+        what: The topic or its configuration, for the message.
+        error: The error.
+    """
+    return TopicRefusal(f"{what} cannot be read", code="not-allowed", detail=_reason(error))
+
+
+def _reason(error: KafkaException) -> str:
     cause = error.args[0]
-    reason = cause.str() if isinstance(cause, KafkaError) else str(cause)
-    return TopicRefusal(f'topic "{topic}" cannot be made', code=code, detail=f"Kafka says: {reason}")
+    return f"Kafka says: {cause.str() if isinstance(cause, KafkaError) else cause}"

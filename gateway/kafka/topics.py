@@ -31,7 +31,7 @@ from gateway.kafka.driver import (
 )
 from gateway.kafka.latest_records import LatestRecords
 from gateway.kafka.offsets import Offsets
-from gateway.kafka.topic_refusals import FORBIDDEN, KEPT, TopicRefusal, refusal_of
+from gateway.kafka.topic_refusals import FORBIDDEN, KEPT, TopicRefusal, refusal_of, unreadable
 from grouping.process.renewed import RenewedClient
 from grouping.settings.settings import Settings
 
@@ -292,12 +292,7 @@ def _configs(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[st
             entries = future.result(ANSWER_SECONDS)
         except KafkaException as error:
             if error_code(error) in FORBIDDEN:
-                cause = error.args[0]
-                raise TopicRefusal(
-                    f'the configuration of topic "{resource.name}" cannot be read',
-                    code="not-allowed",
-                    detail=f"Kafka says: {cause.str() if isinstance(cause, KafkaError) else cause}",
-                ) from error
+                raise unreadable(f'the configuration of topic "{resource.name}"', error) from error
             if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
         else:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from operator import methodcaller
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -24,6 +23,7 @@ from gateway.sdk.driver_errors import CLIENT_OPTIONS, deleted, gone, mapped, pas
 from gateway.sdk.errors import ClientClosed, TransportError
 from gateway.sdk.records.record import ResultRecord
 from gateway.sdk.silence import Silence
+from schemas.record_headers import headers_of
 
 __all__ = ["Inbox"]
 
@@ -35,9 +35,6 @@ _QUIET_SECONDS = 60.0
 """Time between two checks of topics without new records. librdkafka does not report that such a topic was deleted."""
 _LATEST_MS = 253_402_300_799_999
 """The last instant that a `datetime` can have; a broker may let records with later times in."""
-_headers = methodcaller("headers")
-"""Calls the method of a message. The driver returns a value although it has raised an error in C. Python notices the
-error at once only in a call of this kind."""
 _FEW = 5
 """Up to this number of topics, Kafka is asked about each topic. For more topics, Kafka is asked for its whole list."""
 
@@ -156,7 +153,7 @@ class Inbox:
     def replies(self, seconds: float, key: bytes, *, most: int = 5000) -> list[tuple[bytes, dict[str, bytes | None]]]:
         """Return the values and headers of the next records with this key; skip other records. Wait like `fetch`."""
         found = (message for message in self._next(seconds, most, True, follow_new_topic=True) if message.key() == key)
-        return [(message.value() or b"", dict(_headers_of(message))) for message in found]
+        return [(message.value() or b"", dict(headers_of(message) or ())) for message in found]
 
     def _next(self, seconds: float, most: int, skip_lost: bool, *, follow_new_topic: bool) -> list[Message]:
         with self._lock:
@@ -293,18 +290,9 @@ class Inbox:
             self._consumer.incremental_assign([TopicPartition(*where, offset)])
 
 
-def _headers_of(message: Message) -> Sequence[tuple[str, bytes | None]]:
-    """Return the headers of a record; none if the name of a header is not UTF-8, since the driver raises then."""
-    try:
-        found: Sequence[tuple[str, bytes | None]] | None = _headers(message)
-    except (SystemError, UnicodeDecodeError):
-        return ()
-    return found or ()
-
-
 def _freed(message: Message) -> ResultRecord:
     kind, at = message.timestamp()
-    headers, is_known = _headers_of(message), kind != TIMESTAMP_NOT_AVAILABLE and 0 <= at <= _LATEST_MS
+    headers, is_known = headers_of(message) or (), kind != TIMESTAMP_NOT_AVAILABLE and 0 <= at <= _LATEST_MS
     return ResultRecord(
         topic=message.topic() or "",
         partition=message.partition() or 0,

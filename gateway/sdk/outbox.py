@@ -128,8 +128,8 @@ class Outbox:
         """The number of commands that were submitted."""
         self._latest: dict[str, int] = {}
         """Name of a CQ → the number of the latest command that changes the CQ, was sent, and waits for its outcome."""
-        self._postponed: list[CommandUnderWay] = []
-        """The commands that wait until they are sent again after a reply `unavailable`."""
+        self._postponed: dict[str, CommandUnderWay] = {}
+        """Id → command, for the commands that wait until they are sent again after a reply `unavailable`."""
         self._retry_at = 0.0
         self._heard_at = clock()
         self._next_tick_at = clock()
@@ -212,9 +212,7 @@ class Outbox:
         if reply.code == "unavailable" and is_latest and now + _RETRY_SECONDS < pending.deadline:
             if not self._postponed:
                 self._retry_at = now + _RETRY_SECONDS
-            if pending not in self._postponed:
-                self._postponed.append(pending)
-            pending.postponed = reply
+            self._postponed[pending.command_id], pending.postponed = pending, reply
             return
         pending.reply = reply
         self._end(pending)
@@ -255,11 +253,11 @@ class Outbox:
         self._next_tick_at = now + _TICK_SECONDS
         if now - self._heard_at >= self._patience:
             self._heard_at, self._patience = now, 2 * self._patience
-            self._unsent, self._postponed = deque(self._pending.values()), []
+            self._unsent, self._postponed = deque(self._pending.values()), {}
         for pending in list(self._pending.values()):
             if now >= pending.deadline:
                 self.refuse(pending, NoReply(pending.command_id, pending.timeout, pending.postponed))
         if self._postponed and now >= self._retry_at:
-            again = sorted(self._postponed, key=lambda each: each.number)
-            self._unsent.extendleft(reversed(again))
-            self._postponed = []
+            latest_first = sorted(self._postponed.values(), key=lambda each: each.number, reverse=True)
+            self._unsent.extendleft(latest_first)
+            self._postponed = {}

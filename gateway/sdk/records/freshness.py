@@ -132,11 +132,12 @@ class Freshness:
         """
         for reader in self._feed.readers:
             if reader.gone and not reader.ended and reader.closing is None:
-                heard_at = self._heard_at.get(reader.name, float("inf"))
-                # Other CQs may send records to the same destination for ever.
-                longest = self._gone_at.get(reader.name, now) + _LONGEST_PAUSE if heard_at < float("inf") else heard_at
-                silent = min(heard_at + _SILENT, longest) + reader.interval.total_seconds()
-                if reader.overdue(time) or now >= silent:
+                heard_at, is_silent = self._heard_at.get(reader.name), False
+                if heard_at is not None:
+                    # Other CQs may send records to the same destination for ever.
+                    until = min(heard_at + _SILENT, self._gone_at[reader.name] + _LONGEST_PAUSE)
+                    is_silent = now >= until + reader.interval.total_seconds()
+                if is_silent or reader.overdue(time):
                     reader.close(_end(reader, time))
 
 

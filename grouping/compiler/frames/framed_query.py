@@ -26,6 +26,7 @@ __all__ = [
     "PlacedConditions",
     "check_frames",
     "columns_of",
+    "divided",
     "equal_column",
     "exact_columns",
     "has_frames",
@@ -165,10 +166,17 @@ def _below_edges(by: frozenset[Column], before: RowBefore, scope: Scope, where: 
     them as well.
     """
     of_from, own = conjuncts_of(scope.where), conjuncts_of(where[len(scope.where) :])
-    fixed = exact_columns(by.intersection(before.by))
-    above = tuple(each for each in own if columns_of(each) <= fixed)
-    below = (each for each in own if not columns_of(each) <= fixed)
+    above, below = divided(own, exact_columns(by.intersection(before.by)))
     return PlacedConditions(by, above, settled((*of_from, *below)))
+
+
+def divided(conjuncts: Iterable[Bound], fixed: set[Column]) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
+    """Return the conditions that read only columns of `fixed`, which a group can decide, and all other conditions."""
+    above: list[Bound] = []
+    below: list[Bound] = []
+    for each in conjuncts:
+        (above if columns_of(each) <= fixed else below).append(each)
+    return tuple(above), tuple(below)
 
 
 def equal_column(conjunct: Bound) -> Column | None:

@@ -14,7 +14,14 @@ from grouping.compiler.edge_key import (
     key_columns,
     row_key,
 )
-from grouping.compiler.frames.framed_query import columns_of, equal_column, exact_columns, place_conditions, settled
+from grouping.compiler.frames.framed_query import (
+    columns_of,
+    divided,
+    equal_column,
+    exact_columns,
+    place_conditions,
+    settled,
+)
 from grouping.compiler.frames.until import height, switch_of
 from grouping.compiler.normalize import conjuncts_of, normalize
 from grouping.compiler.order import order
@@ -99,10 +106,8 @@ def with_framed_interval(
     by, frames, stream = frozenset(computation.before.by), computation.frames, scope.stream
     passing = (PASSING,) if frames.where else ()
     if emit.edge == "silence":
-        exact, conjuncts = exact_columns(by), conjuncts_of(where)
-        above = tuple(each for each in conjuncts if columns_of(each) <= exact)
-        below = settled(each for each in conjuncts if not columns_of(each) <= exact)
-        silence = SilentKeys.of(by, emit.interval_ms, (*below, *passing), _read(above, selected))
+        above, below = divided(conjuncts_of(where), exact_columns(by))
+        silence = SilentKeys.of(by, emit.interval_ms, (*settled(below), *passing), _read(above, selected))
         return scope._replace(computation=Computation.of(stream.stream_id, (), frames=frames, silence=silence)), above
     _check_elements(stream)
     lasting, above = _lasting(by, emit.interval_ms, where, until, frames)

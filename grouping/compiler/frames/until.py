@@ -19,7 +19,7 @@ from sqlglot import exp
 from grouping.binding.bound import Bound, Constant, Term
 from grouping.binding.scope import Scope
 from grouping.compiler.aggregate_binder import has_aggregates
-from grouping.compiler.frames.framed_query import columns_of, exact_columns, settled
+from grouping.compiler.frames.framed_query import columns_of, divided, exact_columns, settled
 from grouping.compiler.normalize import conjuncts_of, normalize
 from grouping.model.errors import InputError
 from grouping.model.expression import Call, Column, Expression, Framed, Slot, TableColumn
@@ -83,9 +83,9 @@ def switch_of(
         others = [each for each in conjuncts if each not in begins]
         if len(begins) == 1 and all(columns_of(each) <= exact for each in others):
             return None, tuple(where)
-    above = [each for each in conjuncts if columns_of(each) <= exact]
-    below = settled(each for each in conjuncts if not columns_of(each) <= exact)
-    return Switch((*below, PASSING) if has_conditions else below, settled(ends)), tuple(above)
+    above, below = divided(conjuncts, exact)
+    enters = (*settled(below), PASSING) if has_conditions else settled(below)
+    return Switch(enters, settled(ends)), above
 
 
 def read_until(text: str) -> exp.Expr:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from grouping.model.errors import OperationalError
-from grouping.process.record_headers import headers_of
 from grouping.settings.settings import Settings
+from schemas.record_headers import headers_of
 from spark_jobs.engine.rows.record_fields import HEADERS, readable_headers
 from spark_jobs.runtime.kafka.positioned_consumer import PartitionUnreadable, PositionedConsumer, SourcePlace
 
