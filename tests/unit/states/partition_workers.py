@@ -33,7 +33,7 @@ from spark_jobs.runtime.states.row_snapshots import RowSnapshots
 from tests.unit.matching.event_batches import SETTINGS
 from tests.unit.matching.matching import Store
 
-__all__ = ["PARTITION", "ClockDriver", "PartitionTopic", "PartitionWorker", "turns"]
+__all__ = ["PARTITION", "ClockDriver", "PartitionTopic", "PartitionWorker", "befall", "turns"]
 
 PARTITION = 3
 Row = dict[str, Any]
@@ -139,6 +139,36 @@ class PartitionWorker:
         last = records["offset"][-1].as_py() + 1 if records.num_rows else first
         self.states.ended(stream, PARTITION, last, states)
         return found
+
+
+def befall(
+    fate: str,
+    workers: list[PartitionWorker],
+    turn: int,
+    topic: PartitionTopic,
+    folder: Path,
+    clock: list[float],
+    *,
+    keeps_files: bool = False,
+) -> None:
+    """Let the fate of a turn befall its worker and the stored states, before the batch.
+
+    Args:
+        fate: ``killed`` is a new worker, ``lost`` is a new worker without files, after a ``minute`` states are stored.
+        workers: The workers.
+        turn: The number of the worker.
+        topic: The topic.
+        folder: The folder of stored states.
+        clock: The seconds of the states' clock.
+        keeps_files: Whether no file is lost.
+    """
+    if fate == "lost" and not keeps_files:
+        for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
+            path.unlink()
+    if fate in ("killed", "lost"):
+        workers[turn] = PartitionWorker(topic, folder, clock)
+    if fate == "minute":
+        clock[0] += 61
 
 
 class ClockDriver:

@@ -19,7 +19,7 @@ from grouping.plan.group import GroupPlan, SelectItem, SelectList
 from grouping.store.constant_table import FRAMES, Entry
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
-from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, turns
+from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, befall, turns
 
 STREAM = stream("k STRING", "n INT")
 N = Column("n", "INT")
@@ -111,13 +111,7 @@ def test_frames_survive_workers_and_replays(
             del begins[name]
         version = store.commit([destination(name) for name in gone], added)
         run = (store, version, first, end, pieces)
-        if fate == "lost":
-            for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
-                path.unlink()
-        if fate in ("killed", "lost"):
-            workers[turn] = PartitionWorker(topic, folder, clock)
-        if fate == "minute":
-            clock[0] += 61
+        befall(fate, workers, turn, topic, folder, clock)
         if fate == "stopped":
             workers[turn].run(*run, complete=False)
         if fate == "again":

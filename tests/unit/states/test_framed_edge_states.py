@@ -21,7 +21,7 @@ from grouping.plan.row_before import RowBefore
 from grouping.store.constant_table import Entry
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
-from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, turns
+from tests.unit.states.partition_workers import PARTITION, PartitionTopic, PartitionWorker, befall, turns
 
 STREAM = stream("k STRING", "n INT", "ok BOOLEAN")
 K, N = Column("k", "STRING"), Column("n", "INT")
@@ -142,13 +142,7 @@ def test_edges_over_frames_survive_workers_and_replays(
                 _expected(rows, queries, {name: begins[name]}, begins, inside, range(begins[name], at), gap)
         version = store.commit([destination(name) for name in gone], added)
         run = (store, version, first, end, pieces)
-        if fate == "lost":
-            for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
-                path.unlink()
-        if fate in ("killed", "lost"):
-            workers[turn] = PartitionWorker(topic, folder, clock)
-        if fate == "minute":
-            clock[0] += 61
+        befall(fate, workers, turn, topic, folder, clock)
         if fate == "stopped":
             workers[turn].run(*run, complete=False)
         if fate == "again":

@@ -20,7 +20,7 @@ from grouping.plan.silence import SilentKeys
 from grouping.store.constant_table import FRAMES
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, entry
-from tests.unit.states.partition_workers import PARTITION, ClockDriver, PartitionTopic, PartitionWorker, turns
+from tests.unit.states.partition_workers import PARTITION, ClockDriver, PartitionTopic, PartitionWorker, befall, turns
 
 STREAM = stream("k STRING", "n INT", "ok BOOLEAN")
 K, N = Column("k", "STRING"), Column("n", "INT")
@@ -93,13 +93,7 @@ def test_workers_and_replays_change_nothing(
     version, at = store.begin(), 0
     for number, (count, turn, pieces, fate) in enumerate(turns):
         first, last = at * gap, min(at + count, len(rows))
-        if fate == "lost":
-            for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
-                path.unlink()
-        if fate in ("killed", "lost"):
-            workers[turn] = PartitionWorker(topic, folder, clock)
-        if fate == "minute":
-            clock[0] += 61
+        befall(fate, workers, turn, topic, folder, clock)
         for ahead in (*marks.get(number, ()), None):
             watermark = (max((row["at"] for row in rows[:at]), default=100) + (ahead or 0)) * 1000
             own, other = (each.at(first) if ahead is None else each.mark(first, watermark) for each in drivers)

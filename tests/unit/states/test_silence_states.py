@@ -26,7 +26,7 @@ from spark_jobs.engine.operators.lookup_join.table_view import TableView
 from tests.unit.joins.join_queries import view_of
 from tests.unit.matching.event_batches import header, stream
 from tests.unit.matching.matching import Store, destination, entry
-from tests.unit.states.partition_workers import PARTITION, ClockDriver, PartitionTopic, PartitionWorker, turns
+from tests.unit.states.partition_workers import PARTITION, ClockDriver, PartitionTopic, PartitionWorker, befall, turns
 
 STREAM = stream("k STRING", "n INT", "r STRING")
 TIMED = msgspec.structs.replace(
@@ -168,13 +168,8 @@ def test_silences_survive_workers_and_replays(
             views = {"t_1": view_of(LIMITS, [{"r": r, "n": n} for r, n in tables[number].items()])}
             for place in range(at, last):
                 rows[place]["n"] = tables[number].get(rows[place]["r"])
-        if fate == "lost" and not joined:  # the log does not have the rows that the table had
-            for path in (*folder.rglob("*.rows"), *folder.rglob("*.changes")):
-                path.unlink()
-        if fate in ("killed", "lost"):
-            workers[turn] = PartitionWorker(topic, folder, clock)
-        if fate == "minute":
-            clock[0] += 61
+        # Over a join, the files stay: the log does not have the rows that the table had.
+        befall(fate, workers, turn, topic, folder, clock, keeps_files=joined)
         steps = [(first, first, ahead) for ahead in marks.get(number, ())]
         for begin, end, ahead in [*steps, (first, last * gap, None)]:
             if ahead is None:
